@@ -8,30 +8,34 @@ A plug-in is found by family and name through an entry point of its package (`tr
     [project.entry-points."triplewire.language"]     a function as in `Language`
     mine = "my_package:parse"
 
-    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`, or in `CheckedMaker`
+    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`;
+                                                      in `VerifierMaker` where it verifies by itself
     fast = "my_package:FAST"
 
 A language makes trees of the nodes in `triplewire.ir.nodes`. An index may name too many subscriptions, never too few.
+Texts of subscriptions that stay in a database: `TableTexts`, or another store as in `SubscriptionTexts`.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages.context import Context, Language, Parsed
 from triplewire.languages.grammar.tokens import Tokens
+from triplewire.languages.sources.tables import SubscriptionTexts, TableTexts
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.select.index import CheckedMaker, Index, IndexMaker, Selected
+from triplewire.select.index import Index, IndexMaker, Selected
 
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
     from triplewire.clauses.view import View
+    from triplewire.verify.verifier import Verified, VerifierInput, VerifierMaker
 
 __all__ = [
     "Answer",
     "Argument",
-    "CheckedMaker",
     "Clauses",
     "Context",
     "Index",
@@ -41,24 +45,27 @@ __all__ = [
     "Parameter",
     "Parsed",
     "Selected",
+    "SubscriptionTexts",
+    "TableTexts",
     "Tokens",
     "Verdict",
+    "Verified",
+    "VerifierInput",
+    "VerifierMaker",
     "View",
     "World",
     "evaluate",
 ]
 
 
+_LATER = {"Clauses": "triplewire.clauses.clauses", "View": "triplewire.clauses.view"}
+_LATER |= dict.fromkeys(("Verified", "VerifierInput", "VerifierMaker"), "triplewire.verify.verifier")
+
+
 def __getattr__(name: str) -> Any:
     """The types that bring compiled kernels along are imported when they are asked for."""
-    if name == "Clauses":
-        from triplewire.clauses.clauses import Clauses
-
-        return Clauses
-    if name == "View":
-        from triplewire.clauses.view import View
-
-        return View
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

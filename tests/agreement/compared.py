@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agreement.standing import Standing
+from solutions import is_solution
 from triplewire import Engine
 from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
@@ -167,6 +168,8 @@ def difference(
     any_kept = {id_ for id_, one in subscriptions.items() if any(isinstance(part, Call) for part in walk(one.where))}
     if said := _first_difference(matches, answers, limited, world, any_kept, tally):
         return said
+    if said := _no_solutions(matches, answers, subscriptions, publications, world):
+        return said
     if wrong := (refused ^ failed) - limited:
         pair = min(wrong)
         return f"{pair}: {'refused' if pair in refused else 'a failed call is not reported'}"
@@ -242,8 +245,33 @@ def _first_difference(
             return f"{pair}: truncated should be {answer.truncated}"
         mine, theirs = list(map(frozen, match.bindings)), list(map(frozen, answer.bindings))
         free = match.truncated and (pair[1] in any_kept or world.settings.max_steps <= LOW_STEPS)
-        if len(set(mine)) != len(mine) or (mine != theirs and not free):
+        wrong = len(mine) != len(theirs) and len(theirs) == world.settings.most_bindings and not free
+        if len(set(mine)) != len(mine) or wrong or (mine != theirs and not match.truncated):
             return f"{pair}: bindings {shown(match.bindings)}, should be {shown(answer.bindings)}"
+    return None
+
+
+def _no_solutions(
+    matches: Sequence[Match],
+    answers: Mapping[tuple[str, str], Answer],
+    subscriptions: Mapping[str, Subscription],
+    publications: Sequence[Publication],
+    world: World,
+) -> str | None:
+    """A row of a truncated match that the reference does not keep, and that is none of its solutions either. Where
+    operators are called or steps are few, the reference itself may not come to it."""
+    by_id = {one.id: one for one in publications}
+    for match in matches if world.settings.max_steps > LOW_STEPS else ():
+        pair = match.publication, match.subscription
+        kept = [dict(binding) for binding in answers[pair].bindings] if pair in answers else []
+        others = [row for row in match.bindings if dict(row) not in kept] if match.truncated and kept else []
+        subscription = subscriptions[match.subscription]
+        if any(isinstance(part, Call) for part in walk(subscription.where)):
+            continue
+        for row in others:
+            with suppress(LimitError):
+                if not is_solution(row, subscription, by_id[match.publication], world):
+                    return f"{pair}: {shown([row])} is no solution"
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triplewire.encode.batch import BLANK_KIND, Bytes, Hashes
+from triplewire.encode.batch import Bytes, Hashes
 from triplewire.encode.text import WORD_SEED
 from triplewire.kernels.shared.hashing import MIXER
 from triplewire.kernels.text.names import hash_spans
@@ -94,12 +94,9 @@ def _mixed(hashes: Hashes) -> Hashes:
 
 
 def _hashes(words: Bytes, seed: int) -> Hashes:
-    """The hashes of words of eight bytes: as words of a batch and its blank nodes are looked up; of names."""
+    """The hashes of words of eight bytes: as words of a batch are looked up; of names and terms."""
     if seed == WORD_SEED:
         return (_mixed(words.view("<u8")) * MIXER) >> np.uint64(32)
-    if seed == BLANK_KIND:
-        begun = _mixed(np.array([BLANK_KIND << 60 | 8], np.uint64))
-        return _mixed(_mixed(_mixed(begun ^ words.view("<u8"))))
     start = np.arange(0, len(words), 8)
     hashes: Hashes = hash_spans(words, start, start + 8, seed)
     return hashes

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
+from triplewire.clauses.node_tests.columns import flat, unflat
 from triplewire.encode.names import Names, find_terms, term_names
 from triplewire.encode.publications import encode
 from triplewire.encode.text import WORD_SEED
@@ -99,13 +100,13 @@ def test_many() -> None:
 
 
 def test_arrays_of_maps(tmp_path: Path) -> None:
-    names = Names.build([b"a", b"", b"bc"], SEED)
-    for name, array in names.arrays().items():
+    arrays = flat(Names.build([b"a", b"", b"bc"], SEED))
+    for name, array in arrays.items():
         np.save(tmp_path / name, array)
-    mapped = Names.from_arrays({name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in names.arrays()})
+    mapped = unflat({name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in arrays}, (Names,))
     assert [mapped.find(string) for string in (b"bc", b"", b"a", b"b")] == [2, 1, 0, -1]
     with pytest.raises(KeyError):
-        Names.from_arrays({name: array for name, array in names.arrays().items() if name != "slots"})
+        unflat({name: array for name, array in arrays.items() if name != "slots"}, (Names,))
 
 
 def test_taken_and_extended() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import pickle
 from collections.abc import Sequence
-from dataclasses import fields
 
-import numpy as np
 import pytest
 from decoded import check, said, said_by
 from documents import colliding
@@ -17,8 +15,7 @@ from hypothesis import strategies as st
 import shared_data
 from amounts import examples
 from any_triples import TEXTS, TRIPLES
-from triplewire.encode import publications
-from triplewire.encode.batch import BLANK_KIND, Terms
+from triplewire.encode.batch import BLANK_KIND
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
 from triplewire.model.packed import pack
@@ -92,46 +89,24 @@ def test_decoder_makes_each_term_once() -> None:
     assert decoder.term(0) is decoder.term(0)
 
 
-def is_right_alone(publication: Publication, patch: pytest.MonkeyPatch) -> None:
-    """One publication is encoded in a call of its own, unless it is large: the same columns as by the way for many."""
+def is_right_alone(publication: Publication) -> None:
+    """A batch of one publication says what it says."""
     batch = encode([publication])
     assert said_by(batch) == said([publication])
     check(batch)
-    with patch.context() as limited:
-        limited.setattr(publications, "_MOST_STATEMENTS", -1)
-        other = encode([publication])
-    for one, same in ((batch, other), (batch.terms, other.terms), (batch.words, other.words)):
-        for field in fields(one):
-            mine, theirs = getattr(one, field.name), getattr(same, field.name)
-            if isinstance(mine, np.ndarray):
-                assert (mine.dtype, mine.flags.writeable, mine.flags.c_contiguous) == (theirs.dtype, False, True)
-                if one is not batch.terms or field.name not in ("text", "start", "end"):
-                    np.testing.assert_array_equal(mine, theirs)
-    assert _texts_of(batch.terms) == _texts_of(other.terms)
-
-
-def _texts_of(terms: Terms) -> list[bytes]:
-    spans = zip(terms.start.tolist(), terms.end.tolist(), strict=True)
-    return [terms.text[start:end].tobytes() for start, end in spans]
 
 
 @pytest.mark.parametrize("count", [0, 1, 493, 494, 495, 1_023, 3_000])
-def test_one_of_many_terms(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_many_terms(count: int) -> None:
     objects: list[Term] = [*ALIKE, *(Literal(f"word{number % 50} {number}") for number in range(count))]
-    is_right_alone(_publication("x", objects), monkeypatch)
-    is_right_alone(_publication("x", [Literal("again")] * count), monkeypatch)
+    is_right_alone(_publication("x", objects))
+    is_right_alone(_publication("x", [Literal("again")] * count))
 
 
 @pytest.mark.parametrize("size", [8_190, 8_191, 8_192, 8_193, 100_000])
-def test_one_of_long_texts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_long_texts(size: int) -> None:
     for text in ("a " * (size // 2), "x" * size, "ß" * (size // 2), "".join(map(chr, range(48, 48 + size // 3)))):
-        is_right_alone(_publication("x", [Literal(text)]), monkeypatch)
-
-
-def test_one_with_words_made_to_collide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the kernel gives up, the way for many goes on."""
-    monkeypatch.setattr(publications.alone, "encode_one", lambda *_: publications.alone.COLLIDING)
-    is_right_alone(_publication("x", ALIKE), monkeypatch)
+        is_right_alone(_publication("x", [Literal(text)]))
 
 
 def test_terms_made_to_collide() -> None:
@@ -142,7 +117,7 @@ def test_terms_made_to_collide() -> None:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_real(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real(copied: bool) -> None:
     data = gzip.decompress(shared_data.path("10-workloads/mixed-5000.nq.gz").read_bytes())
     read = read_document(data[: data.index(b"\n", 1_000_000) + 1], "x.nq")
     if copied:
@@ -151,7 +126,7 @@ def test_real(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said_by(batch) == said(read)
     check(batch)
     for publication in read[:: len(read) // 50]:
-        is_right_alone(publication, monkeypatch)
+        is_right_alone(publication)
 
 
 def _copy(term: Term) -> Term:
@@ -165,9 +140,8 @@ def are_right(publications: Sequence[Publication], meant: Sequence[Publication])
     batch = encode(publications)
     assert said_by(batch) == said(meant)
     check(batch)
-    with pytest.MonkeyPatch.context() as patch:
-        for publication in publications:
-            is_right_alone(publication, patch)
+    for publication in publications:
+        is_right_alone(publication)
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -32,7 +32,7 @@ def _words(texts: Sequence[str], behind: bytes = b"x") -> list[tuple[str, ...]]:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offset = np.cumsum([0, *map(len, encoded)])
     joined = np.frombuffer(b"".join(encoded) + behind * kernels.PAD, np.uint8)
-    words = words_of_terms(joined, offset[:-1], offset[1:], np.ones(len(texts), np.bool_))
+    words = words_of_terms(joined, offset[:-1], offset[1:], np.ones(len(texts), np.bool_), len(joined))
     distinct = [
         words.text[start:end].tobytes().decode("utf-8", "surrogatepass")
         for start, end in zip(words.start, words.end, strict=True)

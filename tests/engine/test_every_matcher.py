@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 import pytest
@@ -11,12 +10,11 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from engine.generated import WORLD, groups, publications
+from solutions import wrong_rows
 from triplewire import Engine, Publication, UnsupportedQuery, plugins
-from triplewire.ir.evaluation.evaluate import Answer, evaluate
+from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Binding
-from triplewire.model.terms import Term
 
 
 def engine_of(matcher: str) -> Engine:
@@ -48,19 +46,10 @@ def test_same_answers(matcher: str, trees: list[tuple[And, bool]], some: list[Pu
     named = [Publication(str(number), one.triples) for number, one in enumerate(some)]
     results = [engine.match(named)] if together else [engine.match(one) for one in named]
     matches = [match for result in results for match in result]
+    by_id = {one.id: one for one in subscriptions}
     assert [(int(match.publication), match.subscription) for match in matches] == sorted(expected)
     for match in matches:
         answer = expected[int(match.publication), match.subscription]
         assert match.truncated == answer.truncated
-        same(match.bindings, answer)
-
-
-def same(bindings: tuple[Binding, ...], answer: Answer) -> None:
-    """The same bindings, each once, those that were cut too."""
-    found = set(map(frozen, bindings))
-    assert len(found) == len(bindings)
-    assert found == set(map(frozen, answer.bindings))
-
-
-def frozen(binding: Mapping[str, Term]) -> frozenset[tuple[str, Term]]:
-    return frozenset(binding.items())
+        rows = (binding.items() for binding in match.bindings)
+        assert wrong_rows(rows, answer, by_id[match.subscription], named[int(match.publication)], WORLD) == ""

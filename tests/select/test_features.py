@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
+from triplewire.clauses.clauses import CLASSES
 from triplewire.clauses.features import Features, features
 from triplewire.clauses.node_tests import few, words
+from triplewire.clauses.node_tests.columns import flat, unflat
 from triplewire.clauses.node_tests.few import MOST_WORDS, FewTerms
 from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, Tests, TestTable, build
 from triplewire.encode.names import term_names
@@ -164,7 +166,7 @@ def test_stored_and_united_tables_say_the_same(
     for asked in (first, second):
         table = TestTable()
         numbers.append([table.add(test) for test in asked])
-        tables.append(Tests.from_arrays(build(table.specs()).arrays()))
+        tables.append(unflat(flat(build(table.specs())), CLASSES))
     union, maps = Tests.union(tables)
     for asked, old, new in zip((first, second), numbers, maps, strict=True):
         check_tests(asked, [int(new[number]) for number in old], union, batch_of, WORLD)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import pairwise
+
 import pytest
 from built import Built, accepted, clauses_of
 
@@ -12,7 +13,6 @@ from triplewire.engine.segments import arena
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels import pool
-from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.model.terms import IRI, XSD, Literal, Triple
 from triplewire.select.index import Selected
 from triplewire.select.trie import atom_tables, walk
@@ -43,9 +43,9 @@ def test_equal_but_for_a_word(count: int) -> None:
     assert found.nodes < 20
 
 
-@pytest.mark.parametrize("size", [1, 3, walk.FEW + 1])
-def test_terms_looked_up_before_and_in_the_same_call_select_alike(size: int) -> None:
-    """Words, numbers and classes; and a clause that has to be checked, for which they are looked up once."""
+@pytest.mark.parametrize("size", [1, 3, 1_025])
+def test_parts_of_a_batch_select_what_the_whole_does(size: int) -> None:
+    """Words, numbers and classes; and a clause that has to be checked."""
     words = [(f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n}") }}', "sparql") for n in range(9)]
     others = [(f"SELECT * WHERE (?s, <urn:p>, ?o) SUCHTHAT (?o {op} {n})", "gql") for op in "<>=" for n in range(5)]
     others += [("SELECT * WHERE (?s, <urn:p>, ?o) SUCHTHAT (?s ISA <= <urn:D>)", "gql")]
@@ -55,19 +55,19 @@ def test_terms_looked_up_before_and_in_the_same_call_select_alike(size: int) -> 
     some = [Publication(one.id, (*one.triples, kind)[: 4 - number % 2]) for number, one in enumerate(some)]
     for texts, has_checks in ((words, False), (words + others, False), (joined, True)):
         built = index_of([parse(text, language, id=str(n)) for n, (text, language) in enumerate(texts)])
-        built.selected(some)  # which finds out what the classes are
-        ways = []
-        for are_looked_up in (False, True):
-            view = built.view(some)
-            if are_looked_up:
-                assert len(view.features.term)
-            ways.append(built.index.select(view, None, 1_000, arena.Arena()))
-            assert (view._features is None) == (not has_checks and size < walk.FEW and not are_looked_up)
-        for name in ("offset", "subscription", "check_offset", "check_place"):
-            assert getattr(ways[0], name).tolist() == getattr(ways[1], name).tolist()
-        assert (ways[0].atoms, ways[0].nodes) == (ways[1].atoms, ways[1].nodes)
-        assert (len(ways[0].check_place) > 0) == has_checks
-        assert ways[0].candidates >= size
+        view, index = built.view(some), built.index
+        whole, prepared = index.select(view, None, 1_000, arena.Arena()), index.prepare(view)
+        assert prepared is not None
+        parts = []
+        for first, last in pairwise(sorted({0, 1, size // 2, size})):
+            part = view.part(view.batch.part(first, last), first, last)
+            found = index.select(part, prepared.part(first, last), 1_000, arena.Arena())
+            parts.append((found.subscription.tolist(), found.check_place.tolist(), found.atoms, found.nodes))
+        assert [sum(columns, type(columns[0])()) for columns in zip(*parts, strict=True)] == [
+            whole.subscription.tolist(), whole.check_place.tolist(), whole.atoms, whole.nodes
+        ]  # fmt: skip
+        assert (len(whole.check_place) > 0) == has_checks
+        assert whole.candidates >= size
 
 
 @pytest.mark.parametrize(("op", "below"), [(">", True), (">=", True), ("<", False), ("<=", False)])
@@ -112,12 +112,9 @@ def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("room", range(1, 60, 7))
 def test_there_is_room_for_the_atoms_of_many_predicates(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked of their objects. Nothing is written behind the end, either: that the kernel runs as plain
-    Python would show it."""
-    count, plain = 30, np.errstate(over="ignore")(lambda *given: atom_kernels.find_atoms(*given))
+    """Nothing is asked of their objects. What is written behind the end, `make bounds` shows."""
+    count = 30
     monkeypatch.setattr(walk, "_ROOM", room)
-    monkeypatch.setattr(trie_index, "FEW", 0)  # the batch is walked as large ones are
-    monkeypatch.setattr(atom_kernels, "batch_atoms", plain)
     index = index_of([parse(f"SELECT ?s {{ ?s <urn:p{n}> ?o }}", id=str(n)) for n in range(count)])
     of_all = tuple(Triple(IRI("urn:s"), IRI(f"urn:p{n}"), Literal("x")) for n in range(count))
     found = selected(index, [Publication("few", of_all[:2]), Publication("p", of_all)])

@@ -14,8 +14,6 @@ from triplewire.clauses.merge import merge
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, XSD, Literal, Triple
-from triplewire.select.trie.checks import check_trie
-from triplewire.select.trie.index import TrieIndex
 
 NUMBERS = [
     *[Literal(f"{n}", XSD + "integer") for n in (-1, 0, 1, 2, 3, 9_007_199_254_740_992, 9_007_199_254_740_993)],
@@ -142,14 +140,3 @@ def test_windows_of_merged_clauses() -> None:
     rows = [(clauses_of(part), np.arange(0, len(part), 2)) for part in parts]
     meant = [one for part in parts for one in part[::2]]
     assert agrees(Built.of(merge(rows)), meant, [about(Literal("90.5")), about(Literal("149"))]) > 0
-
-
-@pytest.mark.parametrize("name", ["trie.window_low", "trie.window_high", "trie.range_test"])
-def test_hostile_windows_are_refused(name: str) -> None:
-    built = Built.of(clauses_of(of_width(500, 3)))
-    assert isinstance(built.index, TrieIndex)
-    arrays = dict(built.index.arrays())
-    check_trie(built.clauses, arrays)
-    for changed in (np.roll(arrays[name], 1), arrays[name][:-1].copy()):
-        with pytest.raises(ValueError, match="the array"):
-            check_trie(built.clauses, {**arrays, name: changed})

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.view import View
+from triplewire.encode.batch import Ids
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
 from triplewire.ir.evaluation.evaluate import World
@@ -21,8 +22,10 @@ from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
-from triplewire.verify.batch_verifier import BatchVerifier, Verified
+from triplewire.select.everything import Everything
+from triplewire.verify.batch_verifier import BatchVerifier
 from triplewire.verify.objects import objects
+from triplewire.verify.verifier import Verified, VerifierInput
 
 Row = frozenset[tuple[str, Term]]
 
@@ -30,6 +33,14 @@ Row = frozenset[tuple[str, Term]]
 def terms_of(known: Sequence[Term]) -> Callable[[NDArray[np.integer[Any]]], list[Term]]:
     """Reads terms by their numbers in a list."""
     return lambda numbers: [known[number] for number in numbers.tolist()]
+
+
+@dataclass(frozen=True)
+class Order(Everything):
+    """An index that names all clauses in this order, and proves constants or not."""
+
+    proves_constants: bool = False
+    order: Ids | None = None
 
 
 @dataclass
@@ -53,7 +64,7 @@ class Columns:
         proven: bool = False,
         is_reversed: bool = False,
     ) -> Columns:
-        """`proven`: as in `BatchVerifier`. `is_reversed`: the order of the clauses is from the last to the first."""
+        """`proven`: does the index prove constants? `is_reversed`: its order of the clauses begins with the last."""
         builder = ClauseBuilder()
         most = world.settings.max_branches
         for one in subscriptions:
@@ -67,7 +78,8 @@ class Columns:
             return normal_form(subscriptions[subscription], most=most).clauses[clause].tests[place][1]
 
         order = np.arange(clauses.count, dtype=np.int32)[::-1].copy() if is_reversed else None
-        columnar = BatchVerifier(clauses, expression, subscriptions.__getitem__, world, proven, order)
+        index = Order(clauses.count, proven, order)
+        columnar = BatchVerifier(VerifierInput(clauses, index, expression, subscriptions.__getitem__, world))
         view = View(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)
 

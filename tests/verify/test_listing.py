@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from solutions import wrong_rows
 from triplewire.clauses.view import View
 from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World, evaluate
@@ -82,7 +83,9 @@ def test_all_that_may_be_selected(cap: int, spare: int, proven: bool, monkeypatc
     ):
         answer = evaluate(queries[s], publications[p], columns.world)
         assert truncated == answer.truncated, queries[s].text
-        assert own == [frozenset(binding.items()) for binding in answer.bindings], queries[s].text
+        assert wrong_rows(own, answer, queries[s], publications[p], columns.world) == "", queries[s].text
+        if not truncated:
+            assert own == [frozenset(binding.items()) for binding in answer.bindings], queries[s].text
     assert len(rows) > 200
     assert np.count_nonzero(told[0].outcome == LEFT) < len(told[0].outcome) / 10
 

@@ -10,12 +10,11 @@ from triplewire.clauses.calls import RequiredCallsBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.growing import GrowingTable
 from triplewire.clauses.node_tests.table import TestTable, build
-from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT, too_many_rows
+from triplewire.clauses.table import too_many_rows
 from triplewire.clauses.template_rows import TemplateRows
 from triplewire.encode.names import term_names
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form.clauses import Clause, NormalForm, Position
+from triplewire.ir.normal_form.clauses import NormalForm
 from triplewire.languages.templates import AnyTemplate
 from triplewire.languages.templates.call_lists import CallList
 from triplewire.languages.templates.parameters import Parameters
@@ -32,7 +31,7 @@ class ClauseBuilder:
         self._tests = TestTable()
         self._table = GrowingTable()
         self._asked = RequiredCallsBuilder()
-        self._by_template = TemplateRows(self._table, self._constant, self._tests)
+        self._rows = TemplateRows(self._table, self._constant, self._tests)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -47,37 +46,16 @@ class ClauseBuilder:
         there is no room for it."""
         if self.is_full:
             raise too_many_rows()
-        selected = () if ask else tuple(dict.fromkeys(select))
-        flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
-        distinct = True
-        for clause in form.clauses:
-            variables = {name: number for number, name in enumerate(selected)}
-            self._clause(clause, variables)
-            distinct = distinct and len(variables) == len(selected)
-        self._table.end(len(selected), flags | (DISTINCT if distinct else 0))
+        self._rows.add_form(form, () if ask else tuple(dict.fromkeys(select)), ask)
         self._asked.add(form.asked)
 
     def add_from_template(self, template: AnyTemplate, parameters: Parameters, asked: Sequence[CallKey] = ()) -> None:
         """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster. `asked`:
         the calls that have to hold."""
-        if self.is_full or isinstance(template, CallList) or not self._by_template.add(template, parameters):
+        if self.is_full or isinstance(template, CallList) or not self._rows.add(template, parameters):
             self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
         else:
             self._asked.add(asked)
-
-    def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
-        table = self._table
-        for pattern in clause.patterns:
-            table.pattern.extend([self._position(position, variables) for position in pattern])
-        for name, test in clause.tests:
-            table.test_variable.append(variables[name])
-            table.test.append(self._tests.add(test))
-        table.end_clause(len(variables))
-
-    def _position(self, position: Position, variables: dict[str, int]) -> int:
-        if isinstance(position, Variable):
-            return -1 - variables.setdefault(position.name, len(variables))
-        return self._constant(position)
 
     def _constant(self, term: IRI | Literal) -> int:
         return self._constants.setdefault(term, len(self._constants))
@@ -87,7 +65,7 @@ class ClauseBuilder:
         made, so that their memory can be given back."""
         constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
         asked = self._asked.build()
-        del self._constants, self._tests, self._table, self._by_template
+        del self._constants, self._tests, self._table, self._rows
         if len(table) >= _MANY:
             _release_small_objects()
         return Clauses.of(constants, build(specs), table, asked)

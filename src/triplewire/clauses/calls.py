@@ -7,26 +7,20 @@ saved and loaded without an object a call.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.mapped_zeros import compact_zeros
-from triplewire.clauses.node_tests.columns import Arrays, prefixed, slices, under
-from triplewire.clauses.schema import Column, Schema, check, check_names, require
+from triplewire.clauses.node_tests.columns import concatenated, slices
 from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.operators.order.keys import key_of, text_of
 
 _SEED = 0x9E3779B9
-_SCHEMA: Schema = {
-    "offset": Column("i4", ("subscriptions+1",), offsets="asked"),
-    "call": Column("i4", ("asked",), below="calls"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +36,15 @@ class RequiredCalls:
         """The calls by number."""
         return [key_of(self.names[number]) for number in range(len(self.names))]
 
-    def arrays(self) -> Arrays:
-        """All of it as flat arrays, for `from_arrays`."""
-        return {"offset": self.offset, "call": self.call, **prefixed("names", self.names.arrays())}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> RequiredCalls:
-        """What `arrays` gave. Raises `KeyError` where something is missing."""
-        return cls(Names.from_arrays(under("names", arrays)), arrays["offset"], arrays["call"])
-
     @classmethod
     def merged(cls, parts: Sequence[tuple[RequiredCalls, NDArray[np.int64]]]) -> RequiredCalls:
         """Those of some subscriptions of each part, numbered on from part to part. Calls that nobody needs any more
         are left behind."""
-        names: Names | None = None
-        offsets, calls, start = [np.zeros(1, np.int32)], [np.zeros(0, np.int32)], 0
-        for part, numbers in parts:
-            offset, places = slices(part.offset, numbers)
-            call = part.call[places]
-            used = np.unique(call)
-            new = np.zeros(len(part.names), np.int32)
-            if names is None:
-                names, new[used] = part.names.take(used), np.arange(len(used), dtype=np.int32)
-            else:
-                names, new[used] = names.extended(part.names, used)
-            offsets.append((offset[1:] + start).astype(np.int32))
-            calls.append(new[call])
-            start += len(call)
-        assert names is not None
-        return cls(names, compact_zeros(np.concatenate(offsets)), np.concatenate(calls))
+        offsets, places = zip(*[slices(part.offset, numbers) for part, numbers in parts], strict=True)
+        calls = [part.call[taken] for (part, _), taken in zip(parts, places, strict=True)]
+        names, new = Names.union([part.names for part, _ in parts], [np.unique(call) for call in calls])
+        call = np.concatenate([number[call] for number, call in zip(new, calls, strict=True)])
+        return cls(names, compact_zeros(concatenated(offsets).astype(np.int32)), call)
 
 
 class RequiredCallsBuilder:
@@ -91,15 +65,3 @@ class RequiredCallsBuilder:
         names = Names.build([text_of(key).encode("ascii") for key in self._numbers], _SEED)
         self._numbers.clear()
         return RequiredCalls(names, compact_zeros(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
-
-
-def check_required_calls(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:
-    """Check what `RequiredCalls.arrays` gave. Raises `ValueError`, or another error of Python where something is
-    missing."""
-    names = under("names", arrays)
-    calls = check_names(names, f"{part}.names")
-    own = {name: array_ for name, array_ in arrays.items() if "." not in name}
-    check(_SCHEMA, own, part, {"subscriptions": subscriptions, "calls": calls})
-    keys = Names.from_arrays(names)
-    for number in range(calls):
-        require(text_of(key_of(keys[number])).encode() == keys[number], f"{part}.names holds no call")

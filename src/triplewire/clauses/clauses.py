@@ -7,7 +7,7 @@ them is in `triplewire.select`; `triplewire.verify` decides what an index leaves
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,13 +17,24 @@ from numpy.typing import NDArray
 from triplewire.clauses.calls import RequiredCalls
 from triplewire.clauses.facts import Facts
 from triplewire.clauses.mapped_zeros import compact_zeros
-from triplewire.clauses.node_tests.columns import Arrays, prefixed, under
+from triplewire.clauses.node_tests.classes import Classes
+from triplewire.clauses.node_tests.columns import Arrays, Strings, flat, unflat
 from triplewire.clauses.node_tests.few import FewTerms
+from triplewire.clauses.node_tests.languages import Languages
+from triplewire.clauses.node_tests.lookup import Literals, Lookup
+from triplewire.clauses.node_tests.ranges import Scale, ScaleTests
+from triplewire.clauses.node_tests.substrings import Substrings
 from triplewire.clauses.node_tests.table import Tests
+from triplewire.clauses.node_tests.words import WordTests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
+from triplewire.ir.fulltext.nodes import Analyzer
 
-VERSION = 16  # of the arrays that are saved
+VERSION = 17  # of what is saved: the arrays, and the names of the classes and fields that hold them
+CLASSES = (
+    *(ClauseTable, Facts, RequiredCalls, Names, Strings, Tests, Lookup, Literals, Substrings, Languages, Classes),
+    *(WordTests, Analyzer, ScaleTests, Scale),
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class Clauses:
     def of(cls, constants: Names, tests: Tests, table: ClauseTable, asked: RequiredCalls) -> Clauses:
         """The clauses of a table, with the facts worked out."""
         table = table.compact()
-        return cls(constants, tests, table, Facts.of(table, tests), asked)
+        return cls(constants, tests, table, Facts.of(table), asked)
 
     @property
     def count(self) -> int:
@@ -84,22 +95,13 @@ class Clauses:
 
     def arrays(self) -> Arrays:
         """All of it as flat arrays, for `from_arrays`."""
-        table = {field.name: getattr(self.table, field.name) for field in fields(self.table)}
-        parts = {"constants": self.constants.arrays(), "tests": self.tests.arrays(), "table": table}
-        parts |= {"facts": self.facts.arrays(), "asked": self.asked.arrays()}
-        return {name: column for part, columns in parts.items() for name, column in prefixed(part, columns).items()}
+        return flat(self)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Clauses:
         """What `arrays` gave, without a copy: they may be memory maps. Raises `KeyError` or `ValueError`."""
-        table: dict[str, Any] = dict(under("table", arrays))
-        return cls(
-            Names.from_arrays(under("constants", arrays)),
-            Tests.from_arrays(under("tests", arrays)),
-            ClauseTable(**table),
-            Facts.from_arrays(under("facts", arrays)),
-            RequiredCalls.from_arrays(under("asked", arrays)),
-        )
+        clauses: Clauses = unflat(arrays, (cls, *CLASSES))
+        return clauses
 
     @property
     def nbytes(self) -> int:

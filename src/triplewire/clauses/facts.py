@@ -1,21 +1,18 @@
-"""What is known of each clause before any publication comes: its subscription, what decides it, and its components."""
+"""What is known of each clause before any publication comes: its subscription and its components."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.mapped_zeros import mapped_zeros
-from triplewire.clauses.node_tests.columns import Arrays
-from triplewire.clauses.node_tests.table import Tests
-from triplewire.clauses.table import ASK, EXACT, ClauseTable
-from triplewire.encode.batch import Bytes, Ids
+from triplewire.clauses.table import ClauseTable
+from triplewire.encode.batch import Ids
 from triplewire.kernels.joins import components as component_kernels
 from triplewire.kernels.shared.columns import fixed
-from triplewire.kernels.trie import stars as star_kernels
 
 _MOST_IN_BYTES = 255
 
@@ -27,35 +24,21 @@ Counts: TypeAlias = "NDArray[np.uint8] | Ids"
 class Facts:
     """Columns by clause, and by component: the patterns of a clause that share variables, directly or by others
     (`triplewire.kernels.joins.components`).
-
-    `status` is SURE where a publication with the clause's stars matches, MULTI where it does unless one of the stars'
-    tests hold of different objects, and CHECK where the clause has to be verified (`triplewire.kernels.trie.stars`).
     """
 
     owner: Ids  # clause -> subscription
-    status: Bytes
     component_offset: Ids  # clause -> its slice of `component`
     component: Counts  # shape (components, 4): a slice of the clause's members, selected variables, has it no others?
     member: Counts  # the patterns of each clause, by component
 
-    def arrays(self) -> Arrays:
-        """All columns, for `from_arrays`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Facts:
-        """The facts that `arrays` gave. Raises `KeyError` where a column is missing."""
-        columns: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
-        return cls(**columns)
-
-    @classmethod
-    def of(cls, table: ClauseTable, tests: Tests) -> Facts:
+    def of(cls, table: ClauseTable) -> Facts:
         """The facts of the clauses of a table."""
         owner = table.owners()
-        return cls(owner, _status(table, tests, owner), **components_of(table, owner))
+        return cls(owner, **_components(table, owner))
 
 
-def components_of(table: ClauseTable, owner: Ids) -> dict[str, Any]:
+def _components(table: ClauseTable, owner: Ids) -> dict[str, Any]:
     """The columns of `Facts` from `component_offset` on, by name."""
     patterns, offset = len(table.pattern), np.zeros(len(table.variables) + 1, np.int32)
     pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
@@ -73,13 +56,3 @@ def residual_clauses(table: ClauseTable, is_residual: NDArray[np.bool_]) -> NDAr
     if not is_residual.any():
         return np.zeros(0, np.int64)
     return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
-
-
-def _status(table: ClauseTable, tests: Tests, owner: Ids) -> Bytes:
-    flags = table.flags
-    status = np.zeros(len(owner), np.uint8)
-    star_kernels.statuses(table.columns, tests.columns, status)
-    ask = (flags & ASK != 0)[owner]
-    alternatives = (np.diff(table.clause_offset) > 1)[owner]
-    status[(flags & EXACT == 0)[owner] | (alternatives & ~ask)] = star_kernels.CHECK  # such a clause is not all
-    return status

@@ -1,7 +1,7 @@
 """Which tests of a segment do the terms of a batch satisfy? The bridge from strings to ids.
 
-The tests themselves: `triplewire.clauses.node_tests.table`. What is done with the answers:
-`triplewire.select.trie.build` and `triplewire.verify.batch_verifier`.
+The tests themselves: `triplewire.clauses.node_tests.table`. The answers are for indexes (`triplewire.select`) and for
+`triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features
     node_term, node_test = no_ids, no_ids
     if tests.classes is not None:
         classes = ClassFeatures(batch, tests.classes.index(world.taxonomy))
-        of_terms, of_nodes = classes.known() or (classes.slices(), classes.stated(len(batch)))
-        slices.append(of_terms)
-        node_offset, node_term, node_test = of_nodes
+        slices.append(classes.slices())
+        node_offset, node_term, node_test = classes.stated(len(batch))
     offset, test = gathered(slices, pairs, len(batch.terms), len(tests))
     return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from triplewire.clauses import table
 from triplewire.clauses.table import ClauseTable
@@ -48,18 +48,6 @@ class GrowingTable:
 
     def table(self) -> ClauseTable:
         """All of it."""
-        return ClauseTable(
-            _array(self.clause_offset, np.int32),
-            _array(self.pattern_offset, np.int32),
-            _array(self.pattern, np.int32).reshape(-1, 3),
-            _array(self.test_offset, np.int32),
-            _array(self.test_variable, np.int32),
-            _array(self.test, np.int32),
-            _array(self.variables, np.int32),
-            _array(self.selected, np.int32),
-            _array(self.flags, np.uint8),
-        )
-
-
-def _array(values: array[int], kind: Any) -> NDArray[Any]:
-    return np.frombuffer(values, kind).copy() if values else np.zeros(0, kind)
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(ClauseTable)}
+        columns = {name: np.array(values, values.typecode) for name, values in columns.items()}
+        return ClauseTable(**{**columns, "pattern": columns["pattern"].reshape(-1, 3)})

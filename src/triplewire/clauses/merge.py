@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from triplewire.clauses import table as table_columns
 from triplewire.clauses.calls import RequiredCalls
 from triplewire.clauses.clauses import Clauses
-from triplewire.clauses.node_tests.columns import slices
+from triplewire.clauses.node_tests.columns import concatenated, slices
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
-from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
 
 Numbers = NDArray[np.int64]
@@ -29,7 +28,8 @@ def merge(parts: Sequence[tuple[Clauses, Numbers]]) -> Clauses:
     tables = [_taken(clauses.table, numbers) for clauses, numbers in parts]
     if len(tables) > 1 and sum(part.rows for part in tables) > table_columns.MOST_ROWS:
         raise table_columns.too_many_rows()
-    constants, constant_numbers = _joined_constants([clauses.constants for clauses, _ in parts], tables)
+    used = [np.unique(table.pattern[table.pattern >= 0]) for table in tables]
+    constants, constant_numbers = Names.union([clauses.constants for clauses, _ in parts], used)
     used = [np.unique(table.test) for table in tables]
     tests, test_numbers = Tests.union([clauses.tests for clauses, _ in parts], used)
     for number, table in enumerate(tables):
@@ -37,10 +37,10 @@ def merge(parts: Sequence[tuple[Clauses, Numbers]]) -> Clauses:
         table.pattern[is_constant] = constant_numbers[number][table.pattern[is_constant]]
         table.test[:] = test_numbers[number][table.test]
     table = ClauseTable(
-        _offsets([part.clause_offset for part in tables]),
-        _offsets([part.pattern_offset for part in tables]),
+        concatenated([part.clause_offset for part in tables]),
+        concatenated([part.pattern_offset for part in tables]),
         np.concatenate([part.pattern for part in tables]),
-        _offsets([part.test_offset for part in tables]),
+        concatenated([part.test_offset for part in tables]),
         *(
             np.concatenate([getattr(part, name) for part in tables])
             for name in ("test_variable", "test", "variables", "selected", "flags")
@@ -65,25 +65,3 @@ def _taken(table: ClauseTable, subscriptions: Numbers) -> ClauseTable:
         table.selected[subscriptions],
         table.flags[subscriptions],
     )
-
-
-def _offsets(parts: Sequence[Ids]) -> Ids:
-    """The offsets of several tables that are put one behind the other."""
-    ends = np.concatenate(([0], np.cumsum([part[-1] for part in parts])))
-    shifted = [part[1:] + shift for part, shift in zip(parts, ends[:-1].tolist(), strict=True)]
-    return np.concatenate([np.zeros(1, np.int32), *shifted])
-
-
-def _joined_constants(tables: Sequence[Names], clauses: Sequence[ClauseTable]) -> tuple[Names, list[Ids]]:
-    """One table of the constants that are used, and the new number of each of them."""
-    joined, numbers = tables[0], []
-    for place, (own, table) in enumerate(zip(tables, clauses, strict=True)):
-        used = np.unique(table.pattern[table.pattern >= 0])
-        new = np.full(len(own), -1, np.int32)
-        if place == 0:
-            joined = own.take(used)
-            new[used] = np.arange(len(used))
-        else:
-            joined, new[used] = joined.extended(own, used)
-        numbers.append(new)
-    return joined, numbers

@@ -1,4 +1,4 @@
-"""Subscriptions by template, added to a growing table by look-ups alone.
+"""Subscriptions added to a growing table: one by its normal form, or many by template, by look-ups alone.
 
 The columns of each template (`triplewire.languages.templates`) are made once, with gaps where ids of parameters go.
 Tables from parameters, as written, to ids fill the gaps. An id that they lack is made as for any other subscription.
@@ -6,7 +6,7 @@ Tables from parameters, as written, to ids fill the gaps. An id that they lack i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ from triplewire.clauses.node_tests.table import TestTable
 from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import FullText, Variable
-from triplewire.ir.normal_form.clauses import Clause
+from triplewire.ir.normal_form.clauses import Clause, NormalForm
 from triplewire.ir.normal_form.conditions import Test, X
 from triplewire.languages.templates.parameters import Parameters, term_of
 from triplewire.languages.templates.template import Conjunction, Template, leaves, replaced
@@ -40,8 +40,8 @@ class _TestGap:
 class _Columns:
     """The columns of one subscription. `clauses`: the ends of patterns and tests, and the count of variables.
 
-    In a template of a `Conjunction`, variables are written with a question mark; `names` and `test_names` say where
-    they stand.
+    Those of a template have gaps, `terms` and `test_gaps`. In a template of a `Conjunction`, variables are written with
+    a question mark; `names` and `test_names` say where they stand.
     """
 
     clauses: list[tuple[int, int, int]]
@@ -67,12 +67,21 @@ class TemplateRows:
         self._terms = _Terms(term)
         self._words: Ids = {}
 
+    def add_form(self, form: NormalForm, selected: Sequence[str], ask: bool) -> None:
+        """Add the next subscription, by its normal form."""
+        self._append(_Maker(self._term, self._tests, self._words).columns(form, selected, ask))
+
     def add(self, template: Template | Conjunction, parameters: Parameters) -> bool:
         """Add the next subscription; False where it has to be added by its normal form."""
         if isinstance(template, Conjunction):
             return self._add_conjunction(template, parameters)
         columns = self._columns_of(template)
         self._fill(columns, template, parameters)
+        self._append(columns)
+        return True
+
+    def _append(self, columns: _Columns) -> None:
+        """Add a subscription whose columns have no gaps any more."""
         rows, pattern, test = self._rows, columns.pattern, columns.test
         rows.pattern.extend(pattern)
         if test:
@@ -87,12 +96,14 @@ class TemplateRows:
                 rows.test_offset.append(tests + last_test)
                 rows.variables.append(variables)
         rows.end(columns.selected, columns.flags)
-        return True
 
     def _columns_of(self, template: Template) -> _Columns:
         columns = self._columns.get(template)
         if columns is None:
-            columns = self._columns[template] = _Maker(template, self._term, self._tests, self._words).columns()
+            maker = _Maker(self._term, self._tests, self._words, template)
+            selected = () if template.ask else tuple(dict.fromkeys(template.select))
+            columns = maker.columns(template.example_form, selected, template.ask)
+            self._columns[template] = columns
         return columns
 
     def _fill(self, columns: _Columns, template: Template, parameters: Parameters) -> None:
@@ -149,34 +160,33 @@ class _Terms(dict[str, int]):
 
 
 class _Maker:
-    """Makes the columns of a template."""
+    """Makes the columns of a subscription; of those of a template, with the gaps where its parameters go."""
 
-    def __init__(self, template: Template, term: Callable[[IRI | Literal], int], tests: TestTable, words: Ids) -> None:
-        self._template = template
+    def __init__(
+        self, term: Callable[[IRI | Literal], int], tests: TestTable, words: Ids, template: Template | None = None
+    ) -> None:
         self._term = term
         self._tests = tests
         self._words = words
-        self._numbers = {
-            node: number
-            for number in template.varying
-            for node in template.placeholders[number].replacement(template.placeholders[number].example)
-        }
+        self._has_variables = template is not None and template.has_variables
+        self._numbers: dict[object, int] = {}  # node of the example -> number of the parameter that takes its place
+        if template is not None:
+            placeholders = {number: template.placeholders[number] for number in template.varying}
+            for number, placeholder in placeholders.items():
+                self._numbers |= dict.fromkeys(placeholder.replacement(placeholder.example), number)
         self._made = _Columns([], [], [], [], [], [], [], [], 0, 0)
 
-    def columns(self) -> _Columns:
+    def columns(self, form: NormalForm, selected: Sequence[str], ask: bool) -> _Columns:
         """All of them."""
-        template, made = self._template, self._made
-        selected = () if template.ask else tuple(dict.fromkeys(template.select))
-        distinct = True
-        for clause in template.example_form.clauses:
+        made, distinct = self._made, True
+        for clause in form.clauses:
             variables = {name: number for number, name in enumerate(selected)}
             self._clause(clause, variables)
             distinct = distinct and len(variables) == len(selected)
             made.clauses.append((len(made.pattern), len(made.test), len(variables)))
         made.selected = len(selected)
-        exact, ask = template.example_form.exact, template.ask
-        calls = CALLS if template.example_form.calls else 0
-        made.flags = (EXACT if exact else 0) | (ASK if ask else 0) | calls | (DISTINCT if distinct else 0)
+        made.flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
+        made.flags |= DISTINCT if distinct else 0
         return made
 
     def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
@@ -185,7 +195,7 @@ class _Maker:
             for position in pattern:
                 place, number = len(made.pattern), self._numbers.get(position)
                 if isinstance(position, Variable):
-                    if self._template.has_variables:
+                    if self._has_variables:
                         made.names.append((place, f"?{position.name}" if number is None else number))
                     made.pattern.append(-1 - variables.setdefault(position.name, len(variables)))
                 elif number is None:
@@ -199,7 +209,8 @@ class _Maker:
             self._test(test)
 
     def _test(self, test: Test) -> None:
-        numbers = sorted({self._numbers[leaf] for leaf in leaves(test) if leaf in self._numbers})
+        varying = [leaf for leaf in leaves(test) if leaf in self._numbers] if self._numbers else ()
+        numbers = sorted({self._numbers[leaf] for leaf in varying})
         if not numbers:
             self._made.test.append(self._tests.add(test))
             return

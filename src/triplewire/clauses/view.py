@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features, features
-from triplewire.clauses.node_tests.few import Work
 from triplewire.encode.batch import Batch
 from triplewire.ir.evaluation.evaluate import World
 
 
+@dataclass(eq=False, slots=True)
 class View:
-    """What selection and verification look at. What the terms satisfy is looked up when it is first asked for."""
+    """What selection and verification look at. What the terms satisfy is looked up when it is first asked for; an index
+    that has found it out by itself may set `known_features`."""
 
-    __slots__ = ("_clauses", "_features", "_world", "batch")
-
-    def __init__(self, batch: Batch, clauses: Clauses, world: World, features: Features | None = None) -> None:
-        self.batch, self._clauses, self._world, self._features = batch, clauses, world, features
+    batch: Batch
+    clauses: Clauses
+    world: World
+    known_features: Features | None = None
 
     @property
     def features(self) -> Features:
         """Which tests of the clauses the terms satisfy."""
-        if self._features is None:
-            clauses = self._clauses
-            columns = clauses.few_terms.look_up(self.batch, self._world)
+        if self.known_features is None:
+            clauses = self.clauses
+            columns = clauses.few_terms.look_up(self.batch, self.world)
             if columns is not None:
-                self._features = Features(*columns)
+                self.known_features = Features(*columns)
             else:
-                self._features = features(self.batch, clauses.constants, clauses.tests, self._world)
-        return self._features
-
-    def work_for_terms(self) -> Work | None:
-        """What a kernel needs that looks up the terms itself (`triplewire.clauses.node_tests.few`), to be given back to
-        `end_work`. None where they are looked up, or are more than it has room for."""
-        return None if self._features is not None else self._clauses.few_terms.work_for(self.batch, self._world)
-
-    def end_work(self, work: Work, counts: tuple[int, int] | None) -> None:
-        """`counts`: how many tests of terms and of nodes the kernel found, where they are needed again."""
-        if counts is not None:
-            self._features = Features(*work.copied(self.batch, *counts))
-        self._clauses.few_terms.give(work)
+                self.known_features = features(self.batch, clauses.constants, clauses.tests, self.world)
+        return self.known_features
 
     def __len__(self) -> int:
         """How many publications there are."""
@@ -46,4 +38,4 @@ class View:
 
     def part(self, batch: Batch, first: int, last: int) -> View:
         """The publications first .. last - 1, which are all of `batch`."""
-        return View(batch, self._clauses, self._world, self.features.part(first, last))
+        return View(batch, self.clauses, self.world, self.features.part(first, last))

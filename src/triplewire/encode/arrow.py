@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from triplewire.config import MOST, Settings
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, Offsets
-from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.encode.schema import as_bytes, as_instants, is_text
 from triplewire.kernels.text import scan as kernels
+from triplewire.kernels.text.columns import Statements
+from triplewire.kernels.text.intern import COLUMNS, KIND
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
 _UNUSUAL = frozenset(b'<"')  # what may not be in an IRI, besides what the scanner looks for
@@ -39,16 +40,17 @@ def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Bat
     if numbers is None or not all(map(_is_iri, interner.odd_iris())):
         return None
     try:
-        terms = interner.columns()
+        suffixes = interner.suffixes()
     except UnicodeDecodeError:
         return None
-    if any(_UNUSUAL.intersection(suffix.encode()) for suffix in terms.suffixes):
+    if any(_UNUSUAL.intersection(suffix.encode()) for suffix in suffixes):
         return None
     subject, predicate, object_ = numbers.reshape(3, -1)
-    if (terms.kind[subject] == LITERAL_KIND).any() or (terms.kind[predicate] != IRI_KIND).any():
+    kind = interner.rows[:, KIND]
+    if (kind[subject] == LITERAL_KIND).any() or (kind[predicate] != IRI_KIND).any():
         return None
     publication = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
-    return made(ids, sorted_triples(publication, subject, predicate, object_, len(terms), len(ids)), terms)
+    return interner.batch(ids, Statements(publication, subject, predicate, object_), suffixes)
 
 
 def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[pa.Array]] | None:
@@ -124,11 +126,11 @@ def _joined(columns: list[pa.Array]) -> tuple[Bytes, Offsets]:
 def _numbers(text: Bytes, offset: Offsets, interner: Interner) -> Ids | None:
     """The id of each text's term; None where one is not plain."""
     numbers = np.empty(len(offset) - 1, np.int32)
-    tokens = np.empty((min(_CHUNK, len(numbers)), kernels.COLUMNS), np.uint64)
+    tokens = np.empty((min(_CHUNK, len(numbers)), COLUMNS), np.uint64)
     state = np.zeros(kernels.STATE, np.int64)
     for first in range(0, len(numbers), _CHUNK):
         part = offset[first : first + _CHUNK + 1]
-        if kernels.scan_terms(text, interner.wide, part, tokens, state) == kernels.STOP:
+        if kernels.scan_terms(text, part, tokens, state) == kernels.STOP:
             return None
         if not interner.take(tokens, len(part) - 1, numbers[first : first + _CHUNK]):
             return None

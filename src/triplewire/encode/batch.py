@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from triplewire.kernels.shared.columns import Triples
-    from triplewire.kernels.shared.lending import Lent
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ids: TypeAlias = NDArray[np.int32]
@@ -81,15 +80,6 @@ class Words:
         return len(self.start)
 
 
-class Sizes(NamedTuple):
-    """Of a batch. `terms` and `words` are distinct ones, `word_ids` all."""
-
-    triples: int
-    terms: int
-    words: int
-    word_ids: int
-
-
 @dataclass(slots=True)
 class Batch:
     """Publications, each a slice of the triples, which are sorted by (subject, predicate, object) and distinct."""
@@ -101,12 +91,6 @@ class Batch:
     object: Ids
     terms: Terms
     words: Words
-    lent: Lent | None = field(default=None, init=False, repr=False, compare=False)  # (`triplewire.encode.columns`)
-
-    @property
-    def sizes(self) -> Sizes:
-        """How many of all there are."""
-        return Sizes(len(self.subject), len(self.terms), len(self.words), len(self.words.ids))
 
     def __len__(self) -> int:
         return len(self.offset) - 1

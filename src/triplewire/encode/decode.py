@@ -33,8 +33,8 @@ class Decoder:
         every = numbers.tolist()
         out: list[Any] = list(map(known.get, every))
         new = [place for place, term in enumerate(out) if term is None]
-        own = numbers[new]
-        columns = terms.start[own].tolist(), terms.end[own].tolist(), terms.kind[own].tolist()
+        new_numbers = numbers[new]
+        columns = terms.start[new_numbers].tolist(), terms.end[new_numbers].tolist(), terms.kind[new_numbers].tolist()
         text = terms.text.data
         for place, start, end, kind in zip(new, *columns, strict=True):
             number = every[place]

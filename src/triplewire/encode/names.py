@@ -6,8 +6,8 @@ It is never changed, holds no Python object a string, and may lie in memory maps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,9 +31,9 @@ def strings_at(text: Bytes, start: Offsets, end: Offsets) -> tuple[Bytes, Offset
     there and the last one ends."""
     offset = np.zeros(len(start) + 1, np.int64)
     np.cumsum(end - start, out=offset[1:])
-    own = np.empty(offset[-1], np.uint8)
-    kernels.copy_strings(fixed_array(text), fixed_array(start), fixed_array(offset), own)
-    return own, offset
+    copied = np.empty(offset[-1], np.uint8)
+    kernels.copy_strings(fixed_array(text), fixed_array(start), fixed_array(offset), copied)
+    return copied, offset
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,35 @@ class Names:
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
-        own, number_here = other.take(numbers), np.empty(len(numbers), np.int32)
-        theirs = kernels.Spans(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
-        kernels.find(theirs, fixed_array(own.hash), self.table, number_here)
+        others, number_here = other.take(numbers), np.empty(len(numbers), np.int32)
+        theirs = kernels.Spans(*fixed(others.text, others.offset[:-1], others.offset[1:], others.kind, *_NO_SUFFIXES))
+        kernels.find(theirs, fixed_array(others.hash), self.table, number_here)
         fresh = np.flatnonzero(number_here < 0)
         number_here[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
-        more = own.take(fresh)
-        hashes = np.concatenate((self.hash, more.hash))
+        added = others.take(fresh)
+        hashes = np.concatenate((self.hash, added.hash))
         return Names(
-            np.concatenate((self.text, more.text)),
-            np.concatenate((self.offset, more.offset[1:] + self.offset[-1])),
+            np.concatenate((self.text, added.text)),
+            np.concatenate((self.offset, added.offset[1:] + self.offset[-1])),
             hashes,
             _slots(hashes),
             self.seed,
-            np.concatenate((self.kind, more.kind)),
+            np.concatenate((self.kind, added.kind)),
         ), number_here
+
+    @classmethod
+    def union(cls, tables: Sequence[Names], used: Sequence[NDArray[np.integer[Any]]]) -> tuple[Names, list[Ids]]:
+        """One table of some strings of several tables of one sort (ascending numbers), and for each of these the number
+        there of each of its strings; -1 for a string that was not taken."""
+        whole, numbers = tables[0].take(used[0]), []
+        for place, (table, taken) in enumerate(zip(tables, used, strict=True)):
+            number = np.full(len(table), -1, np.int32)
+            if place == 0:
+                number[taken] = np.arange(len(taken), dtype=np.int32)
+            else:
+                whole, number[taken] = whole.extended(table, taken)
+            numbers.append(number)
+        return whole, numbers
 
     def find(self, string: bytes) -> int:
         """The number of a string, or -1."""
@@ -115,15 +129,6 @@ class Names:
     def table(self) -> kernels.StringTable:
         """The table as kernels take it."""
         return kernels.StringTable(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it, for `from_arrays`."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
-        """What `arrays` gave. Raises `KeyError` where something is missing."""
-        return cls(**{f.name: arrays[f.name] for f in fields(cls)})
 
 
 def _slots(hashes: Hashes) -> Ids:

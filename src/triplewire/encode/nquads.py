@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from triplewire.config import Settings
 from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Ids
-from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.encode.names import strings_at
-from triplewire.kernels import triples as triple_kernels
 from triplewire.kernels.text import scan as kernels
+from triplewire.kernels.text.columns import Statements, number_graphs
+from triplewire.kernels.text.intern import COLUMNS, END, KIND, START
 from triplewire.model.terms import RDF, XSD_STRING
 
 _CHUNK = 2_048  # statements between scanner and tables: what fits a processor's cache
@@ -39,29 +39,29 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
     if quads is None:
         return None
     try:
-        columns = interner.columns()
-        if not all(map(_is_suffix, columns.suffixes[1:])) or not all(map(_is_iri, interner.odd_iris())):
+        suffixes = interner.suffixes()
+        if not all(map(_is_suffix, suffixes[1:])) or not all(map(_is_iri, interner.odd_iris())):
             return None
     except UnicodeDecodeError:
         return None
     subject, predicate, object_, graph = quads
-    number, first = np.full(len(columns) + 1, -1, np.int32), np.empty(len(columns) + 1, np.int32)
-    graphs = first[: triple_kernels.number_graphs(graph, number, first)]
-    triples = sorted_triples(graph, subject, predicate, object_, len(columns), len(graphs))
-    if int(np.diff(triples.offset).max(initial=0)) > settings.max_triples:
-        return None
-    return made(_ids(graphs, columns, document), triples, columns)
+    terms = len(interner.rows)
+    number, first = np.full(terms + 1, -1, np.int32), np.empty(terms + 1, np.int32)
+    graphs = first[: number_graphs(graph, number, first)]
+    statements = Statements(graph, subject, predicate, object_)
+    batch = interner.batch(_ids(graphs, interner, document), statements, suffixes)
+    return batch if int(np.diff(batch.offset).max(initial=0)) <= settings.max_triples else None
 
 
 def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | None:
     """The term ids of all statements: subjects, predicates, objects, graphs or -1. None where it is not plain."""
     room = min(_CHUNK, size // _LEAST + 1)
-    tokens, ids = np.empty((4 * room, kernels.COLUMNS), np.uint64), np.empty(4 * room, np.int32)
+    tokens, ids = np.empty((4 * room, COLUMNS), np.uint64), np.empty(4 * room, np.int32)
     state = np.zeros(kernels.STATE, np.int64)
     quads, used = np.empty((4, size // _BYTES_A_STATEMENT + room), np.int32), 0
     status = kernels.MORE
     while status == kernels.MORE:
-        status = kernels.scan(text, interner.wide, size, tokens, state)
+        status = kernels.scan(text, size, tokens, state)
         count = int(state[kernels.QUADS])
         if status == kernels.STOP or not interner.take(tokens, 4 * count, ids):
             return None
@@ -91,12 +91,14 @@ def _is_iri(text: bytes) -> bool:
         return False
 
 
-def _ids(graphs: Ids, columns: Columns, document: str) -> Sequence[str]:
-    """The ids of the publications, as `triplewire.read.rdf.split.graph_id` gives them."""
-    start, named = columns.start[graphs], graphs >= 0
-    joined, offset = strings_at(columns.text, start, np.where(named, columns.end[graphs], start) + 1)
+def _ids(graphs: Ids, interner: Interner, document: str) -> Sequence[str]:
+    """The ids of the publications, as `triplewire.read.rdf.split.graph_id` gives them. `graphs`: terms, or -1."""
+    named = graphs >= 0
+    rows = interner.rows[graphs] if len(interner.rows) else np.zeros((len(graphs), COLUMNS), np.uint64)
+    start, end = rows[:, START].astype(np.int64), rows[:, END].astype(np.int64)
+    joined, offset = strings_at(interner.data, start, np.where(named, end, start) + 1)
     joined[offset[1:] - 1] = 10  # which is in no name
     ids = joined.tobytes().decode().split("\n")[:-1]
-    for row in np.flatnonzero(~named | (columns.kind[graphs] == BLANK_KIND)).tolist():
+    for row in np.flatnonzero(~named | (rows[:, KIND] == BLANK_KIND)).tolist():
         ids[row] = f"{document}#{ids[row]}" if named[row] else document
     return ids

@@ -45,9 +45,10 @@ def is_plain(suffixes: tuple[str, ...]) -> NDArray[np.bool_]:
     return plain
 
 
-def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_]) -> Words:
-    """The words of the wanted terms; the others have none. `text` can be read `kernels.PAD` bytes behind each."""
-    room = _Room(int((end - start)[wanted].sum()))
+def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_], size: int) -> Words:
+    """The words of the wanted terms, whose texts have `size` bytes; the others have none. `text` can be read
+    `kernels.PAD` bytes behind each."""
+    room = _Room(int(size))
     offset = np.zeros(len(start) + 1, np.int64)
     state = np.zeros(kernels.STATE, np.int64)
     status = kernels.MORE
@@ -55,11 +56,11 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
         table = kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots)
         status = kernels.cut(text, start, end, wanted, folding(), offset, room.ids, table, state)
         if status == kernels.MORE:
-            at = int(state[kernels.TERM])
-            room.reserve(state, int(end[at] - start[at]))
+            term = int(state[kernels.TERM])
+            room.reserve(state, int(end[term] - start[term]))
     if status == kernels.STOP:
         return _words_by_dictionary(text, start, end, wanted)
-    ids, count, used = (int(state[i]) for i in (kernels.IDS, kernels.WORDS, kernels.BYTES))
+    _, ids, count, used = state.tolist()
     bounds = room.bounds[: count + 1]  # no copies, since room that is not used costs nothing
     return Words(offset, room.ids[:ids], room.text[:used], bounds[:-1], bounds[1:], room.hash[:count])
 

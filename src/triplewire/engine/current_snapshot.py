@@ -60,7 +60,7 @@ class CurrentSnapshot:
         self.start_background_work()
         return snapshot.for_call()
 
-    def prepare_for_loading(self, files: Iterable[Source]) -> None:
+    def prepare_for_loading(self, files: Iterable[object]) -> None:
         """Subscription files are about to be loaded: where they are large, wait for the kernels."""
         if isinstance(self.snapshot, InterpretedSnapshot) and size_of(files) > SMALL_BYTES:
             self.compiled()

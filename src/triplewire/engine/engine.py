@@ -21,7 +21,7 @@ from triplewire import plugins
 from triplewire.argument_checks import expect_callable, expect_path, expect_text, plain_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
-from triplewire.engine.compiler import Compiler, id_is_taken
+from triplewire.engine.compiler import Compiler, compiler_of, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of
 from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.incoming import Reading, chunks_of, chunks_of_batches, chunks_of_files, each_matched, matched
@@ -37,6 +37,7 @@ from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
+from triplewire.languages.sources.tables import SubscriptionTexts
 from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from triplewire.operators.calling.cache import OutcomeCache
     from triplewire.operators.order.statistics import LearnedCalls
 
-File: TypeAlias = "str | os.PathLike[str]"
+SubscriptionSource: TypeAlias = "str | os.PathLike[str] | SubscriptionTexts"
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 
@@ -68,7 +69,7 @@ class Engine:
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
     of `operators.order.ORDERS`. `operator_cache`: a folder for outcomes of operators that state a version; they are
     used again for publications of the same content. Any thread may call any method; a match call works on the
-    subscriptions there are then.
+    subscriptions, and the taxonomy, that there are then.
     """
 
     def __init__(
@@ -86,28 +87,27 @@ class Engine:
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
         world = arguments.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
-        self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
-        self._current = CurrentSnapshot(empty_snapshot(self._matcher, self._compiler))
+        self._current = CurrentSnapshot(empty_snapshot(self._matcher, Compiler(world, entailment)))
         self._last_number = 0
         self._recent = RecentResults()
-
-    @classmethod
-    def _of(cls, engine: Engine, snapshot: Snapshot) -> Engine:
-        """An engine with the subscriptions of a snapshot, which it shares with another one, and all else of that: its
-        taxonomy, operators, limits, matcher and entailment. Later changes of the one are not seen by the other."""
-        derived = object.__new__(cls)
-        derived._compiler = engine._compiler
-        derived._matcher_name, derived._matcher = engine._matcher_name, engine._matcher
-        derived._current, derived._recent = CurrentSnapshot(snapshot), RecentResults()
-        derived._last_number = engine._last_number
-        return derived
 
     @property
     def _snapshot(self) -> Snapshot:
         """Read once a call: a snapshot is never changed, only replaced."""
         return self._current.snapshot
+
+    @property
+    def _compiler(self) -> Compiler:
+        return compiler_of(self._snapshot)
+
+    def _with(self, snapshot: Snapshot) -> Engine:
+        """An engine of the same matcher with another snapshot."""
+        other = object.__new__(Engine)
+        other._matcher_name, other._matcher, other._last_number = self._matcher_name, self._matcher, self._last_number
+        other._current, other._recent = CurrentSnapshot(snapshot), RecentResults()
+        return other
 
     # --- subscriptions -----------------------------------------------------------------------------------------------
 
@@ -178,14 +178,19 @@ class Engine:
 
     def load_subscriptions(
         self,
-        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        paths: SubscriptionSource | Iterable[SubscriptionSource],
         *,
         on_refusal: Callable[[Refusal], None] | None = None,
         on_warning: Callable[[str, str], None] | None = None,
         progress: Callable[[int], None] | None = None,
         ids: Collection[str] | None = None,
     ) -> int:
-        """Register the subscriptions of files and folders (`triplewire.languages.sources.files`); returns how many.
+        """Register the subscriptions of files, folders (`triplewire.languages.sources.files`) and tables; returns how
+        many.
+
+        The texts of a table (`triplewire.extend.TableTexts`) stay there: the engine refers to its rows, and asks for a
+        text when it needs it. The matcher "reference" holds all subscriptions as objects, and so MDV rules that name
+        other rules are held, too.
 
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
         `SubscriptionError`; what came before it stays, and so may what was read with it. `on_warning` gets a
@@ -195,7 +200,9 @@ class Engine:
         files = arguments.subscription_files(paths, on_refusal, on_warning, progress, ids)
         refuse = raise_refusal if on_refusal is None else on_refusal
         wanted = None if ids is None else frozenset(map(plain_text, ids))
-        if wanted is None:
+        if any(isinstance(file, SubscriptionTexts) for file in files):
+            self._current.compiled()  # until then, subscriptions are objects with their texts
+        elif wanted is None:
             self._current.prepare_for_loading(files)
         loaded = 0
         for more in self._load(files, refuse, on_warning, wanted):
@@ -205,7 +212,9 @@ class Engine:
         self._current.settle()
         return loaded
 
-    def _load(self, files: list[File], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None) -> Iterator[int]:
+    def _load(
+        self, files: list[SubscriptionSource], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None
+    ) -> Iterator[int]:
         """Register the subscriptions of files; yields how many more, now and then."""
         from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
 
@@ -253,7 +262,8 @@ class Engine:
         """
         each = arguments.each_publication(publications)
         snapshot, clock = self._current.snapshot_for_matching(), Clock()
-        return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock, self.settings))
+        compiler = compiler_of(snapshot)
+        return self._recent.keep(matched(snapshot, chunks_of(each, compiler, clock), clock, compiler.world.settings))
 
     def match_files(
         self,
@@ -279,7 +289,7 @@ class Engine:
         stage = clock or Clock()
         with stage("load"):
             snapshot = self._current.snapshot_for_matching(lambda: publications_of(sources))
-        chunks = chunks_of_files(sources, reading, self._compiler, stage, on_refusal, snapshot.columnar)
+        chunks = chunks_of_files(sources, reading, compiler_of(snapshot), stage, on_refusal, snapshot.columnar)
         for chunk, rows in each_matched(snapshot, chunks, stage):
             result = MatchResult(snapshot, self.settings.max_binding_bytes)
             result.add(chunk, rows)
@@ -311,7 +321,7 @@ class Engine:
         expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = arguments.record_batches(batch), Clock()
         snapshot = self._current.snapshot_for_matching(lambda: sum(part.num_rows for part in batches))
-        chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
+        chunks = chunks_of_batches(batches, compiler_of(snapshot), clock, on_refusal, snapshot.columnar)
         result = matched(snapshot, chunks, clock, self.settings)
         for refusal in result.refusals:
             if on_refusal is None:
@@ -329,10 +339,45 @@ class Engine:
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
         the publication is missing, `LimitError` where the evaluation passes one.
         """
-        pair = self._recent.pair(self._snapshot, subscription, publication)
+        registered, known, snapshot = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explained  # matching does without it
 
-        return explained(*pair, self._compiler, self._recent.calls(subscription))
+        return explained(registered, known, compiler_of(snapshot), self._recent.calls(subscription))
+
+    # --- the taxonomy, and other properties --------------------------------------------------------------------------
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        """The taxonomy. Another one takes its place where it is set, and may be the path of its file, or None.
+
+        Match calls that begin later see it; those that run, and results that are there, keep the one before. No
+        subscription is compiled again; which class tests hold of a name is found out again where the change touches
+        it. Raises what `load_taxonomy` raises, as for a cycle: then the one before stays.
+        """
+        return self._compiler.world.taxonomy
+
+    @taxonomy.setter
+    def taxonomy(self, taxonomy: Taxonomy | str | os.PathLike[str] | None) -> None:
+        """Put another taxonomy in its place."""
+        new = arguments.taxonomy_of("Engine.taxonomy", taxonomy, self.settings)
+        with self._current.lock:
+            self._current.snapshot = _with_taxonomy(self._snapshot, new)
+
+    def change_taxonomy(
+        self, *, add: Taxonomy | None = None, remove: Taxonomy | None = None, drop: Iterable[str] = ()
+    ) -> Taxonomy:
+        """Put the taxonomy that `Taxonomy.changed` makes of today's in its place, in one step; returns it. Raises what
+        that raises: then the one before stays."""
+        with self._current.lock:
+            new = self.taxonomy.changed(add=add, remove=remove, drop=drop)
+            self._current.snapshot = _with_taxonomy(self._snapshot, new)
+        return new
+
+    def with_taxonomy(self, taxonomy: Taxonomy | str | os.PathLike[str] | None) -> Engine:
+        """An engine of the same subscriptions with another taxonomy. Both share what does not depend on that; later
+        changes of the one are not seen by the other."""
+        new = arguments.taxonomy_of("Engine.with_taxonomy(taxonomy)", taxonomy, self.settings)
+        return self._with(_with_taxonomy(self._snapshot, new))
 
     @property
     def settings(self) -> Settings:
@@ -354,7 +399,8 @@ class Engine:
     def save(self, path: str | Path, *, index: bool = True, learned: bool = True) -> None:
         """Write everything but the operators to a directory, in place of what was saved there before.
 
-        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew;
+        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew, and
+        texts that are in a table stay there; without, they are written as well;
         with `learned`, what operator calls have cost and how often they were true. A save that is interrupted leaves
         the engine that was there before; one process saves at a time, others wait.
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, when
@@ -362,7 +408,7 @@ class Engine:
         that was not made from its text); `LimitError` where there are too many subscriptions for one index.
         """
         expect_path("save(path)", path)
-        contents.save(Path(path), self._current, self._compiler, self._matcher_name, index, learned)
+        contents.save(Path(path), self._current, self._matcher_name, index, learned)
 
     @classmethod
     def load(
@@ -372,21 +418,24 @@ class Engine:
         matcher: str | None = None,
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
-        verify: bool = False,
         operator_order: str = GREEDY,
         operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
+        tables: SubscriptionTexts | Iterable[SubscriptionTexts] = (),
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
-        A saved index is opened as a memory map, after every file has been read and checked once: small ones by their
-        SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Where operators have other
-        units, or `max_branches` is another, the texts are compiled anew. Without an index, a text that other limits or
-        operators refuse is refused here; with one, its pairs are refused where it takes the text to decide them.
+        A saved index is opened as a memory map, after every file has been read once and found to have the SHA-256 that
+        it was saved with. Where operators have other units, or `max_branches` is another, the texts are compiled anew.
+        Without an index, a text that other limits or operators refuse is refused here; with one, its pairs are refused
+        where it takes the text to decide them. `tables`: those from which subscriptions were loaded; a row that is gone
+        or has changed since is refused when its text is needed.
 
-        Raises `StoreError` when the directory is damaged, of a newer version or no saved engine.
+        Raises `StoreError` when the directory is damaged, of a newer version or no saved engine, and for a table that
+        is not given.
         """
         arguments.check_loading(path, matcher, operators, settings)
-        saved = store.load(Path(path), settings, whole=verify)
+        named = arguments.tables_by_name(tables)
+        saved = store.load(Path(path), settings)
         engine = cls(
             taxonomy=saved.taxonomy,
             matcher=saved.matcher if matcher is None else matcher,
@@ -396,5 +445,12 @@ class Engine:
             operator_order=operator_order,
             operator_cache=operator_cache,
         )
+        engine._compiler.tables.update(named)
         contents.fill(engine._current, engine._compiler, engine._matcher, saved, Path(path))
         return engine
+
+
+def _with_taxonomy(snapshot: Snapshot, taxonomy: Taxonomy) -> Snapshot:
+    """The same subscriptions with this taxonomy."""
+    compiler = compiler_of(snapshot)
+    return snapshot if taxonomy is compiler.world.taxonomy else snapshot.with_compiler(compiler.with_taxonomy(taxonomy))

@@ -38,7 +38,7 @@ _VERIFIED = 3  # the memory of a verified pair, in match rows
 _LEAST, _MOST = 64, 2_048  # publications to match in one call: with fewer, the calls take longer than the work
 
 
-def size_of(sources: Iterable[Source]) -> int:
+def size_of(sources: Iterable[object]) -> int:
     """The bytes of files and folders; others, such as streams, count nothing."""
     size = 0
     for source in sources:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import ParamSpec, Protocol, TypeAlias
@@ -17,10 +16,10 @@ from triplewire.engine.incoming import size_of
 from triplewire.engine.views.rules import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows
+from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, Source, read_rows
+from triplewire.languages.sources.tables import SubscriptionTexts
 from triplewire.languages.templates import Templates
 
-File: TypeAlias = "str | os.PathLike[str]"
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 Told = ParamSpec("Told")
@@ -40,32 +39,34 @@ class Registrar(Protocol):
 
 
 def load(
-    files: Sequence[File],
+    sources: Sequence[Source],
     compiler: Compiler,
     current: CurrentSnapshot,
     refuse: Refuse,
     warn: Warn | None,
     ids: frozenset[str] | None,
 ) -> Iterator[int]:
-    """Register the subscriptions of files; with `ids`, only those with these ids. Yields the number registered since
-    the last yield. Where `refuse`, `warn`, reading or the caller raises, the rows before that are registered, and
-    perhaps some of those after it."""
+    """Register the subscriptions of files and tables; with `ids`, only those with these ids. Texts in tables stay
+    there, where the snapshot is one of segments. Yields the number registered since the last yield. Where `refuse`,
+    `warn`, reading or the caller raises, the rows before that are registered, and perhaps some of those after it."""
     world, templates, together = compiler.world, None, OBJECTS_TOGETHER
+    compiler.tables.update({source.name: source for source in sources if isinstance(source, SubscriptionTexts)})
     raised: list[Exception] = []
     tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
-    registrar: Registrar = ObjectRegistrar(compiler, current, tell, warn)
+    registrar: Registrar = ObjectRegistrar(current, tell, warn)
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
-        registrar = SegmentRegistrar(compiler, current, size_of(files), tell, warn)
+        registrar = SegmentRegistrar(compiler, current, size_of(sources), tell, warn)
         meant = None if compiler.entailment == "none" else compiler.meant
         templates, together = Templates(world.settings, world.operators, meant), ROWS_AHEAD
     rows = read_rows(
-        files,
+        sources,
         templates,
         operators=world.operators,
         settings=world.settings,
         registered=Rules(current.snapshot),
+        ids=ids,
         on_refusal=refuse,
     )
     wanted = rows if ids is None else (parsed for parsed in rows if parsed.row.id in ids)
@@ -105,8 +106,7 @@ def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callabl
 class ObjectRegistrar:
     """Registers rows that were parsed in full."""
 
-    def __init__(self, compiler: Compiler, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
-        self._compiler = compiler
+    def __init__(self, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
         self._current = current
         self._refuse = refuse
         self._warn = warn
@@ -123,7 +123,7 @@ class ObjectRegistrar:
                 try:
                     if id_ in snapshot:
                         raise id_is_taken(id_)
-                    checked[id_] = self._compiler.checked(parsed.subscription)
+                    checked[id_] = snapshot.compiler.checked(parsed.subscription)
                 except TriplewireError as error:
                     refusals.append(parsed.row.refusal(error))
             self._current.snapshot = snapshot.changed(tuple(checked.values()), ())

@@ -84,7 +84,8 @@ class _Stage:
 class Stats:
     """The counts of one match call, or of several. `atoms`: the indexed conditions that the publications satisfied;
     `candidates`: the pairs and clauses that the index named; `verified`: those of them that were verified;
-    `join_steps`: the shared join steps that were solved, each counted once per publication; `tiers`: publications by
+    `join_steps`: the shared join steps that were solved, each counted once per publication; `network_rows`: the steps
+    and nodes of the join networks, at most, 0 where none was needed; `tiers`: publications by
     the tier that answered them; `operators`: the calls."""
 
     publications: int = 0
@@ -93,6 +94,7 @@ class Stats:
     candidates: int = 0
     verified: int = 0
     join_steps: int = 0
+    network_rows: int = 0
     matches: int = 0
     truncated: int = 0
     tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})
@@ -108,6 +110,7 @@ class Stats:
         self.candidates += rows.candidates
         self.verified += rows.verified
         self.join_steps += rows.join_steps
+        self.network_rows = max(self.network_rows, rows.network_rows)
         self.matches += len(rows)
         self.truncated += int(np.count_nonzero(rows.truncated))
         if rows.operators is not None:
@@ -117,6 +120,7 @@ class Stats:
         """Count another call as well."""
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.network_rows = max(self.network_rows, other.network_rows)
         self.operators.add(other.operators)
         for tier, publications in other.tiers.items():
             self.tiers[tier] += publications
@@ -126,7 +130,7 @@ class Stats:
     def to_json(self, seconds: Mapping[str, float] | None = None) -> dict[str, Any]:
         """A JSON object, with the largest memory that this process has used so far."""
         counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
-        counts |= {"tiers": dict(self.tiers), "operators": asdict(self.operators)}
+        counts |= {"network_rows": self.network_rows, "tiers": dict(self.tiers), "operators": asdict(self.operators)}
         return counts | {"peak_bytes": peak_bytes(), "seconds": dict(self.seconds if seconds is None else seconds)}
 
 

@@ -1,6 +1,10 @@
 """Class tests of the terms of a batch: which sets of tests hold of a term by the taxonomy, and of a node because of the
 rdf:type triples of its publication. Used by `triplewire.clauses.node_tests.class_features`.
 
+    set of a term = by its text among the names of the taxonomy, as IRI or as literal
+    for each rdf:type triple:  set of its class, added to the tests of its subject in this publication
+    slices of tests = the tests of the sets, by term; and by publication and subject
+
 A set of tests has a number; set s is the slice offset[s] .. offset[s + 1] of `flat`, ascending. Where a function fills
 arrays that may be too small, it returns how much there is and writes nothing beyond their ends.
 """
@@ -12,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.shared.columns import Triples
-from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import hash_bytes
 from triplewire.kernels.shared.sorting import sort_numbers
 from triplewire.kernels.text.names import Spans, StringTable, find_rows
@@ -31,13 +35,13 @@ def static_sets(number: Any, kind: Any, of_iris: Any, of_literals: Any, sets: An
     them, or -1. The terms of which it is not known go to `unknown`; returns how many they are."""
     count = 0
     for term in range(number.size):
-        own = _int(0)
+        number_of_set = _int(0)
         if number[term] >= 0 and (kind[term] == _IRI or kind[term] == _LITERAL):
-            own = _int(of_iris[number[term]]) if kind[term] == _IRI else _int(of_literals[number[term]])
-            if own == UNKNOWN:
+            number_of_set = _int(of_iris[number[term]]) if kind[term] == _IRI else _int(of_literals[number[term]])
+            if number_of_set == UNKNOWN:
                 unknown[count] = term
                 count += 1
-        sets[term] = own
+        sets[term] = number_of_set
     return count
 
 
@@ -46,10 +50,10 @@ def _term_of(text: Any, start: Any, end: Any, kind: Any, name: Any) -> int:
     """The IRI of this name among the terms, or -1."""
     for term in range(start.size):
         if kind[term] == _IRI and end[term] - start[term] == name.size:
-            at = name.size - 1  # IRIs of a length differ at the end
-            while at >= 0 and text[start[term] + at] == name[at]:
-                at -= 1
-            if at < 0:
+            last = name.size - 1  # IRIs of a length differ at the end
+            while last >= 0 and text[start[term] + last] == name[last]:
+                last -= 1
+            if last < 0:
                 return term
     return -1
 
@@ -61,11 +65,11 @@ def type_triples(triples: Triples, text: Any, start: Any, end: Any, kind: Any, n
     predicate, count = _term_of(text, start, end, kind, name), 0
     if predicate >= 0:
         for publication in range(triples.offset.size - 1):
-            for at in range(triples.offset[publication], triples.offset[publication + 1]):
-                if triples.predicate[at] == predicate and kind[triples.object[at]] == _IRI:
+            for t in range(triples.offset[publication], triples.offset[publication + 1]):
+                if triples.predicate[t] == predicate and kind[triples.object[t]] == _IRI:
                     types[PUBLICATION, count] = publication
-                    types[SUBJECT, count] = triples.subject[at]
-                    types[CLASS, count] = triples.object[at]
+                    types[SUBJECT, count] = triples.subject[t]
+                    types[CLASS, count] = triples.object[t]
                     count += 1
     return count
 
@@ -125,27 +129,30 @@ def _distinct(numbers: Any, begin: int, end: int) -> int:
     return last
 
 
+@helper
+def _slot_of_key(slots: Any, key: Any) -> Any:
+    """Where a key, which is odd, is in a hash table of keys, or the free slot (0) where it belongs."""
+    mask = slots.size - 1
+    slot = np.int64(key >> _HIGH) & mask
+    while slots[slot] != 0 and slots[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
 @kernel
 def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, subject: Any, slots: Any) -> bool:
     """May a literal stand for a node that some triples say something of, those with the subjects of a column? It may
     where its text is a name that the taxonomy has (`is_name` of its number), or has the hash of the text of such a
     node. `slots`: an empty hash table, uint64 zeros, a power of two of them, more than there are subjects."""
-    mask = slots.size - 1
     for row in range(subject.size):
-        key = text_hash[subject[row]] | _ODD  # 0 is an empty place
-        at = np.int64(key >> _HIGH) & mask
-        while slots[at] != 0 and slots[at] != key:
-            at = (at + 1) & mask
-        slots[at] = key
+        key = text_hash[subject[row]] | _ODD
+        slots[_slot_of_key(slots, key)] = key
     for term in range(kind.size):
         if kind[term] == _LITERAL:
             if number[term] >= 0 and is_name[number[term]]:
                 return True
             key = text_hash[term] | _ODD
-            at = np.int64(key >> _HIGH) & mask
-            while slots[at] != 0 and slots[at] != key:
-                at = (at + 1) & mask
-            if slots[at] == key:
+            if slots[_slot_of_key(slots, key)] == key:
                 return True
     return False
 
@@ -190,7 +197,7 @@ class Scratch(NamedTuple):
     slots: Any
 
 
-@kernel
+@called_helper
 def known_tests(triples: Triples, texts: TermTexts, names: StringTable, seed: int, known: KnownSets, type_name: Any,
                 work: Scratch, out: ClassTests) -> Any:  # fmt: skip
     """How many tests of terms and of nodes there are, where all is known that has to be: else NOT_KNOWN. Those beyond

@@ -18,8 +18,8 @@ _int: Any = np.int64
 def is_listed(test: int, tests: Any, first: int, end: int) -> bool:
     """Is it among `tests` from `first` to `end`, a term's slice?"""
     if end - first > LONG:
-        at = lower(tests, first, end, test)
-        return bool(at < end and tests[at] == test)
+        place = lower(tests, first, end, test)
+        return bool(place < end and tests[place] == test)
     hits = _int(0)
     if first >= 0:  # it is; so the compiler compares several at once
         for i in range(end - first):

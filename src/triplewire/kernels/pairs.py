@@ -1,5 +1,9 @@
 """The tests of each term, as slices by term: from the words of terms, gathered from pairs (term, test), or joined.
 
+    for each term:  for each test of its words (or pairs, or slices), in any order:
+                        append it unless seen[test] is the mark of this term, and mark it
+                    sort the slice if it is long
+
 Slices hold a test once. Only long ones are ascending (`triplewire.kernels.listed`): to sort the others as well would
 take longer than all else here.
 
@@ -13,24 +17,52 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.listed import LONG
-from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.sorting import sort_numbers
 
 _wide: Any = np.uint64  # of an index: that it is not negative
 
 
+@helper
+def add_test(test: int, mark: int, count: int, seen: Any, out: Any) -> Any:
+    """Append a test that is not marked as seen, and mark it; returns how many there are then. Without room it is only
+    counted: the last place is written in any case, so there has to be one more than is used."""
+    out[_wide(min(count, out.size - 1))] = test
+    count += seen[_wide(test)] != mark
+    seen[_wide(test)] = mark
+    return count
+
+
+@helper
+def add_word(code: int, mark: int, test_offset: Any, tests: Any, seen: Any, out: Any, count: int) -> Any:
+    """`add_test` for each test of a word with this code (`word_codes`)."""
+    if code >= 0:
+        return add_test(code, mark, count, seen, out)
+    row = -1 - code
+    for i in range(test_offset[row], test_offset[row + 1]):
+        count = add_test(tests[i], mark, count, seen, out)
+    return count
+
+
+@helper
+def end_slice(begin: int, count: int, out: Any) -> None:
+    """A slice of tests is whole: sort it if it is a long one."""
+    if count - begin > LONG and count < out.size:
+        sort_numbers(out, begin, count)
+
+
 @called_helper
 def codes_of_words(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> int:
     """See `word_codes`."""
-    count = 0
+    asking = 0
     for word in range(row.size):
-        at, asked = row[word], none
-        if at >= 0:
-            first, size = test_offset[at], test_offset[at + 1] - test_offset[at]
-            asked = tests[first] if size == 1 else -1 - at if size > 1 else none
-        code[word] = asked
-        count += asked != none
-    return count
+        test = none
+        if row[word] >= 0:
+            first, size = test_offset[row[word]], test_offset[row[word] + 1] - test_offset[row[word]]
+            test = tests[first] if size == 1 else -1 - row[word] if size > 1 else none
+        code[word] = test
+        asking += test != none
+    return asking
 
 
 @kernel
@@ -38,30 +70,6 @@ def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> 
     """What each word asks for: its test if it has one; `none` if it has none; -1 - its row if it has several. `row`:
     the row of each word, or -1, whose tests are the slice `test_offset` of `tests`. Returns how many ask for some."""
     return codes_of_words(row, test_offset, tests, none, code)
-
-
-@called_helper
-def tests_of_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
-                   out: Any) -> int:  # fmt: skip
-    """See `from_words`."""
-    count = 0
-    for term in range(offset.size - 1):
-        seen[seen.size - 1] = term + 1
-        out_offset[term] = count
-        first = offset[term]
-        if first >= 0 and count >= 0:
-            for i in range(offset[term + 1] - first):
-                test = code[ids[_wide(first + i)]]
-                if test >= 0:
-                    out[_wide(min(count, out.size - 1))] = test
-                    count += seen[_wide(test)] != term + 1
-                    seen[_wide(test)] = term + 1
-                else:
-                    count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
-        if count - out_offset[term] > LONG and count < out.size:
-            sort_numbers(out, out_offset[term], count)
-    out_offset[offset.size - 1] = count
-    return count
 
 
 @kernel
@@ -73,45 +81,34 @@ def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, s
     Returns how many there are; those beyond the room in `out`, which is for one more than there are words, are not
     written.
     """
-    return tests_of_words(offset, ids, code, test_offset, tests, seen, out_offset, out)
+    count = 0
+    for term in range(offset.size - 1):
+        seen[seen.size - 1] = term + 1
+        out_offset[term] = count
+        for i in range(offset[term], offset[term + 1]):
+            count = add_word(code[ids[_wide(i)]], term + 1, test_offset, tests, seen, out, count)
+        end_slice(out_offset[term], count, out)
+    out_offset[offset.size - 1] = count
+    return count
 
 
-@allocating_kernel
-def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
-                   out: Any) -> int:  # fmt: skip
-    """`from_words` where most words ask for nothing: those that do are looked for first, in one go over all texts. What
-    is done with each is written down again: a function for both would count references to arrays at every word."""
-    none, asking, last, count, at = seen.size - 1, np.empty(ids.size + 1, np.int32), 0, 0, 0
+@kernel
+def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any, out: Any,
+                   asking: Any) -> int:  # fmt: skip
+    """`from_words` where most words ask for nothing: those that do are looked for first, in one go over all texts.
+    `asking`: scratch, one number more than there are `ids`."""
+    none, last, count, next_ = seen.size - 1, 0, 0, 0
     for i in range(ids.size):
         asking[_wide(last)] = i
         last += code[ids[i]] != none
     asking[last] = ids.size
     for term in range(offset.size - 1):
         out_offset[term] = count
-        while asking[_wide(at)] < offset[term + 1]:
-            test = code[ids[asking[_wide(at)]]]
-            at += 1
-            if test >= 0:
-                out[_wide(min(count, out.size - 1))] = test
-                count += seen[_wide(test)] != term + 1
-                seen[_wide(test)] = term + 1
-            else:
-                count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
-        if count - out_offset[term] > LONG and count < out.size:
-            sort_numbers(out, out_offset[term], count)
+        while asking[_wide(next_)] < offset[term + 1]:
+            count = add_word(code[ids[asking[_wide(next_)]]], term + 1, test_offset, tests, seen, out, count)
+            next_ += 1
+        end_slice(out_offset[term], count, out)
     out_offset[offset.size - 1] = count
-    return count
-
-
-@called_helper
-def _several(row: int, mark: int, test_offset: Any, tests: Any, seen: Any, out: Any, count: int) -> int:
-    """Add the tests of a row that are not marked as seen."""
-    for j in range(test_offset[row], test_offset[row + 1]):
-        if seen[tests[j]] != mark:
-            seen[tests[j]] = mark
-            if count < out.size:
-                out[count] = tests[j]
-            count += 1
     return count
 
 
@@ -134,8 +131,8 @@ def spread(
     """
     count = 0
     for i in range(pair_term.size):
-        term, at = pair_term[i], pair_row[i]
-        for j in range(test_offset[at], test_offset[at + 1]):
+        term, row = pair_term[i], pair_row[i]
+        for j in range(test_offset[row], test_offset[row + 1]):
             if _admits(wanted[j], kind[term]):
                 if count < out_term.size:
                     out_term[count] = term
@@ -154,9 +151,9 @@ def gather(pair_term: Any, pair_test: Any, seen: Any, offset: Any, test: Any) ->
     for term in range(offset.size - 1):
         offset[term + 1] += offset[term]
     for i in range(pair_term.size - 1, -1, -1):  # fill each slice from its end: offset[t + 1] comes down to its start
-        at = offset[pair_term[i] + 1] - 1
-        offset[pair_term[i] + 1] = at
-        test[at] = pair_test[i]
+        place = offset[pair_term[i] + 1] - 1
+        offset[pair_term[i] + 1] = place
+        test[place] = pair_test[i]
     count = 0
     for term in range(offset.size - 1):  # now offset[t + 1] is where the slice of t begins
         low = offset[term + 1]

@@ -1,6 +1,10 @@
 """Where the numbers of a batch lie among the constants of a lenient scale. Used by
 `triplewire.clauses.node_tests.values`.
 
+    for each term that reads as a number:
+        below, upto = how many constants are less than it, and less or equal: two binary searches among `keys`
+        where it, or a constant that has the same double, needs more digits than a double has: `unknown`
+
 Constants are told by `keys`, ascending doubles; `inexact[i]` counts those before the i-th that are not exact.
 """
 
@@ -16,20 +20,22 @@ _BLANK, _LITERAL = 2, 3
 
 
 @kernel
-def number_places(kind: Any, state: Any, number: Any, keys: Any, inexact: Any, below: Any, upto: Any, left: Any) -> int:
+def number_places(
+    kind: Any, state: Any, number: Any, keys: Any, inexact: Any, below: Any, upto: Any, unknown: Any
+) -> int:
     """Of each term, how many constants are less than its number, and how many less or equal; both are -1 where it has
-    none. The terms of which doubles do not say so go to `left`; returns how many they are."""
+    none. The terms of which doubles do not say so go to `unknown`; returns how many they are."""
     count = 0
     for term in range(kind.size):
         low = high = -1
         if state[term] != _NO_NUMBER and kind[term] != _BLANK:
-            is_left = state[term] != _EXACT
-            if not is_left:
+            is_unknown = state[term] != _EXACT
+            if not is_unknown:
                 low = lower(keys, 0, keys.size, number[term])
                 high = upper(keys, low, keys.size, number[term])
-                is_left = low < high and inexact[high] > inexact[low]
-            if is_left:
-                left[count] = term
+                is_unknown = low < high and inexact[high] > inexact[low]
+            if is_unknown:
+                unknown[count] = term
                 count += 1
         below[term], upto[term] = low, high
     return count
@@ -52,8 +58,8 @@ def tests_between(row: Any, low: Any, high: Any, offset: Any, test: Any, out_row
     count = 0
     for i in range(row.size):
         if low[i] >= 0:
-            for at in range(offset[low[i]], offset[high[i]]):
+            for k in range(offset[low[i]], offset[high[i]]):
                 if count < out_row.size:
-                    out_row[count], out_test[count] = row[i], test[at]
+                    out_row[count], out_test[count] = row[i], test[k]
                 count += 1
     return count

@@ -1,4 +1,7 @@
-"""Match rows as columns, from slices by publication. Used by `triplewire.engine.segments.arena`."""
+"""Match rows as columns, from slices by publication: row i of publication p is (p, accepted[i] + start, False).
+
+Used by `triplewire.engine.segments.arena`.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ class Match(_Slots):
     `bindings` are distinct assignments of the selected variables (an ASK query has one empty one), at most
     `Settings.max_bindings`, in the order of `row_key`, with terms of at most `Settings.max_binding_bytes` together.
     `truncated` says that there are, or may be, more: that many are not kept, or listing them passed
-    `Settings.max_steps` (with either limit there may be none at all), or an operator failed. `construct` is the graph
+    `Settings.max_steps` (with either limit there may be none at all), or an operator failed. Where more than
+    `max_bindings` are found, those kept depend on the publication, the subscription and the matcher alone: they are the
+    same in any batch, thread, worker and replay. Another matcher, or tier, may keep others. `construct` is the graph
     that a CONSTRUCT query makes of the bindings; its terms have no more bytes either, else the match is truncated.
 
     The identity of a match is `publication` with `content`, and `subscription` with `revision`: two matches that agree

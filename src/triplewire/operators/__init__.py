@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from triplewire import plugins
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Operator
+from triplewire.operators.calling.isolated import Isolated
 from triplewire.operators.function import function_operator
 
 __all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
@@ -38,14 +39,16 @@ class AsksTaxonomy(Protocol):
     """What an operator may have besides: a need of the taxonomy."""
 
     def with_taxonomy(self, taxonomy: Taxonomy) -> Operator:
-        """The same operator over this taxonomy. The engine calls it once, before the first subscription."""
+        """The same operator over this taxonomy. The engine calls it before the first subscription, and for each
+        taxonomy that takes the place of that one."""
 
 
 def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
     """The same operators; those that ask a taxonomy ask this one."""
-    given = {
-        name: operator.with_taxonomy(taxonomy)
-        for name, operator in operators.items()
-        if isinstance(operator, AsksTaxonomy)
-    }
-    return {**operators, **given} if given else operators
+    asking: dict[str, Operator] = {}
+    for name, operator in operators.items():
+        inner = operator.inner if isinstance(operator, Isolated) else operator
+        if isinstance(inner, AsksTaxonomy):
+            new = inner.with_taxonomy(taxonomy)
+            asking[name] = operator.of(new) if isinstance(operator, Isolated) else new
+    return {**operators, **asking} if asking else operators

@@ -21,6 +21,7 @@ class Everything:
     """Leaves all clauses to verification, for every publication."""
 
     clauses: int
+    names_clauses = True
 
     def prepare(self, view: View) -> None:
         """Nothing serves several parts."""
@@ -46,9 +47,6 @@ class EverythingMaker:
     def build(self, clauses: Clauses) -> Everything:
         """The index over the clauses."""
         return Everything(clauses.count)
-
-    def check(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Nothing is saved."""
 
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> Everything:
         """The same: nothing is saved."""

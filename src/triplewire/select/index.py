@@ -129,16 +129,5 @@ class IndexMaker(Protocol):
         """An index over the clauses."""
 
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> Index:
-        """The index over the clauses that gave these arrays, which may be memory maps. Raises `KeyError` or
-        `ValueError` where they are not all there."""
-
-
-@runtime_checkable
-class CheckedMaker(IndexMaker, Protocol):
-    """A maker that checks the arrays of a saved engine itself. For one that does not, the whole file has to have the
-    SHA-256 that it had when it was saved, before `open` gets the arrays."""
-
-    def check(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Raises `ValueError` unless the arrays are there, of the right types and shapes, and hold nothing that could
-        lead the index out of them. Called before `open`. It may read them once from end to end, no more;
-        `triplewire.clauses.schema` has what most checks need."""
+        """The index over the clauses that gave these arrays, which may be memory maps. They are what was saved: their
+        file had its SHA-256. Raises `KeyError` or `ValueError` where they are not all there."""

@@ -1,4 +1,4 @@
-"""The join network of a segment: made from its clauses, saved with them, and checked before it is used again.
+"""The join network of a segment: made from its clauses, and saved with them.
 
 What it consists of: `triplewire.kernels.joins.network.columns`. Who asks it: `triplewire.verify.shared_joins`.
 """
@@ -15,11 +15,10 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.facts import residual_clauses
 from triplewire.clauses.mapped_zeros import compact_zeros, mapped_zeros
 from triplewire.clauses.node_tests.columns import slices
-from triplewire.clauses.schema import Column, Schema, check, require
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StatedClauses
-from triplewire.kernels.joins.network import checks, decide, direct
+from triplewire.kernels.joins.network import decide, direct
 from triplewire.kernels.joins.network.columns import (
     ABSENT,
     APART,
@@ -46,45 +45,10 @@ VERSION = 5
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
 _PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed
 
-_ARRAYS: Schema = {
-    "step": Column("i4", ("steps", KEPT), least=np.iinfo(np.int32).min),
-    "width": Column("u1", ("steps", 2)),
-    "test_offset": Column("i4", ("steps+1",), offsets="tested"),
-    "tested": Column("i4", ("tested", 2), least=np.iinfo(np.int32).min),
-    "node": Column("i4", ("numbers",)),
-    "clause": Column("i4", ("clauses", 4), least=np.iinfo(np.int32).min),
-    "roots": Column("i4", ("roots",), least=np.iinfo(np.int32).min),
-    "variable": Column("u1", ("bytes",)),
-}
-_PARTS = {
-    checks.STEP: "steps",
-    checks.TESTED: "tests",
-    checks.NODE: "nodes",
-    checks.CLAUSE: "clauses",
-}
 
-
-# --- saved -----------------------------------------------------------------------------------------------------------
-
-
-def opened_network(clauses: Clauses, order: Ids | None, arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
-    """The network of clauses in an order (`made_network`) from the arrays of `StepColumns`, which may be memory maps.
-    They are read once, from end to end. Raises `ValueError` where they would lead a kernel out of them."""
-    constants, tests = len(clauses.constants), clauses.tests
-    sizes = check(_ARRAYS, arrays, "network", {"clauses": clauses.count})
-    steps, numbers = sizes["steps"], sizes["numbers"]
-    require(steps > 0 and numbers % ROW == 0, "the arrays of the network are no network")
-    network = StepColumns(*fixed(*(arrays[name] for name in StepColumns._fields)))
-    of_steps, of_rows = np.zeros((2, steps), np.uint8), np.zeros((3, numbers // ROW), np.uint8)
-    limits, extents = checks.Limits(constants, len(tests), tests.groups), checks.Extents(*of_steps, *of_rows)
-    of_clauses = np.diff(clauses.facts.component_offset), clauses.facts.owner
-    components, owner = fixed(*_ordered(order, *of_clauses))
-    wrong = checks.check_network(network, limits, components, owner, extents)
-    require(wrong == checks.RIGHT, f"the {_PARTS.get(wrong)} of the network lead out of it")
-    return network
-
-
-# --- made ------------------------------------------------------------------------------------------------------------
+def opened_network(arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
+    """The network that `made_network` gave, from its saved columns. Raises `KeyError` where one is missing."""
+    return StepColumns(*fixed(*(arrays[name] for name in StepColumns._fields)))
 
 
 def made_network(clauses: Clauses, stated: StatedClauses, proven: bool, order: Ids | None = None) -> StepColumns:

@@ -5,14 +5,13 @@ Made by `triplewire.verify.batch_verifier`. `triplewire.verify.objects` makes `B
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.columns import ends
 from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.joins import unions as kernels
@@ -107,15 +106,6 @@ class Bindings:
         sizes = _sizes(pairs, self.start, self.count, self.width, self.rows, terms)
         sizes[np.isin(pairs, list(self.answers))] = 0
         return sizes
-
-    def replaced(self, own: Mapping[int, Ids]) -> Bindings:
-        """The bindings, where some pairs have other rows, as many as before."""
-        if not own:
-            return self
-        start, group, pairs = self.start.copy(), self.group.copy(), list(own)
-        start[pairs], group[pairs] = len(self.rows) + ends(self.count[pairs] * self.width[pairs])[:-1], -1
-        rows = np.concatenate((self.rows, *(pair_rows.ravel() for pair_rows in own.values())))
-        return replace(self, rows=rows, start=start, group=group)
 
 
 def _first_of(answer: Answer, most_bytes: int) -> Answer:

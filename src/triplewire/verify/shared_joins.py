@@ -19,7 +19,7 @@ from triplewire.encode.batch import Ids
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network import listing, walk
-from triplewire.kernels.joins.network.columns import MARK, Scratch, StepColumns
+from triplewire.kernels.joins.network.columns import ROW, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed_array
@@ -58,7 +58,7 @@ class SharedJoins:
         network: StepColumns | None = None,
     ) -> None:
         self._clauses = clauses
-        self._stated, self._proven, self._order, self._given = components, proven, order, network
+        self._stated, self._proven, self._order, self._network = components, proven, order, network
         self._scratch: Pool[Lent] = Pool()
 
     def decide(self, view: View, publication: Ids, place: Ids, most: int) -> tuple[JoinDecisions, int]:
@@ -91,11 +91,6 @@ class SharedJoins:
         if _state(work).item(STAMP) < _MOST_STAMPS:
             self._scratch.give(work)
 
-    def may_list(self, clauses: Ids) -> NDArray[np.bool_]:
-        """Of which clauses are solutions listed? Not where there are residual predicates, or more than clauses say."""
-        exact: NDArray[np.bool_] = self.network.clause[self._places(clauses), MARK] & kernels.EXACT != 0
-        return exact
-
     def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
         """The solutions of pairs that match, ascending by publication; LEFT where they are not listed here. Equal
         components of a publication's clauses are listed once."""
@@ -127,7 +122,13 @@ class SharedJoins:
     @cached_property
     def network(self) -> StepColumns:
         """The network, which is made when it is first asked for, unless it was given."""
-        return self._given or made_network(self._clauses, self._stated, self._proven, self._order)
+        self._network = self._network or made_network(self._clauses, self._stated, self._proven, self._order)
+        return self._network
+
+    @property
+    def network_rows(self) -> int:
+        """The steps and nodes of the network; 0 where it has not been made."""
+        return 0 if self._network is None else len(self._network.step) + len(self._network.node) // ROW
 
     def _places(self, clauses: Ids) -> Ids:
         """Clauses by their places in the order."""

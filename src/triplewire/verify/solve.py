@@ -18,8 +18,7 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.clauses.node_tests.columns import ends, slices
 from triplewire.clauses.node_tests.table import RESIDUAL
-from triplewire.encode.batch import Batch, Bytes, Ids, Offsets
-from triplewire.encode.decode import Decoder
+from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.kernels.joins import components as component_kernels
 from triplewire.kernels.joins import solutions as kernels
@@ -37,11 +36,13 @@ from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import Triples, fixed, fixed_array
 from triplewire.kernels.shared.outcomes import UNKNOWN
 from triplewire.model.publication import Publication
+from triplewire.model.terms import Term
 from triplewire.verify.answers import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication; those of larger ones are sorted for patterns whose subject is not known
 _NONE: NDArray[np.int64] = np.zeros(0, np.int64)
+_NO_IDS = np.zeros(0, np.int32)
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
@@ -55,6 +56,11 @@ class Pairs:
     offset: Offsets  # pair -> its slice of `clauses`; one longer than the pairs
     clauses: Ids
     width: Ids  # how many variables are selected; 0 where one solution is enough
+
+    @classmethod
+    def none(cls) -> Pairs:
+        """No pairs."""
+        return cls(_NO_IDS, np.zeros(1, np.int64), _NO_IDS, _NO_IDS)
 
     def __len__(self) -> int:
         return len(self.publication)
@@ -82,14 +88,6 @@ class Solved:
     rows: Ids
     pieces: NDArray[np.int64]
     lists: int = 0
-
-    def filled(self, numbers: NDArray[np.int64], others: Solved) -> Solved:
-        """All pairs, where those with these numbers have what `others` says of them."""
-        if len(numbers) == len(self.outcome):
-            return others
-        self.outcome[numbers] = others.outcome
-        others.pieces[:, 0] = numbers[others.pieces[:, 0]]
-        return _joined(self.outcome, [(self.rows, self.pieces), (others.rows, others.pieces)])
 
 
 class _Inverse:
@@ -155,23 +153,26 @@ class Solver:
 
     def solve(
         self,
-        batch: Batch,
+        triples: Triples,
         features: Features,
         pairs: Pairs,
         keep: bool,
+        term: Callable[[int], Term],
         publications: Callable[[int], Publication],
         matched: bool = False,
     ) -> Solved:
-        """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again.
-        `matched`: the subscriptions of all pairs are known to match."""
+        """The outcome of each pair, with its rows where they are to be kept: in the order in which the search finds
+        them, which a pair alone does not owe to others. Residual predicates are answered in between; pairs that wait
+        are tried again. `term` and `publications` give what a residual predicate is asked of. `matched`: the
+        subscriptions of all pairs are known to match."""
         components = self._of_matches if matched else self.stated
-        columns = batch.offset, together(batch.subject, batch.predicate), batch.object
-        facts, decoder = node_features(features), Decoder(batch)
+        columns = triples.offset, together(triples.subject, triples.predicate), triples.object
+        facts = node_features(features)
         outcome, parts = np.zeros(len(pairs), np.uint8), []
         used, clauses = np.unique(pairs.clauses, return_inverse=True)
         joined = replace(pairs, clauses=clauses.astype(np.int32))
         joined_clauses = self._resolved(used, components, features.term)
-        triples = SortedTriples(*fixed(*columns, *_sort_triples(batch, joined.publication)))
+        sorted_triples = SortedTriples(*fixed(*columns, *_sort_triples(triples, joined.publication)))
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
         if is_residual:
@@ -181,12 +182,12 @@ class Solver:
             answers = Answers(self._residual.scope)
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.take(waiting)
-                own, rows, pieces = self._pass(portion, keep, joined_clauses, triples, facts, answers)
+                own, rows, pieces = self._pass(portion, keep, joined_clauses, sorted_triples, facts, answers)
                 pieces[:, 0] = waiting[pieces[:, 0]]
                 parts.append((rows, pieces))
                 outcome[waiting] = own
                 waiting = waiting[own == UNKNOWN + kernels.UNSURE]
-                if len(waiting) and not self._residual.fill(answers, decoder.term, publications):
+                if len(waiting) and not self._residual.fill(answers, term, publications):
                     apart = _by_publication(joined.publication, waiting)
                     if len(apart) > 1:  # what is too much for one publication must not depend on the others
                         groups += apart
@@ -264,16 +265,16 @@ def _doubled(array: Any) -> Any:
     return grown
 
 
-def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.int64]]:
+def _sort_triples(triples: Triples, publication: Ids) -> tuple[Offsets, NDArray[np.int64]]:
     """The triples of the larger publications by predicate and by object: where those of each are."""
-    sizes = np.diff(batch.offset)
-    offset = np.full(len(batch), -1, np.int64)
-    asked = np.bincount(publication, minlength=len(batch))
-    large = np.flatnonzero((asked > 0) & ((sizes > _SMALL) | (asked >= _OFTEN)))
+    sizes = np.diff(triples.offset)
+    offset = np.full(len(sizes), -1, np.int64)
+    pairs = np.bincount(publication, minlength=len(sizes))
+    large = np.flatnonzero((pairs > 0) & ((sizes > _SMALL) | (pairs >= _OFTEN)))
     where = ends(4 * sizes[large])
     offset[large] = where[:-1]
     keys = np.empty(where[-1], np.int64)
-    component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*batch.triples)), offset, keys)
+    component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*triples)), offset, keys)
     return offset, keys
 
 

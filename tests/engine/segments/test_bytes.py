@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.workloads.graphs import CLUSTER, write_graphs
 from triplewire import Engine, Publication, Triple
-from triplewire.bench.workloads.graphs import CLUSTER, write_graphs
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.config import Settings
 from triplewire.engine.segments.segment import Segment
 from triplewire.model.terms import IRI
@@ -39,9 +40,9 @@ def test_bytes_of_a_subscription(tmp_path: Path) -> None:
     engine.load_subscriptions(path)
     engine.settle()
     segment = _only_segment(engine)
-    network = segment.network
+    network = segment.verifier_arrays().values()
     arrays = [*segment.clauses.arrays().values(), *segment.index.arrays().values(), *network]
-    arrays += [*segment.ids.names.arrays().values(), segment.texts.start, segment.texts.length, segment.selection]
+    arrays += [*flat(segment.ids.names).values(), segment.texts.start, segment.texts.length, segment.selection]
     assert len(engine.subscriptions) == COUNT
     assert _bytes(arrays) / COUNT <= MOST_BYTES
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from amounts import usually
 from engine.generated import WORLD, groups, publications
-from engine.test_every_matcher import same
+from solutions import wrong_rows
 from triplewire import Engine, Publication, Settings, Subscription, TriplewireError, plugins
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And
@@ -82,13 +82,14 @@ class Changes(RuleBasedStateMachine):
             for id_, subscription in self.table.items()
             if (answer := evaluate(subscription, one, HERE)).bindings
         }
-        result = self.engine.match(named)
+        result, by_id = self.engine.match(named), {one.id: one for one in named}
         assert [(match.publication, match.subscription) for match in result] == sorted(expected)
         for match in result:
             answer = expected[match.publication, match.subscription]
             assert match.truncated == answer.truncated
             assert (match.construct is None) == (self.table[match.subscription].construct is None)
-            same(match.bindings, answer)
+            rows = (binding.items() for binding in match.bindings)
+            assert wrong_rows(rows, answer, self.table[match.subscription], by_id[match.publication], HERE) == ""
 
     @rule()
     def settle(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.store.manifest import MANIFEST, manifest_text
+from triplewire.engine.store.manifest import MANIFEST, hash_of, manifest_text
 
 
 def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
@@ -19,12 +19,14 @@ def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     path.write_bytes(manifest_text(content))
 
 
-def make_old(folder: Path) -> None:
-    """Make a saved engine one of version 1, as Triplewire 0.1 wrote it: without hashes of the manifest and by CRC."""
+def make_old(folder: Path, version: int) -> None:
+    """Make a saved engine one of version 1, as Triplewire 0.1 wrote it, without a hash of the manifest; or of version
+    2, which had it, and the CRC-32 of each file."""
     path = folder / MANIFEST
     content = json.loads(path.read_text("utf-8"))
     del content["sha256"]
-    content["version"] = 1
+    content["version"] = version
     for entry in content["files"].values():
-        entry["sample"] = entry.pop("crc32")  # of another kind, and not looked at
-    path.write_text(json.dumps(content, indent=1), "utf-8")
+        entry["sample" if version == 1 else "crc32"] = 12  # not looked at
+    stated = {} if version == 1 else {"sha256": hash_of(content)}
+    path.write_text(json.dumps({**content, **stated}, indent=1), "utf-8")

@@ -14,7 +14,7 @@ import pytest
 
 from amounts import usually
 from engine.store import interrupted
-from engine.store.damage import data_files
+from engine.store.all_sorts import data_files
 from triplewire import Engine
 from triplewire.engine.tiers import lock
 from triplewire.errors import StoreError
@@ -77,7 +77,7 @@ def test_processes_save_to_one_directory(tmp_path: Path) -> None:
         _, err = process.communicate()
         assert process.returncode == 0, err
     assert seen <= set(counts)
-    assert len(Engine.load(folder, matcher="reference", verify=True).subscriptions) in counts
+    assert len(Engine.load(folder, matcher="reference").subscriptions) in counts
     names = sorted(file.name.split(".")[0] for file in folder.iterdir() if file.name != ".lock")
     assert names == ["index", "manifest", "subscriptions", "taxonomy"]
 
@@ -126,10 +126,10 @@ def test_a_save_that_fails_leaves_the_data_files_that_were_there(
             engine.save(tmp_path)
         assert {file.name for file in tmp_path.iterdir()} == there | {".lock"}
     if before == "an engine":
-        assert Engine.load(tmp_path, verify=True).subscriptions == ()
+        assert Engine.load(tmp_path).subscriptions == ()
     monkeypatch.undo()
     engine.save(tmp_path)
-    assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
+    assert len(Engine.load(tmp_path).subscriptions) == 1
     assert len(data_files(tmp_path)) == 3
 
 
@@ -154,7 +154,7 @@ def test_an_interrupt_when_the_new_manifest_is_there(tmp_path: Path, monkeypatch
     fail_at("manifest.json", monkeypatch, KeyboardInterrupt(), late=True)
     with pytest.raises(KeyboardInterrupt):
         engine.save(tmp_path)
-    assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
+    assert len(Engine.load(tmp_path).subscriptions) == 1
 
 
 OF_OTHERS = {

@@ -25,7 +25,6 @@ from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.text.names import hash_spans
 from triplewire.model.terms import RDF_TYPE
 
-_FEW = 1 << 10  # terms, and triples, of a batch whose tests are found in one call if all is known
 TYPE_NAME = fixed_array(np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8))
 
 
@@ -50,32 +49,6 @@ class ClassFeatures:
         types = np.empty((3, len(batch.subject)), np.int32)
         count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, TYPE_NAME, types)
         return np.ascontiguousarray(types[:, :count])  # as kernels have it elsewhere: another layout is another type
-
-    def known(self) -> tuple[Slices, tuple[Offsets, Ids, Ids]] | None:
-        """What `slices` and `stated` say, in one call; None where something has to be found out first, and for large
-        batches, whose work takes longer than the calls."""
-        batch, terms, index = self.batch, self.batch.terms, self.index
-        known = index.known_sets() if max(len(terms), len(batch.subject)) <= _FEW else None
-        if known is None:
-            return None
-        room, triples = index.tests_a_term * len(terms) + 1, len(batch.subject)
-        offset, node_offset = np.empty(len(terms) + 1, np.int64), np.empty(len(batch) + 1, np.int64)
-        test, node_term, node_test = np.empty((3, room), np.int32)
-        out = kernels.ClassTests(offset, test, node_offset, node_term, node_test)
-        work = kernels.Scratch(
-            np.empty(len(terms), np.uint64), np.empty((3, len(terms)), np.int32), np.empty((4, triples), np.int32),
-            np.zeros(1 << (2 * triples).bit_length(), np.uint64),
-        )  # fmt: skip
-        texts = kernels.TermTexts(terms.text, terms.start, terms.end, terms.kind)
-        count, nodes = kernels.known_tests(
-            batch.triples, texts, index.names[0].table, TEXT_SEED, known, TYPE_NAME, work, out
-        )
-        if count < 0:
-            return None
-        if max(count, nodes) > room:
-            index.tests_a_term = 1 + max(count, nodes) // len(terms)
-            return self.known()
-        return (offset, test[:count]), (node_offset, node_term[:nodes], node_test[:nodes])
 
     # --- by the taxonomy ---------------------------------------------------------------------------------------------
 

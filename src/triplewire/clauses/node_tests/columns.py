@@ -1,18 +1,22 @@
-"""Columns of byte strings, and slices of numbers: what flat arrays are made of."""
+"""Columns of byte strings, and slices of numbers: what flat arrays are made of; and objects that hold
+arrays, as files have them (`flat`, `unflat`)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names, strings_at
+from triplewire.encode.strings import joined
 
+Number = TypeVar("Number", np.int32, np.int64)
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
 
@@ -36,9 +40,7 @@ class Strings(Sequence[bytes]):
     @classmethod
     def of(cls, parts: Sequence[bytes]) -> Strings:
         """From Python's byte strings."""
-        offset = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offset[1:])
-        return cls(np.frombuffer(b"".join(parts), np.uint8), offset)
+        return cls(*joined(parts))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -71,8 +73,15 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
 def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
     lengths = offset[rows + 1] - offset[rows]
-    own = ends(lengths)
-    return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
+    taken = ends(lengths)
+    return taken, np.arange(taken[-1]) + np.repeat(offset[:-1][rows] - taken[:-1], lengths)
+
+
+def concatenated(offsets: Sequence[NDArray[Number]]) -> NDArray[Number]:
+    """The offsets of slices that are put one behind the other."""
+    ends = np.cumsum([0, *(offset[-1] for offset in offsets)]).tolist()
+    shifted: list[NDArray[Number]] = [offset[1:] + end for offset, end in zip(offsets, ends, strict=False)]
+    return np.concatenate([offsets[0][:1], *shifted])
 
 
 def inverse(order: NDArray[np.integer[Any]]) -> Ids:
@@ -85,9 +94,7 @@ def inverse(order: NDArray[np.integer[Any]]) -> Ids:
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
     """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
     row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)
-    offset = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=count), out=offset[1:])
-    return np.argsort(row, kind="stable").astype(np.int32), offset
+    return np.argsort(row, kind="stable").astype(np.int32), ends(np.bincount(row, minlength=count))
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:
@@ -99,3 +106,54 @@ def under(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:
     """The arrays that `prefixed` named."""
     start = f"{prefix}."
     return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+
+# --- objects as arrays -----------------------------------------------------------------------------------------------
+
+_FORM = "form"
+
+
+def flat(value: Any) -> Arrays:
+    """A dataclass as arrays by name, for `unflat`. It may hold arrays, further dataclasses, also in tuples and under
+    keys of a dictionary, and what JSON can hold. Fields that are not compared, as they keep what was worked out, are
+    left out."""
+    arrays: Arrays = {}
+    form = json.dumps(_taken_apart(value, "", arrays), separators=(",", ":"))
+    return arrays | {_FORM: np.frombuffer(form.encode("ascii"), np.uint8)}
+
+
+def _taken_apart(value: Any, name: str, arrays: Arrays) -> Any:
+    """What JSON can say of a value. Its arrays are put down by name, behind that of the value."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    before = f"{name}." if name else ""
+    if is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
+        whole = {field: _taken_apart(part, before + field, arrays) for field, part in parts.items()}
+        return {"class": type(value).__name__, "parts": whole}
+    if isinstance(value, dict):
+        return {"keys": {key: _taken_apart(part, before + key, arrays) for key, part in value.items()}}
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return {"items": [_taken_apart(part, f"{before}{place}", arrays) for place, part in enumerate(value)]}
+    return value
+
+
+def unflat(arrays: Mapping[str, NDArray[Any]], classes: Sequence[type]) -> Any:
+    """What `flat` made these arrays of, without a copy of them; `classes`: those of its dataclasses. Raises `KeyError`
+    or `ValueError` where something is missing."""
+    by_name = {cls.__name__: cls for cls in classes}
+
+    def put_together(form: Any) -> Any:
+        match form:
+            case {"array": name}:
+                return arrays[name]
+            case {"class": name, "parts": parts}:
+                return by_name[name](**{field: put_together(part) for field, part in parts.items()})
+            case {"keys": parts}:
+                return {key: put_together(part) for key, part in parts.items()}
+            case {"items": parts} | list(parts):
+                return tuple(map(put_together, parts))
+        return form
+
+    return put_together(json.loads(arrays[_FORM].tobytes()))

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, prefixed, to_bytes, under
+from triplewire.clauses.node_tests.columns import Strings, grouped, to_bytes
 from triplewire.clauses.node_tests.postings import SUFFIX, Posting
 from triplewire.clauses.node_tests.substrings import Pairs, spread
 from triplewire.encode.batch import Bytes, Hashes, Ids, Offsets
@@ -20,7 +20,7 @@ TEXT_SEED = 1
 """Texts are hashed as if they were IRIs, whatever they are."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyedTests:
     """Distinct keys of a few strings, each with a slice of tests."""
 
@@ -34,23 +34,9 @@ class KeyedTests:
         if not pairs:
             return None
         keys = [tuple(map(str, posting[1:])) for posting, _ in pairs]
-        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         order, offset = grouped((number[key] for key in keys), len(number))
         return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
-
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        return [list(key) for key in self.asked]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        return {"offset": self.offset, "test": self.test}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Sequence[str]]) -> Self:
-        """What `arrays` and `meta` gave."""
-        columns: dict[str, Any] = dict(arrays)
-        return cls(tuple(map(tuple, meta)), columns["offset"], columns["test"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +51,7 @@ class Lookup:
     @classmethod
     def build(cls, keys: Sequence[bytes], tests: Sequence[int], wanted: Sequence[int], seed: int) -> Lookup:
         """From postings: a byte string, a test, and the nodes that are meant."""
-        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         order, offset = grouped((number[key] for key in keys), len(number))
         test, codes = np.asarray(tests, np.int32)[order], np.asarray(wanted, np.int32)[order]
         return cls(Names.build(list(number), seed), offset, test, codes)
@@ -77,26 +63,12 @@ class Lookup:
         """From distinct words with a test each, and postings that may be of any word; kinds of nodes do not matter."""
         names, rows = words.names(seed), np.arange(len(words), dtype=np.int64)
         if more:
-            distinct = {word: at for at, word in enumerate(dict.fromkeys(more))}
+            distinct = {word: place for place, word in enumerate(dict.fromkeys(more))}
             names, number_of = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
             rows = np.concatenate((rows, number_of[[distinct[word] for word in more]]))
         order, offset = grouped(rows, len(names))
         test = np.concatenate((tests, np.asarray(more_tests, np.int32)))[order]
         return cls(names, offset, test, np.zeros(0, np.int32))
-
-    def arrays(self) -> Arrays:
-        """All of it."""
-        return prefixed("names", self.names.arrays()) | {
-            "offset": self.offset,
-            "test": self.test,
-            "wanted": self.wanted,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Lookup:
-        """What `arrays` gave."""
-        a: dict[str, Any] = dict(arrays)
-        return cls(Names.from_arrays(under("names", arrays)), a["offset"], a["test"], a["wanted"])
 
     def rows(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The row of each text, or -1."""
@@ -110,19 +82,6 @@ class Literals:
     lookup: Lookup
     suffixes: tuple[str, ...]
 
-    def meta(self) -> list[str]:
-        """What is not in `arrays`, for JSON."""
-        return list(self.suffixes)
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        return self.lookup.arrays()
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[str]) -> Literals:
-        """What `arrays` and `meta` gave."""
-        return cls(Lookup.from_arrays(arrays), tuple(meta))
-
     def pairs(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes, kind: Ids) -> Pairs:
         """The tests that hold of each term. `hashes` are those of the texts; `kind`: see `spread`."""
         rows = self.lookup.rows(text, start, end, hashes)
@@ -135,7 +94,7 @@ def collect_literals(pairs: Sequence[tuple[Posting, int]]) -> Literals | None:
     if not pairs:
         return None
     suffixes = {str(posting[1]): 0 for posting, _ in pairs if posting[0] == "e"}
-    number = {suffix: SUFFIX * at for at, suffix in enumerate(sorted(suffixes), 1)}
+    number = {suffix: SUFFIX * place for place, suffix in enumerate(sorted(suffixes), 1)}
     wanted = [int(p[1]) if p[0] == "t" else number[str(p[1])] for p, _ in pairs]
     keys = [to_bytes(str(posting[2])) for posting, _ in pairs]
     return Literals(Lookup.build(keys, [test for _, test in pairs], wanted, TEXT_SEED), tuple(number))

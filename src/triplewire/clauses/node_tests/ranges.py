@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes, to_text
+from triplewire.clauses.node_tests.columns import Strings, grouped, to_bytes, to_text
 from triplewire.clauses.node_tests.postings import ORDERS, RANKED, Posting
 from triplewire.encode.batch import Ids, Offsets
 from triplewire.ir.values.compare import Value, value_of
@@ -152,27 +152,6 @@ class ScaleTests:
     point_test: Ids
     known: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
     """Places of strict values, remembered between batches (`triplewire.clauses.node_tests.values`)."""
-
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        return [list(self.scale.key), self.later, self.earlier, self.unequal]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        scale = self.scale
-        arrays: Arrays = {"keys": scale.keys, "exact": scale.exact}
-        arrays |= {"lexical": scale.lexical.text, "lexical_offset": scale.lexical.offset}
-        arrays |= {"datatype": scale.datatype.text, "datatype_offset": scale.datatype.offset}
-        return arrays | {"point_offset": self.point_offset, "point_test": self.point_test}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> ScaleTests:
-        """What `arrays` and `meta` gave."""
-        a: dict[str, Any] = dict(arrays)
-        key, later, earlier, unequal = meta
-        lexical, datatype = (Strings(a[name], a[f"{name}_offset"]) for name in ("lexical", "datatype"))
-        scale = Scale(tuple(key), lexical, datatype, a["keys"], a["exact"])
-        return cls(scale, later, earlier, unequal, a["point_offset"], a["point_test"])
 
 
 RangeTest: TypeAlias = tuple[int, int, str, int]

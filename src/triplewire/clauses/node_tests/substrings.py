@@ -6,13 +6,13 @@ The automaton itself: `triplewire.kernels.text.substring`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes
+from triplewire.clauses.node_tests.columns import Strings, grouped, to_bytes
 from triplewire.clauses.node_tests.postings import AN_IRI, CASELESS, LOWER, UPPER, Posting
 from triplewire.clauses.node_tests.term_objects import text_of
 from triplewire.encode.batch import Bytes, Ids, Offsets, Terms
@@ -61,15 +61,6 @@ class Substrings:
     def of_literals(self) -> bool:
         """Are they asked of literals only?"""
         return not (self.kinds & AN_IRI).any()
-
-    def arrays(self) -> Arrays:
-        """All of it."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Substrings:
-        """What `arrays` gave."""
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]  # each array is of the type that `arrays` gave
 
     def rows(self, text: Bytes, start: Offsets, stop: Offsets, rows: NDArray[np.int32]) -> Pairs:
         """The patterns in the texts of these rows, as pairs (row, pattern)."""

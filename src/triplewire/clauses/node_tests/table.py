@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.classes import Classes
-from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, under
+from triplewire.clauses.node_tests.columns import Strings, to_bytes
 from triplewire.clauses.node_tests.languages import Languages
 from triplewire.clauses.node_tests.lookup import Literals, collect_literals
 from triplewire.clauses.node_tests.postings import DEFAULT, RANKED, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
-from triplewire.clauses.node_tests.substrings import CHANGES, Substrings, collect_substrings
+from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
 from triplewire.clauses.node_tests.words import WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
+from triplewire.encode.names import Names
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import FullText
 from triplewire.ir.normal_form.conditions import Test
@@ -76,66 +77,20 @@ class Tests:
         residual: NDArray[np.bool_] = self.kind == RESIDUAL
         return residual
 
-    def arrays(self) -> Arrays:
-        """All of it as flat arrays, for `from_arrays`."""
-        meta = {
-            "groups": self.groups,
-            "words": [table.meta() for table in self.words],
-            "scales": [scale.meta() for scale in self.scales],
-            "literals": self.literals.meta() if self.literals else None,
-            "languages": self.languages.meta() if self.languages else None,
-            "classes": self.classes.meta() if self.classes else None,
-        }
-        arrays: Arrays = {name: getattr(self, name) for name in ("kind", "group", "op", "rank")}
-        arrays |= {"specs": self.specs.text, "spec_offset": self.specs.offset}
-        arrays["meta"] = np.frombuffer(json.dumps(meta).encode("ascii"), np.uint8)
-        for number, table in enumerate(self.words):
-            arrays |= prefixed(f"words{number}", table.arrays())
-        for number, scale in enumerate(self.scales):
-            arrays |= prefixed(f"scales{number}", scale.arrays())
-        for change, automaton in self.substrings.items():
-            arrays |= prefixed(f"substrings{change}", automaton.arrays())
-        for name in ("literals", "languages", "classes"):
-            part: Literals | Languages | Classes | None = getattr(self, name)
-            if part is not None:
-                arrays |= prefixed(name, part.arrays())
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Tests:
-        """What `arrays` gave. Raises `KeyError` or `ValueError` where something is missing."""
-        meta: dict[str, Any] = json.loads(arrays["meta"].tobytes())
-        columns: dict[str, Any] = {name: arrays[name] for name in ("kind", "group", "op", "rank")}
-        columns["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]  # of the types that `arrays` gave
-        columns["groups"] = meta["groups"]
-        kinds: dict[str, Any] = {"words": WordTests, "scales": ScaleTests}
-        for name, kind in kinds.items():
-            parts = enumerate(meta[name])
-            columns[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
-        automata = {change: under(f"substrings{change}", arrays) for change in ("", *CHANGES)}
-        columns["substrings"] = {
-            change: Substrings.from_arrays(automaton) for change, automaton in automata.items() if automaton
-        }
-        kinds = {"literals": Literals, "languages": Languages, "classes": Classes}
-        for name, kind in kinds.items():
-            part = meta[name]
-            columns[name] = None if part is None else kind.from_arrays(under(name, arrays), part)
-        return cls(**columns)
-
     @classmethod
     def union(
         cls, tables: Sequence[Tests], used: Sequence[NDArray[np.integer[Any]]] | None = None
     ) -> tuple[Tests, list[Ids]]:
         """One table for several, and for each of them the new number of each test. Equal tests become one; a residual
         test stays one of its own. Of each table only the tests `used` are taken; the others have the number -1."""
-        whole = Strings.of([]).names(_SEED)
-        numbers = [np.full(len(table), -1, np.int32) for table in tables]
         taken: Sequence[NDArray[np.integer[Any]]]
         taken = [np.arange(len(table)) for table in tables] if used is None else used
-        for table, chosen, number in zip(tables, taken, numbers, strict=True):
-            indexed = chosen[table.kind[chosen] != RESIDUAL]
-            own = table.specs.take(indexed).names(_SEED)
-            whole, number[indexed] = whole.extended(own, np.arange(len(own)))
+        indexed = [own[table.kind[own] != RESIDUAL] for table, own in zip(tables, taken, strict=True)]
+        specs = [table.specs.take(own).names(_SEED) for table, own in zip(tables, indexed, strict=True)]
+        whole, new = Names.union(specs, [np.arange(len(own)) for own in indexed])
+        numbers = [np.full(len(table), -1, np.int32) for table in tables]
+        for number, own, of_own in zip(numbers, indexed, new, strict=True):
+            number[own] = of_own
         count = len(whole)
         for table, chosen, number in zip(tables, taken, numbers, strict=True):
             residual = chosen[table.kind[chosen] == RESIDUAL]

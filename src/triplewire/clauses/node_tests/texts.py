@@ -52,7 +52,7 @@ def _kinds(terms: Terms, wanted: tuple[str, ...], longest: int) -> Ids:
 @cached_if_short(256, FEW_SUFFIXES)
 def _kinds_of_literals(suffixes: tuple[str, ...], wanted: tuple[str, ...]) -> Ids:
     """The kinds of literals by their suffix."""
-    number = {suffix: at for at, suffix in enumerate(wanted, 1)}
+    number = {suffix: place for place, suffix in enumerate(wanted, 1)}
     kinds = np.where(is_plain(suffixes), TEXT_LITERAL, OTHER_LITERAL).astype(np.int32)
     kinds += np.array([SUFFIX * number.get(suffix, 0) for suffix in suffixes], np.int32)
     return kinds

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, to_text, under
+from triplewire.clauses.node_tests.columns import Strings, slices, to_bytes, to_text
 from triplewire.clauses.node_tests.lookup import Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT, Posting
 from triplewire.clauses.node_tests.substrings import START, Pairs, Substrings
@@ -39,40 +39,19 @@ class WordTests:
     words: Lookup | None
     prefixes: Substrings | None
 
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        analyzer = self.analyzer
-        return [analyzer.tokenizer, analyzer.stemming, analyzer.ignore_diacritics]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        arrays: Arrays = {}
-        if self.words is not None:
-            arrays |= prefixed("words", self.words.arrays())
-        if self.prefixes is not None:
-            arrays |= prefixed("prefixes", self.prefixes.arrays())
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> WordTests:
-        """What `arrays` and `meta` gave."""
-        words, prefixes = under("words", arrays), under("prefixes", arrays)
-        return cls(
-            Analyzer(*meta),
-            Lookup.from_arrays(words) if words else None,
-            Substrings.from_arrays(prefixes) if prefixes else None,
-        )
-
     def slices(self, words: Words, tests: int) -> Slices:
         """The tests that hold of each term, whose words these are, by this analyser; `tests`: how many there are."""
         row, test_offset, test = self._postings(words, tests)
         code, offset = np.empty(len(row), np.int32), np.empty(len(words.offset), np.int64)
-        asked = pair_kernels.word_codes(row, test_offset, test, tests, code)
-        collect = pair_kernels.from_few_words if _FEW * asked < len(row) else pair_kernels.from_words
-        room = len(words.ids) + 1  # seldom more: a word is seldom in two tests
-        while True:
+        asking = pair_kernels.word_codes(row, test_offset, test, tests, code)
+        room, columns = len(words.ids) + 1, (words.offset, words.ids, code, test_offset, test)
+        while True:  # seldom more than once: a word is seldom in two tests
             seen, out = np.zeros(tests + 1, np.int32), np.empty(room, np.int32)
-            count = collect(words.offset, words.ids, code, test_offset, test, seen, offset, out)
+            if _FEW * asking < len(row):
+                scratch = np.empty(len(words.ids) + 1, np.int32)
+                count = pair_kernels.from_few_words(*columns, seen, offset, out, scratch)
+            else:
+                count = pair_kernels.from_words(*columns, seen, offset, out)
             if count < room:
                 return offset, out[:count]
             room = count + 1
@@ -84,10 +63,9 @@ class WordTests:
             row = self.words.rows(words.text, words.start, words.end, words.hash)
             if self.prefixes is None:
                 return row, self.words.offset, self.words.test
-            asked = np.flatnonzero(row >= 0).astype(np.int32)
-            counts = self.words.offset[row[asked] + 1] - self.words.offset[row[asked]]
-            at = np.arange(counts.sum()) + np.repeat(self.words.offset[row[asked]] - np.cumsum(counts) + counts, counts)
-            parts.append((np.repeat(asked, counts), self.words.test[at]))
+            asking = np.flatnonzero(row >= 0).astype(np.int32)
+            offset, places = slices(self.words.offset, row[asking])
+            parts.append((np.repeat(asking, np.diff(offset)), self.words.test[places]))
         if self.prefixes is not None:
             rows, kind = np.arange(len(words), dtype=np.int32), np.ones(len(words), np.int32)
             parts.append(self.prefixes.pairs(words.text, words.start, words.end, rows, kind))

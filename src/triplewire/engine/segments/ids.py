@@ -13,21 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.columns import inverse
+from triplewire.clauses.node_tests.columns import Strings, concatenated, inverse, to_bytes, to_text
 from triplewire.encode.batch import Ids
-from triplewire.encode.buffers import of_numbers, of_strings, of_text
+from triplewire.encode.buffers import of_text
 from triplewire.encode.names import Names
 from triplewire.encode.strings import TextColumn
 from triplewire.kernels.text.names import fill_slots
 
-_FEW = 64  # ids that take longer to be asked of Arrow than to be read one by one
+_FEW = 64  # ids that are read one by one, as to copy them first takes longer
 SEED = 5  # of the hashes; terms and words have lower ones
-_BREAK = of_strings([b"\n"])[0]
 
 
 def id_key(id: str) -> bytes:
     """An id as it is looked up."""
-    return id.encode("utf-8", "surrogatepass")
+    return to_bytes(id)
 
 
 class IdTable:
@@ -68,14 +67,8 @@ class IdTable:
     def texts(self, numbers: Ids) -> list[str]:
         """The ids of some subscriptions."""
         if len(numbers) <= _FEW:
-            return [self.names[number].decode("utf-8", "surrogatepass") for number in numbers.tolist()]
-        column = _column(self.names).take(of_numbers(numbers))
-        whole = pa.LargeListArray.from_arrays(of_numbers(np.array([0, len(column)], np.int64)), column)
-        data = pc.binary_join(whole, _BREAK).buffers()[2]
-        texts = data.to_pybytes().decode("utf-8", "surrogatepass").split("\n") if data else []
-        if len(texts) == len(column):
-            return texts
-        return [bytes(id_).decode("utf-8", "surrogatepass") for id_ in column.to_pylist()]  # there are breaks in ids
+            return [to_text(self.names[number]) for number in numbers.tolist()]
+        return list(map(to_text, Strings(*self.names.texts(numbers))))
 
     def column(self, numbers: Ids) -> TextColumn:
         """The same as a column."""
@@ -84,10 +77,8 @@ class IdTable:
     @classmethod
     def joined(cls, parts: Sequence[IdTable], numbers: Sequence[NDArray[np.int64]]) -> IdTable:
         """One table of some ids of several tables, which are distinct."""
-        columns = [_column(part.names).take(of_numbers(own)) for part, own in zip(parts, numbers, strict=True)]
-        column = pa.concat_arrays(columns)
-        offset = np.frombuffer(column.buffers()[1], np.int64)[: len(column) + 1].copy()
-        text = np.frombuffer(column.buffers()[2] or b"", np.uint8)[: offset[-1]].copy()
+        texts, offsets = zip(*[part.names.texts(own) for part, own in zip(parts, numbers, strict=True)], strict=True)
+        text, offset = np.concatenate(texts), concatenated(offsets)
         hashes = np.concatenate([part.names.hash[own] for part, own in zip(parts, numbers, strict=True)])
         slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
         fill_slots(hashes, slots)

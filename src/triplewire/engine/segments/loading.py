@@ -17,7 +17,7 @@ from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.node_tests.columns import Strings
 from triplewire.engine.compiler import Compiler, call_warnings, class_warning, id_is_taken, line_of
 from triplewire.engine.current_snapshot import CurrentSnapshot
-from triplewire.engine.segments.context import SegmentContext, text_row
+from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import SEED, IdTable, id_key
 from triplewire.engine.segments.rehearsal import LEAST, rehearse
 from triplewire.engine.segments.segment import Segment, Selection, selection_of
@@ -33,6 +33,8 @@ from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages.sources.files import ParsedRow
+from triplewire.languages.sources.rows import Row
+from triplewire.languages.sources.tables import pointer_to
 from triplewire.languages.templates import AnyTemplate
 from triplewire.languages.templates.call_lists import CallList
 from triplewire.languages.templates.parameters import Parameters, content
@@ -159,7 +161,7 @@ class Loader:
         if template is not None and asked is None:
             subscription = template.subscription(parameters, row.id, row.query, row.prefixes, row.base)
         if subscription is not None:
-            return self._add_compiled(subscription, is_plain, warn)
+            return self._add_compiled(row, subscription, is_plain, warn)
         assert template is not None
         assert asked is not None
         self._operators.update([(call.operator, len(call.arguments)) for call in asked])
@@ -168,17 +170,9 @@ class Loader:
                 warn(row.id, warning)
         self._builder.add_from_template(template, parameters, asked)
         self._end(row.id, self._select(template, parameters), False)
-        return line_of(
-            {
-                "id": row.id,
-                "language": row.language,
-                "query": row.query,
-                "prefixes": dict(sorted(row.prefixes.items())) if row.prefixes else {},
-                "base": row.base,
-            }
-        )
+        return _line(row)
 
-    def _add_compiled(self, subscription: Subscription, plain: bool, warn: Tell | None) -> bytes:
+    def _add_compiled(self, row: Row, subscription: Subscription, plain: bool, warn: Tell | None) -> bytes:
         if warn is None and plain:  # then it is made anew from its text, with its warnings, when somebody asks for it
             self._compiler.check_calls(subscription)
         else:
@@ -192,7 +186,7 @@ class Loader:
         if not plain:
             self._pinned[len(self)] = subscription
         self._end(subscription.id, selection_of(subscription), subscription.construct is not None)
-        return text_row(subscription) if plain else b""
+        return _line(row) if plain else b""
 
     def _end(self, id: str, select: Selection, construct: bool) -> None:
         self._ids += id_key(id)
@@ -300,6 +294,15 @@ class Loader:
             self._pinned,
             frozenset(self._operators),
         )
+
+
+def _line(row: Row) -> bytes:
+    """What a segment keeps of a row: all of it, or where its text stays."""
+    if row.table:
+        return line_of(pointer_to(row))
+    prefixes = dict(sorted(row.prefixes.items())) if row.prefixes else {}
+    stated = {"id": row.id, "language": row.language, "query": row.query, "prefixes": prefixes, "base": row.base}
+    return line_of(stated)
 
 
 class _TemplateFacts:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.merge import merge
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.segments.arena import Arena, Columns
@@ -29,12 +30,13 @@ from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
-from triplewire.kernels.joins.network.columns import StepColumns
+from triplewire.languages.sources.tables import is_pointer
 from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
-from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
-from triplewire.verify.batch_verifier import BatchVerifier, Verified
+from triplewire.select.index import Index, Prepared, Selected, order_of, owners
+from triplewire.verify.batch_verifier import BatchVerifier
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import of_few, shared
+from triplewire.verify.verifier import NamesClauses, Verified, Verifier, VerifierInput, VerifierMaker
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 _TOGETHER = 1 << 18  # triples whose atoms are found together
@@ -103,15 +105,16 @@ class Segment:
     construct: Bytes = field(repr=False)
     pinned: Mapping[int, Subscription] = field(repr=False)  # those that their text does not give by itself
     operators: frozenset[tuple[str, int]] = frozenset()  # those called, with the number of arguments
-    saved_network: StepColumns | None = field(repr=False, default=None)  # what `network` was when it was saved
+    saved_network: Mapping[str, NDArray[Any]] | None = field(repr=False, default=None)  # what `verifier_arrays` gave
+    names_clauses: bool = False  # did the verifiers of segments that it was merged of have anything to do?
 
     def __len__(self) -> int:
         return len(self.selection)
 
     def stated(self, number: int) -> Subscription:
-        """A subscription as it was registered."""
+        """A subscription as it was registered, with the warnings of today's taxonomy."""
         pinned = self.pinned.get(number)
-        return pinned if pinned is not None else self._forms(number).registered
+        return pinned if pinned is not None else self.context.compiler.checked(self._forms(number).registered)
 
     def meant(self, number: int) -> Subscription:
         """A subscription as it is evaluated."""
@@ -135,8 +138,7 @@ class Segment:
             if pinned is not None:
                 known[number] = int(pinned.revision, 16)
             else:
-                row = json.loads(self.texts.read(number))
-                known[number] = int(revision_of(row["language"], row["query"], row["prefixes"], row["base"]), 16)
+                known[number] = int(_revision(json.loads(self.texts.read(number))), 16)
         revisions: NDArray[np.uint64] = known[numbers]
         return revisions
 
@@ -150,7 +152,7 @@ class Segment:
         """Bytes of all arrays; what is mapped from a file is counted as well."""
         texts, ids = self.texts, self.ids
         own: list[NDArray[Any]] = [self.selection, self.construct, texts.source, texts.start, texts.length, ids.rank]
-        own += [*ids.names.arrays().values(), *self.index.arrays().values()]
+        own += [*flat(ids.names).values(), *self.index.arrays().values()]
         return self.clauses.nbytes + sum(array.nbytes for array in own)
 
     @cached_property
@@ -161,23 +163,25 @@ class Segment:
     # --- matching
 
     @cached_property
-    def _verifier(self) -> BatchVerifier:
+    def _verifier(self) -> Verifier:
+        maker, saved = self.context.maker, self.saved_network
         world = self.context.compiler.world
-        return BatchVerifier(
-            self.clauses,
-            self._expression,
-            self.meant,
-            world,
-            proves_constants(self.index),
-            order_of(self.index),
-            self.saved_network,
-        )
+        given = VerifierInput(self.clauses, self.index, self._expression, self.meant, world, saved)
+        return maker.verifier(given) if isinstance(maker, VerifierMaker) else BatchVerifier(given)
+
+    def verifier_arrays(self) -> Mapping[str, NDArray[Any]]:
+        """What is saved of the verifier, which is made ready before where the index names clauses as a rule."""
+        return self.ready()._verifier.arrays()
 
     @property
-    def network(self) -> StepColumns:
-        """The join network (`triplewire.verify.network`). Where it was not saved it is made when it is first asked
-        for."""
-        return self._verifier.network
+    def has_verified(self) -> bool:
+        """Has anything been left to the verifier, here or in the segments that this one was merged of?"""
+        return self.names_clauses or self.network_rows > 0
+
+    @property
+    def network_rows(self) -> int:
+        """The rows of its join network; 0 where it has none, or not yet."""
+        return self._verifier.network_rows
 
     def _expression(self, test: int) -> Expression:
         """A residual predicate, as one of the subscriptions with it states it."""
@@ -267,7 +271,7 @@ class Segment:
         templates, cut = {}, []
         for pair in np.flatnonzero(self.construct[subscription]).tolist():
             try:
-                templates[pair] = self.stated(int(subscription[pair])).construct or ()
+                templates[pair] = self.meant(int(subscription[pair])).construct or ()
             except TriplewireError:
                 templates[pair] = ()
                 cut.append(pair)
@@ -343,10 +347,26 @@ class Segment:
             np.concatenate([part.construct[own] for part, own in pairs]),
             pinned,
             frozenset().union(*(part.operators for part in parts)),
+            names_clauses=any(part.has_verified for part in parts),
         )
 
+    def within(self, context: SegmentContext) -> Segment:
+        """The same segment in a context that has another taxonomy. The clauses, the index and the join network do not
+        depend on that; which class tests hold of names is found out again for those that the change touches."""
+        before, after = self.context.compiler, context.compiler
+        if before is after:
+            return self
+        if (classes := self.clauses.tests.classes) is not None:
+            classes.change(before.world.taxonomy, after.world.taxonomy)
+        pinned = {number: after.checked_again(subscription, before) for number, subscription in self.pinned.items()}
+        network = self._verifier.arrays() or self.saved_network
+        other = replace(self, context=context, pinned=pinned, saved_network=network)
+        if "_revisions" in vars(self):
+            vars(other)["_revisions"] = self._revisions
+        return other
+
     def tidied(self) -> Segment:
-        """The same segment for long use: its texts in few files, its ranks of ids and its join network computed."""
+        """The same segment for long use: its texts in few files, its ranks of ids computed, and it is `ready`."""
         segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
         _ = segment.ids.rank
         return segment.ready()
@@ -360,9 +380,18 @@ class Segment:
         self._verifier.prepare(predicates)
 
     def ready(self) -> Segment:
-        """This segment, with its join network built, for which the first match would wait."""
-        _ = self.network
+        """This segment, with its verifier ready if it will have something to do: the index says that it names clauses,
+        or those of the segments that this one was merged of did."""
+        if self.names_clauses or (isinstance(self.index, NamesClauses) and self.index.names_clauses):
+            self._verifier.ready()
         return self
+
+
+def _revision(row: Mapping[str, Any]) -> str:
+    """The revision of the text in a row, or to which it refers."""
+    if is_pointer(row):
+        return str(row["revision"])
+    return revision_of(row["language"], row["query"], row["prefixes"], row["base"])
 
 
 def selection_of(subscription: Subscription) -> Selection:

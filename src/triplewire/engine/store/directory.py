@@ -1,8 +1,8 @@
 """An engine in a directory: what `Engine.save` writes and `Engine.load` reads.
 
     manifest.json                    format, version, matcher, entailment, settings; which operators are called
-                                     (`called_operators`); of the others name, size, hashes; and a hash of all that
-                                     (`manifest`)
+                                     (`called_operators`); of the others name, size and SHA-256; and a hash of all
+                                     that (`manifest`)
     subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line,
                                      and "rules": the other MDV rules that a rule names (`rows`)
     taxonomy.<hash>.json             the class hierarchy
@@ -15,9 +15,11 @@ one in a single step. Whoever reads sees the state before or the state after, ev
 in between. What a save that was stopped has left is removed by the next one, before it writes; one that fails removes
 what it has written. One process saves at a time, others wait.
 
-Every file is read once when it is opened: one up to `SMALL` bytes for its SHA-256, a larger one for its CRC-32, which
-takes less time; `whole` asks for the SHA-256 of all. Without an index of its own version, a loaded engine is compiled
-from the texts: a saved engine outlives changes of the forms inside.
+Every file is read once, whole, when it is opened: its SHA-256 has to be that of the manifest. So nothing reaches a
+kernel but what a save has written, and nobody looks at the arrays of an index again. This finds damage, files that are
+missing or were cut, and files of other saves. It does not find what was written by somebody who may write to the
+directory, as anybody can compute a hash. Without an index of its own version, a loaded engine is compiled from the
+texts: a saved engine outlives changes of the forms inside.
 """
 
 from __future__ import annotations
@@ -28,24 +30,24 @@ import json
 import os
 import re
 import stat
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from numpy.typing import NDArray
+
 from triplewire.config import Settings
-from triplewire.engine.store.arrays import MappedArrays, map_arrays
-from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
+from triplewire.engine.store.arrays import map_arrays
+from triplewire.engine.store.manifest import MANIFEST, VERSION, damaged, manifest_text, read_manifest
 from triplewire.engine.tiers.lock import LOCK, alone, is_lock
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.folders import on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
 
-SMALL = 8 << 20  # bytes of a file whose SHA-256 is always looked at
-_PIECE = 1 << 20
 _PARTS = "subscriptions|taxonomy|index|learned"
 _DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
 _ASIDE = re.compile(rf"\.({_PARTS}|{re.escape(MANIFEST)})\.[0-9]+\.part")
@@ -66,7 +68,7 @@ class SavedEngine:
     matcher: str
     entailment: str
     subscriptions: IO[bytes]
-    index: MappedArrays | None
+    index: Mapping[str, NDArray[Any]] | None
     learned: Any = None
 
 
@@ -113,9 +115,9 @@ def json_part(text: str) -> Part:
     return "json", lambda stream: stream.write(text.encode("utf-8", "surrogatepass"))
 
 
-def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> SavedEngine:
-    """What was saved, with `settings` in place of the saved ones. `whole`: see above. Raises `StoreError`."""
-    manifest, texts, index, hierarchy, learned = _of_one_state(directory, partial(_read, directory, whole))
+def load(directory: Path, settings: Settings | None = None) -> SavedEngine:
+    """What was saved, with `settings` in place of the saved ones. Raises `StoreError`."""
+    manifest, texts, index, hierarchy, learned = _of_one_state(directory, partial(_read, directory))
     if settings is None:
         try:
             settings = Settings(**manifest["settings"])
@@ -188,9 +190,9 @@ def _write(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Ma
     for part, (suffix, write) in parts.items():
         aside = directory / f".{part}.{os.getpid()}.part"
         with _written(aside, write):
-            size, sha, crc = _hashes(aside)
+            sha = _hash_of(aside)
             name = f"{part}.{sha[:16]}.{suffix}"
-            files[part] = {"name": name, "bytes": size, "sha256": sha, "crc32": crc}
+            files[part] = {"name": name, "bytes": aside.stat().st_size, "sha256": sha}
             os.replace(aside, directory / name)
     sync(directory)
     text = manifest_text({**manifest(), "files": files})
@@ -228,15 +230,10 @@ def _sweep(directory: Path, names: re.Pattern[str], but: Set[str] = frozenset())
             entry.unlink()
 
 
-def _hashes(path: Path, *, sha: bool = True) -> tuple[int, str, int]:
-    """The size of a file, its SHA-256 ("" where it is not asked for) and its CRC-32."""
-    digest, crc, size = hashlib.sha256(), 0, 0
+def _hash_of(path: Path) -> str:
+    """The SHA-256 of a file, which is read piece by piece."""
     with open(path, "rb") as stream:
-        while piece := stream.read(_PIECE):
-            if sha:
-                digest.update(piece)
-            crc, size = zlib.crc32(piece, crc), size + len(piece)
-    return size, digest.hexdigest() if sha else "", crc
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -262,52 +259,57 @@ def _of_one_state(directory: Path, read: Callable[[Mapping[str, Any]], R]) -> R:
 
 
 def _read(
-    directory: Path, whole: bool, manifest: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], IO[bytes], MappedArrays | None, bytes, Any]:
+    directory: Path, manifest: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], IO[bytes], Mapping[str, NDArray[Any]] | None, bytes, Any]:
     """The manifest, the texts, the index, the taxonomy and what was learned."""
-    texts = _checked(directory, manifest, "subscriptions", whole)
-    hierarchy = _checked(directory, manifest, "taxonomy", whole).read_bytes()
-    index = None
-    if "index" in manifest and manifest["version"] > UNHASHED:
-        index = _mapped(_checked(directory, manifest, "index", whole), manifest["index"])
+    has_index = "index" in manifest and manifest["version"] == VERSION
+    parts = ["subscriptions", "taxonomy"] + ["index"] * has_index
+    texts, hierarchy, *others = _whole(directory, manifest, parts)
+    index = _mapped(others[0], manifest["index"]) if others else None
     learned = _learned(directory, manifest)
-    return manifest, open(texts, "rb"), index, hierarchy, learned  # the caller closes it
+    return manifest, open(texts, "rb"), index, hierarchy.read_bytes(), learned  # the caller closes it
 
 
 def _learned(directory: Path, manifest: Mapping[str, Any]) -> Any:
     files = manifest.get("files")
     if not isinstance(files, dict) or "learned" not in files:
         return None
-    path = _checked(directory, manifest, "learned", whole=True)
+    (path,) = _whole(directory, manifest, ["learned"])
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise damaged(path, "it is no JSON") from error
 
 
-def _mapped(path: Path, entry: Any) -> MappedArrays:
+def _mapped(path: Path, entry: Any) -> Mapping[str, NDArray[Any]]:
     try:
         return map_arrays(path, entry["arrays"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(path.with_name(MANIFEST), f"it does not say what is in the index ({error})") from error
 
 
-def _checked(directory: Path, manifest: Mapping[str, Any], part: str, whole: bool) -> Path:
-    """A data file, which must be what the manifest says."""
+def _whole(directory: Path, manifest: Mapping[str, Any], parts: Sequence[str]) -> list[Path]:
+    """The data files of these parts, each read and found to be what the manifest says: several at a time, as hashing
+    leaves other threads alone."""
+    entries = [_entry(directory, manifest, part) for part in parts]
+    with ThreadPoolExecutor(len(entries)) as pool:
+        hashes = list(pool.map(_hash_of, [path for path, _, _ in entries]))
+    for (path, sha, size), there in zip(entries, hashes, strict=True):
+        if there != sha:
+            length = path.stat().st_size
+            cut = f"; it has {length:,} bytes, and {size:,} were saved" if type(size) is int and size != length else ""
+            raise damaged(path, f"its content is not what was saved (the SHA-256 differs{cut})")
+    return [path for path, _, _ in entries]
+
+
+def _entry(directory: Path, manifest: Mapping[str, Any], part: str) -> tuple[Path, Any, Any]:
+    """A data file that is there, and its SHA-256 and size as the manifest says."""
     try:
         entry = manifest["files"][part]
-        name, sha, size, crc = str(entry["name"]), entry["sha256"], entry.get("bytes"), entry.get("crc32")
+        name, sha, size = str(entry["name"]), entry["sha256"], entry.get("bytes")
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory / MANIFEST, f"it names no file of {part}") from error
     path = directory / name
     if path.parent != directory or not path.is_file():
         raise damaged(directory, f"the file {name} is missing")
-    by_sha = whole or path.stat().st_size <= SMALL or crc is None
-    there = _hashes(path, sha=by_sha)
-    if by_sha and there[1] != sha:
-        raise damaged(path, "its content is not what was saved (the SHA-256 differs)")
-    if size is not None and there[0] != size:
-        raise damaged(path, f"it has {there[0]:,} bytes, and {size:,} were saved")
-    if crc is not None and there[2] != crc:
-        raise damaged(path, "its content is not what was saved (the CRC-32 differs)")
-    return path
+    return path, sha, size

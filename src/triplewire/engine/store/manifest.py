@@ -15,7 +15,7 @@ from typing import Any
 
 from triplewire.errors import DamagedError, StoreError
 
-FORMAT, VERSION = "triplewire engine", 2
+FORMAT, VERSION = "triplewire engine", 3
 UNHASHED = 1  # the version that had no hash: of such an engine only what has a hash of its own is taken
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 4 * 1024 * 1024

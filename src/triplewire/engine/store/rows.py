@@ -20,6 +20,7 @@ from triplewire.ir.subscription import Subscription
 
 MOST_GONE = 100  # rows that stand in each other
 _FIELDS = {"id", "language", "query", "prefixes", "base"}
+_OF_POINTERS = {"id", "table", "revision"}  # (`triplewire.languages.sources.tables`)
 
 
 def rows(subscriptions: Iterable[Subscription], compiler: Compiler) -> Iterator[bytes]:
@@ -90,7 +91,7 @@ def parsed_row(line: bytes, source: str) -> dict[str, Any]:
         row = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise damaged(Path(source), "a row of its subscriptions is no JSON") from error
-    if not isinstance(row, dict) or not row.keys() >= _FIELDS:
+    if not isinstance(row, dict) or not (row.keys() >= _FIELDS or row.keys() >= _OF_POINTERS):
         raise damaged(Path(source), "a row of its subscriptions lacks a field")
     return row
 
@@ -156,6 +157,8 @@ def _compiled(
 ) -> Subscription:
     try:
         return compiler.compiled(row, rules, full=False)
+    except StoreError:  # of a table
+        raise
     except (TriplewireError, TypeError, ValueError, AttributeError) as error:
         what = f"the subscription {row['id']!r} cannot be compiled again: {error}"
         remedy = "open it with the operators and limits that it was saved with (--operators FILE)"

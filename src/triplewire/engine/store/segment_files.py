@@ -15,9 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.checks import check_clauses
 from triplewire.clauses.clauses import VERSION, Clauses
-from triplewire.clauses.node_tests.columns import prefixed, under
+from triplewire.clauses.node_tests.columns import flat, prefixed, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.context import SegmentContext
@@ -26,9 +25,8 @@ from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import TextFile, Texts
-from triplewire.engine.store.arrays import MappedArrays, write_arrays
+from triplewire.engine.store.arrays import write_arrays
 from triplewire.engine.store.called_operators import UNITS, units_of
-from triplewire.engine.store.checks import check_segment, check_selected, operators_of, selections_of
 from triplewire.engine.store.directory import Part, SavedEngine
 from triplewire.engine.store.manifest import damaged
 from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
@@ -36,7 +34,7 @@ from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
-from triplewire.select.index import CheckedMaker, IndexMaker, order_of
+from triplewire.select.index import IndexMaker
 from triplewire.verify import network
 
 
@@ -97,7 +95,7 @@ class StoredSegment:
             "operators": _to_array(sorted(segment.operators)),
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
-        arrays |= prefixed("ids", segment.ids.names.arrays()) | prefixed("network", segment.network._asdict())
+        arrays |= prefixed("ids", flat(segment.ids.names)) | prefixed("network", segment.verifier_arrays())
         self._directory = write_arrays(stream, arrays | own)
 
 
@@ -110,57 +108,49 @@ def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: st
 
     Raises `StoreError` where an operator is missing, or something does not fit together.
     """
-    entry, mapped = saved.manifest.get("index"), saved.index
-    if mapped is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
+    entry, arrays = saved.manifest.get("index"), saved.index
+    if arrays is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
         return None
     try:
         if not _means_the_same(saved, entry, compiler):
             return None
-        segment = _segment(saved, mapped, SegmentContext(compiler, maker), entry)
+        segment = _segment(saved, arrays, SegmentContext(compiler, maker), entry)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
     _check_operators(segment, compiler, source)
-    segment = _pinned(segment, mapped.arrays["pinned"].tolist(), compiler, source)
+    segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
     give_back()
     return SegmentSnapshot(segment.context, [Layer(segment, NONE)])
 
 
-def _segment(saved: SavedEngine, mapped: MappedArrays, context: SegmentContext, entry: Mapping[str, Any]) -> Segment:
-    """The segment of the arrays, each checked before anything uses it. `entry` says in the manifest who made the index
-    and the network. Raises `ValueError`, or another error of Python, where something does not fit together."""
-    arrays, texts, maker = mapped.arrays, TextFile(saved.subscriptions), context.maker
-    subscriptions = check_segment(arrays, texts.size)
-    mapped.release()  # all that is checked is read once, and seldom soon again
-    check_clauses(under("clauses", arrays), "clauses", subscriptions)
-    check_selected(arrays)
-    mapped.release()
-    clauses, own = Clauses.from_arrays(under("clauses", arrays)), under("index", arrays)
-    of_network = None
+def _segment(
+    saved: SavedEngine, arrays: Mapping[str, NDArray[Any]], context: SegmentContext, entry: Mapping[str, Any]
+) -> Segment:
+    """The segment of the arrays. `entry` says in the manifest who made the index and the network. Raises an error of
+    Python where something is missing."""
+    texts, maker = TextFile(saved.subscriptions), context.maker
+    clauses, of_network = Clauses.from_arrays(under("clauses", arrays)), None
     if entry.get("made_by") != _made_by(maker):
         index = maker.build(clauses)
     else:
-        if isinstance(maker, CheckedMaker):
-            maker.check(clauses, own)
-        elif mapped.sha256() != saved.manifest["files"]["index"]["sha256"]:
-            raise ValueError("the SHA-256 of the index differs")
-        mapped.release()
-        index = maker.open(clauses, own)
-        if entry.get("network") == network.VERSION:  # it goes by what the index proves, and its order
-            of_network = network.opened_network(clauses, order_of(index), under("network", arrays))
-            mapped.release()
+        index = maker.open(clauses, under("index", arrays))
+        if entry.get("network") == network.VERSION and (saved_network := under("network", arrays)):
+            # it goes by what the index proves, and its order
+            of_network = network.opened_network(saved_network)._asdict()
     start = arrays["start"]
+    selections = [None if names is None else tuple(names) for names in _from_array(arrays["selections"])]
     return Segment(
         context,
         clauses,
         index,
-        IdTable(Names.from_arrays(under("ids", arrays)), arrays["rank"]),
+        IdTable(unflat(under("ids", arrays), (Names,)), arrays["rank"]),
         Texts((texts,), np.zeros(len(start), np.uint8), start, arrays["length"]),
-        selections_of(arrays),
+        tuple(selections),
         arrays["selection"],
         arrays["construct"],
         {},
-        operators_of(arrays),
+        frozenset((name, count) for name, count in _from_array(arrays["operators"])),
         of_network,
     )
 
@@ -182,11 +172,8 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
 
 
 def _means_the_same(saved: SavedEngine, entry: Mapping[str, Any], compiler: Compiler) -> bool:
-    """Were the clauses made with these limits of their number, and with the units of these operators? Earlier versions
-    did not write the units down, and with entailment they made other clauses of some labels."""
-    if UNITS not in entry and compiler.entailment != "none":
-        return False
-    units, world = entry.get(UNITS, {}), compiler.world
+    """Were the clauses made with these limits of their number, and with the units of these operators?"""
+    units, world = entry[UNITS], compiler.world
     now = units_of(units, world.operators)
     # of an operator with more or fewer parameters, `_check_operators` tells
     same = all(len(now[name]) != len(units[name]) or now[name] == units[name] for name in now)
@@ -233,3 +220,7 @@ def _made_by(maker: IndexMaker) -> str:
 
 def _to_array(value: Any) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(value).encode("ascii"), np.uint8)
+
+
+def _from_array(array: NDArray[Any]) -> Any:
+    return json.loads(array.tobytes())

@@ -21,9 +21,9 @@ def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: 
     for plain, group in ((True, [s for s in new if not s.rules]), (False, [s for s in new if s.rules])):
         if group:
             snapshot = snapshot.changed(group, (), plain=plain)
-    return Engine._of(engine, snapshot)
+    return engine._with(snapshot)
 
 
 def empty_engine(engine: Engine) -> Engine:
     """An engine of the same taxonomy, operators, limits, matcher and entailment, without subscriptions."""
-    return Engine._of(engine, empty_snapshot(engine._matcher, engine._compiler))
+    return engine._with(empty_snapshot(engine._matcher, engine._compiler))

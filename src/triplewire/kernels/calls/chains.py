@@ -1,5 +1,10 @@
 """Chains of calls, what it saves to take one of two chains first, and paths of chains (operators paper, section 4.2).
 
+    chained:  the calls of each subscription, by weight
+    linked:   pairs of chains that share a call, and what it saves to take one before the other
+    paths:    edges by what they save, as long as each chain has two neighbours at most and none closes a cycle
+    walked:   the chains of each path from one end to the other, in the direction that saves more
+
 Used through `triplewire.operators.order.sub_order`.
 """
 
@@ -16,15 +21,15 @@ def chained(offset: Any, call: Any, weight: Any, chain: Any) -> None:
     """Write the calls of each subscription to `chain` by ascending weight; equal ones by number."""
     for subscription in range(offset.size - 1):
         first = offset[subscription]
-        for at in range(first, offset[subscription + 1]):
-            own, place = call[at], at
+        for i in range(first, offset[subscription + 1]):
+            new_call, place = call[i], i
             while place > first and (
-                weight[chain[place - 1]] > weight[own]
-                or (weight[chain[place - 1]] == weight[own] and chain[place - 1] > own)
+                weight[chain[place - 1]] > weight[new_call]
+                or (weight[chain[place - 1]] == weight[new_call] and chain[place - 1] > new_call)
             ):
                 chain[place] = chain[place - 1]
                 place -= 1
-            chain[place] = own
+            chain[place] = new_call
 
 
 @called_helper
@@ -57,10 +62,10 @@ def saving(offset: Any, chain: Any, weight: Any, true: Any, cost: Any, a: int, b
 @called_helper
 def _first_link(offset: Any, chain: Any, a: int, b: int) -> int:
     """The first call of `a` that `b` has, too."""
-    for at in range(offset[a], offset[a + 1]):
+    for i in range(offset[a], offset[a + 1]):
         for other in range(offset[b], offset[b + 1]):
-            if chain[at] == chain[other]:
-                return int(chain[at])
+            if chain[i] == chain[other]:
+                return int(chain[i])
     return -1
 
 
@@ -110,17 +115,17 @@ def paths(edges: Any, savings: Any, order: Any, parent: Any, neighbour: Any, val
 @called_helper
 def _walk(neighbour: Any, value: Any, end: int, path: Any, start: int) -> float:
     """Write a path from one of its ends on, and return what its direction saves."""
-    total, last, at, place = 0.0, -1, end, start
-    while at >= 0:
-        path[place] = at
+    total, last, current, place = 0.0, -1, end, start
+    while current >= 0:
+        path[place] = current
         place += 1
-        side = 0 if neighbour[at, 0] != last and neighbour[at, 0] >= 0 else 1
-        following = neighbour[at, side]
+        side = 0 if neighbour[current, 0] != last and neighbour[current, 0] >= 0 else 1
+        following = neighbour[current, side]
         if following == last:
             following = -1
         if following >= 0:
-            total += value[at, side]
-        last, at = at, following
+            total += value[current, side]
+        last, current = current, following
     return total
 
 

@@ -1,5 +1,9 @@
 """One publication and the subscriptions that operator calls decide: what has been called, and who is still open.
 
+    begin:   candidates without a false call are open; count[call] = open subscriptions that have it
+    shut:    a call is false: its open subscriptions close, and the counts of all their calls fall
+    reopen:  a call that was only assumed to be false is not: what it closed opens again, if no other call is false
+
 Subscriptions are conjunctions of calls. A subscription is open until one of its calls is false. `count` has, of each
 call that has not been made, how many open subscriptions need it; it changes with each outcome, so that no call is made
 that decides nothing (operators paper, section 4). Used through `triplewire.operators.order`.
@@ -34,8 +38,8 @@ class Event(NamedTuple):
 @helper
 def _count(event: Event, subscription: int, change: int) -> None:
     """Its calls have so many more open subscriptions."""
-    for at in range(event.offset[subscription], event.offset[subscription + 1]):
-        event.count[event.call[at]] += change
+    for k in range(event.offset[subscription], event.offset[subscription + 1]):
+        event.count[event.call[k]] += change
 
 
 @kernel
@@ -47,8 +51,8 @@ def begin(event: Event) -> int:
     for i in range(event.candidate.size):
         subscription = event.candidate[i]
         is_open = True
-        for at in range(event.offset[subscription], event.offset[subscription + 1]):
-            is_open &= event.outcome[event.call[at]] != FALSE
+        for k in range(event.offset[subscription], event.offset[subscription + 1]):
+            is_open &= event.outcome[event.call[k]] != FALSE
         if is_open:
             opened += 1
             event.state[subscription] = OPEN
@@ -57,24 +61,14 @@ def begin(event: Event) -> int:
 
 
 @helper
-def assume(event: Event, call: int, outcome: int) -> None:
-    """The call is asked for: go on as if it were false. `outcome`: what is noted of it."""
+def shut(event: Event, call: int, outcome: int, state: int) -> None:
+    """A call is false, or goes on as if it were: note this outcome of it, and this state of its open subscriptions,
+    CLOSED or DOUBTED."""
     event.outcome[call] = outcome
     for place in range(event.back_offset[call], event.back_offset[call + 1]):
         subscription = event.back[place]
         if event.state[subscription] == OPEN:
-            event.state[subscription] = DOUBTED
-            _count(event, subscription, -1)
-
-
-@helper
-def close(event: Event, call: int) -> None:
-    """The call is false."""
-    event.outcome[call] = FALSE
-    for place in range(event.back_offset[call], event.back_offset[call + 1]):
-        subscription = event.back[place]
-        if event.state[subscription] == OPEN:
-            event.state[subscription] = CLOSED
+            event.state[subscription] = state
             _count(event, subscription, -1)
 
 
@@ -82,8 +76,8 @@ def close(event: Event, call: int) -> None:
 def reopen(event: Event, subscription: int) -> bool:
     """A call that was assumed to be false is not: open a subscription of it that is DOUBTED again, unless another call
     is false."""
-    for at in range(event.offset[subscription], event.offset[subscription + 1]):
-        if event.outcome[event.call[at]] == FALSE:
+    for k in range(event.offset[subscription], event.offset[subscription + 1]):
+        if event.outcome[event.call[k]] == FALSE:
             event.state[subscription] = CLOSED
             return False
     event.state[subscription] = OPEN
@@ -108,22 +102,22 @@ def uses(event: Event) -> int:
     total = 0
     for i in range(event.candidate.size):
         subscription = event.candidate[i]
-        for at in range(event.offset[subscription], event.offset[subscription + 1]):
-            total += event.outcome[event.call[at]] != UNKNOWN
+        for k in range(event.offset[subscription], event.offset[subscription + 1]):
+            total += event.outcome[event.call[k]] != UNKNOWN
     return total
 
 
 @kernel
 def transposed(offset: Any, call: Any, back_offset: Any, back: Any) -> None:
     """From subscription -> calls to call -> subscriptions, ascending. `back_offset` holds zeros at first."""
-    for at in range(call.size):
-        back_offset[call[at] + 1] += 1
+    for k in range(call.size):
+        back_offset[call[k] + 1] += 1
     for number in range(back_offset.size - 1):
         back_offset[number + 1] += back_offset[number]
     for subscription in range(offset.size - 1):
-        for at in range(offset[subscription], offset[subscription + 1]):
-            back[back_offset[call[at]]] = subscription
-            back_offset[call[at]] += 1
+        for k in range(offset[subscription], offset[subscription + 1]):
+            back[back_offset[call[k]]] = subscription
+            back_offset[call[k]] += 1
     for number in range(back_offset.size - 1, 0, -1):
         back_offset[number] = back_offset[number - 1]
     back_offset[0] = 0

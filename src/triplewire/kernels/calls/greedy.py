@@ -1,5 +1,10 @@
 """The greedy order: next comes the call that closes most open subscriptions for its cost, as far as one can expect.
 
+    step:  take the outcomes of the last calls: close subscriptions, or open those again that were closed by assumption
+           as long as it pays:  call = the first of the topmost list whose worth is still that of the list; calls that
+                                have lost worth move down
+                                choose it, and assume that it is false
+
 Worth of a call: open subscriptions that have it, times its probability to be false, by its cost (Munagala, Srivastava,
 Widom: Optimization of continuous queries with shared expensive filters, PODS 2007; Liu, Parthasarathy, Ranganathan,
 Yang: Near-optimal algorithms for shared filter evaluation in data stream systems, SIGMOD 2008). Calls of about the same
@@ -12,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from triplewire.kernels.calls.event import ASKED, ASSUMED, DOUBTED, FALSE, UNKNOWN, Event, assume, close, reopen
+from triplewire.kernels.calls.event import ASKED, ASSUMED, CLOSED, DOUBTED, FALSE, UNKNOWN, Event, reopen, shut
 from triplewire.kernels.shared.compiled import helper, kernel, short_kernel
 
 STEPS = 16  # lists for each factor of two in worth: what is in one list differs by less than 5 %
@@ -94,27 +99,27 @@ def fill(event: Event, false: Any, cost: Any, lists: Lists) -> None:
 
 
 @short_kernel
-def step(event: Event, false: Any, cost: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, asked: Any) -> int:
-    """Take the outcomes of the calls that were asked for, then write the next ones to `asked` and return how many: as
+def step(event: Event, false: Any, cost: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, chosen: Any) -> int:
+    """Take the outcomes of the calls that were asked for, then write the next ones to `chosen` and return how many: as
     many as there is room for and as `limits` allows. Each choice assumes that those before it are false. `limits`: with
     less than this probability that they are, the calls may cost so much more; and how many subscriptions one may expect
     to open again, at most. `false`, `cost`: call -> its probability to be false, its cost."""
     _learn(event, lists, calls, outcomes)
-    length, likely, more, again = 0, 1.0, 0.0, 0.0
-    while length < asked.size:
+    length, likely, extra, again = 0, 1.0, 0.0, 0.0
+    while length < chosen.size:
         if length > 0:
-            before = asked[length - 1]
+            before = chosen[length - 1]
             likely *= false[before]
             again += (1 - false[before]) * event.count[before]
-            more += cost[before] if likely < limits[0] else 0.0
-            if more > limits[1] or again > limits[2]:
+            extra += cost[before] if likely < limits[0] else 0.0
+            if extra > limits[1] or again > limits[2]:
                 break
-            assume(event, before, ASSUMED)
+            shut(event, before, ASSUMED, DOUBTED)
         call = _next(event, lists)
         if call < 0:
             break
         event.outcome[call] = ASKED
-        asked[length] = call
+        chosen[length] = call
         length += 1
     return length
 
@@ -157,7 +162,7 @@ def _learn(event: Event, lists: Lists, calls: Any, outcomes: Any) -> None:
     for i in range(calls.size):
         event.outcome[calls[i]] = outcomes[i]
     if not is_assumed and event.outcome[last] == FALSE:
-        close(event, last)
+        shut(event, last, FALSE, CLOSED)
     for i in range(calls.size - (not is_assumed)):
         if outcomes[i] != FALSE:
             for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):

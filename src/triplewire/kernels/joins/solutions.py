@@ -1,9 +1,15 @@
 """Do the patterns of a clause have a common solution in a publication, and how many? A backtracking join over ids.
 
-Patterns that share no variable are solved apart from each other: a clause has as many solutions as the product of its
-components (`triplewire.kernels.joins.components`). Each step takes the pattern with the fewest triples left; where
-those left share no variable any more, they are only counted. Once all selected variables have their values, the rest
-only has to exist. Used through `triplewire.verify.solve`.
+    search(patterns of a component):
+        take the pattern with the fewest triples that agree with the values so far; one has none: go back
+        for each of its triples whose terms pass the tests of their variables: its variables have these values
+            the patterns left share no open variable: multiply how many triples each has; do not list them
+            no pattern is left: a solution. All selected variables have values: what is left only has to exist
+    join(pairs): of each clause the product over its components, of each pair the sum over its clauses
+
+Where a pair is asked for alone, the order in which solutions are found depends on the order of the publication's
+triples and on the clauses alone (`triplewire.verify.truncated`). Components: `triplewire.kernels.joins.components`.
+Used through `triplewire.verify.solve`.
 """
 
 from __future__ import annotations
@@ -31,7 +37,10 @@ from triplewire.kernels.shared.outcomes import MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.kernels.shared.search import lower, same_numbers
 
 VARIABLE, TEST, KIND, GROUP, OP, RANK = 0, 1, 2, 3, 4, 5  # columns of `condition`: the tests of the clause at hand
-HOW, NEXT, END, MASK, LEFT, OPEN = 0, 1, 2, 3, 4, 5  # columns of `frame`, by depth: where a pattern's triples are
+HOW, NEXT, END, MASK, LEFT, OPEN = 0, 1, 2, 3, 4, 5
+"""Columns of `frame`, by depth: where a pattern's triples are; MASK: bit k is set where position k gave its variable a
+value."""
+
 ORDER, CODE = 6, 7  # also in `frame`: by depth, the number of the pattern; by that number, its three positions
 VALUE, MARK = 0, 1  # columns of `value`, by variable
 KEY, PLACE, ANSWER = 0, 1, 2  # columns of `known`: (test << 32 | term), publication or -1, answer
@@ -349,7 +358,8 @@ def join(done: int, pairs: PairColumns, cap: int, keep: bool, joined: JoinedClau
                 if state[FLAGS] >= OVER or (count == 0 and state[FLAGS] == 0):
                     waits, product = state[FLAGS], 0  # it surely has no solution, whatever others wait for
                     break
-                waits |= state[FLAGS] if count < most else 0
+                # where there are enough rows, which ones does not depend on the answers that happened to be known
+                waits |= state[FLAGS] if count < most else state[FLAGS] & UNSURE if keeping and most > 1 else 0
             flags |= waits
             total += product
             if product == 0:

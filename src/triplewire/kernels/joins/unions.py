@@ -1,5 +1,9 @@
 """The rows of pairs whose clauses have several components, or that have several clauses: products, and their union.
 
+    for each pair, for each clause, until there are more rows than `most`:
+        number = 0, 1, ... below the product of its pieces' sizes: its digits say which row of each piece
+        row = for each column the value of the piece that has one; put down if it is new
+
 Used through `triplewire.verify.rows`. The rows of a component: `triplewire.kernels.joins.network.listing`
 and `triplewire.kernels.joins.solutions`.
 """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.lending import Field, borrowed
+from triplewire.kernels.shared.lending import Field
 
 
 class Triples(NamedTuple):
@@ -23,7 +23,7 @@ class Triples(NamedTuple):
 
 
 class BatchColumns(NamedTuple):
-    """All columns of a batch, for kernels that take them by their addresses (`triplewire.kernels.shared.lending`)."""
+    """All columns of a batch."""
 
     offset: Any
     subject: Any
@@ -45,15 +45,6 @@ class BatchColumns(NamedTuple):
     word_start: Any
     word_end: Any
     word_hash: Any
-
-
-_bytes, _ids, _longs, _hashes = Field(np.uint8), Field(np.int32), Field(np.int64), Field(np.uint64)
-BATCH_FIELDS = (
-    _longs, _ids, _ids, _ids,
-    _bytes, _longs, _longs, _bytes, _ids, _bytes, _longs, _hashes, Field(np.float64), _bytes,
-    _longs, _ids, _bytes, _longs, _longs, _hashes,
-)  # fmt: skip
-take_batch = borrowed(BatchColumns, BATCH_FIELDS)
 
 
 class TermFeatures(NamedTuple):

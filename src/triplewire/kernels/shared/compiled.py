@@ -62,9 +62,9 @@ class _Pipeline(Compiler):
     """Numba's compiler, with such a library."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        made: Any = _Part
+        part: Any = _Part
         compiler: Any = super()
-        compiler.__init__(typing, target, library or made(target.codegen(), "helper"), *rest)
+        compiler.__init__(typing, target, library or part(target.codegen(), "helper"), *rest)
 
 
 def _widened(kind: Any) -> Any:
@@ -92,12 +92,12 @@ class Helper(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Compile for arguments of some types. Raises `TypeError` where an array would be returned: nobody counts
         references to it."""
-        made = super().compile(sig)
+        signature = super().compile(sig)
         results: Any = self.overloads.values()  # of which its types know nothing
         for result in results:
             if _holds_an_array(result.signature.return_type):
                 raise TypeError(f"the helper {self.py_func.__name__} returns an array")
-        return made
+        return signature
 
 
 def helper(function: _Function) -> _Function:
@@ -111,8 +111,8 @@ def called_helper(function: _Function) -> _Function:
 
 
 def _helper(function: _Function, options: dict[str, Any]) -> _Function:
-    made: Any = Helper(function, targetoptions=options, pipeline_class=_Pipeline) if IS_COMPILED else function
-    return made  # type: ignore[no-any-return]
+    wrapped: Any = Helper(function, targetoptions=options, pipeline_class=_Pipeline) if IS_COMPILED else function
+    return wrapped  # type: ignore[no-any-return]
 
 
 def kernel(function: _Function) -> _Function:

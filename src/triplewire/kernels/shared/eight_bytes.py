@@ -13,31 +13,31 @@ _BYTE = _wide(0xFF)
 
 
 @helper
-def eight(text: Any, at: int) -> Any:
+def eight(text: Any, pos: int) -> Any:
     """The eight bytes from a place on. The compiler makes one load of it."""
     return (
-        _wide(text[_wide(at)])
-        | _wide(text[_wide(at + 1)]) << _wide(8)
-        | _wide(text[_wide(at + 2)]) << _wide(16)
-        | _wide(text[_wide(at + 3)]) << _wide(24)
-        | _wide(text[_wide(at + 4)]) << _wide(32)
-        | _wide(text[_wide(at + 5)]) << _wide(40)
-        | _wide(text[_wide(at + 6)]) << _wide(48)
-        | _wide(text[_wide(at + 7)]) << _wide(56)
+        _wide(text[_wide(pos)])
+        | _wide(text[_wide(pos + 1)]) << _wide(8)
+        | _wide(text[_wide(pos + 2)]) << _wide(16)
+        | _wide(text[_wide(pos + 3)]) << _wide(24)
+        | _wide(text[_wide(pos + 4)]) << _wide(32)
+        | _wide(text[_wide(pos + 5)]) << _wide(40)
+        | _wide(text[_wide(pos + 6)]) << _wide(48)
+        | _wide(text[_wide(pos + 7)]) << _wide(56)
     )
 
 
 @helper
-def put_eight(out: Any, at: int, word: Any) -> None:
+def put_eight(out: Any, pos: int, word: Any) -> None:
     """Write eight bytes from a place on."""
-    out[_wide(at)] = word & _BYTE
-    out[_wide(at + 1)] = word >> _wide(8) & _BYTE
-    out[_wide(at + 2)] = word >> _wide(16) & _BYTE
-    out[_wide(at + 3)] = word >> _wide(24) & _BYTE
-    out[_wide(at + 4)] = word >> _wide(32) & _BYTE
-    out[_wide(at + 5)] = word >> _wide(40) & _BYTE
-    out[_wide(at + 6)] = word >> _wide(48) & _BYTE
-    out[_wide(at + 7)] = word >> _wide(56) & _BYTE
+    out[_wide(pos)] = word & _BYTE
+    out[_wide(pos + 1)] = word >> _wide(8) & _BYTE
+    out[_wide(pos + 2)] = word >> _wide(16) & _BYTE
+    out[_wide(pos + 3)] = word >> _wide(24) & _BYTE
+    out[_wide(pos + 4)] = word >> _wide(32) & _BYTE
+    out[_wide(pos + 5)] = word >> _wide(40) & _BYTE
+    out[_wide(pos + 6)] = word >> _wide(48) & _BYTE
+    out[_wide(pos + 7)] = word >> _wide(56) & _BYTE
 
 
 @helper
@@ -47,34 +47,53 @@ def low_bytes(count: int) -> Any:
 
 
 @helper
-def rest(text: Any, at: int, end: int) -> Any:
+def rest(text: Any, pos: int, end: int) -> Any:
     """The bytes at .. end, at most seven."""
     word = _wide(0)
-    if at + 8 <= text.size:
-        word = eight(text, at) & low_bytes(end - at)
+    if pos + 8 <= text.size:
+        word = eight(text, pos) & low_bytes(end - pos)
     else:
-        for i in range(end - at):
-            word |= _wide(text[_wide(at + i)]) << _wide(8 * i)
+        for i in range(end - pos):
+            word |= _wide(text[_wide(pos + i)]) << _wide(8 * i)
     return word
 
 
 @helper
-def write_utf8(out: Any, at: int, code: int) -> Any:
+def same_bytes(a: Any, start: int, end: int, b: Any, first: int) -> Any:
+    """Is a[start:end] what stands in b from `first` on?
+
+        different = all bits that differ, of eight bytes at a time; the last eight overlap those before them
+
+    It goes on to the end, since nearly always they are equal.
+    """
+    length, different = end - start, _wide(0)
+    if length >= 8:
+        for i in range(length >> 3):
+            different |= eight(a, start + 8 * i) ^ eight(b, first + 8 * i)
+        different |= eight(a, end - 8) ^ eight(b, first + length - 8)
+    else:
+        for i in range(length):
+            different |= _wide(a[_wide(start + i)] ^ b[_wide(first + i)])
+    return different == 0
+
+
+@helper
+def write_utf8(out: Any, pos: int, code: int) -> Any:
     """Write a character as UTF-8; returns where it ends."""
     if code < 0x80:
-        out[at] = code
+        out[pos] = code
     else:
         if code < 0x800:
-            out[at] = 0xC0 | code >> 6
+            out[pos] = 0xC0 | code >> 6
         else:
             if code < 0x10000:
-                out[at] = 0xE0 | code >> 12
+                out[pos] = 0xE0 | code >> 12
             else:
-                out[at] = 0xF0 | code >> 18
-                at += 1
-                out[at] = 0x80 | code >> 12 & 63
-            at += 1
-            out[at] = 0x80 | code >> 6 & 63
-        at += 1
-        out[at] = 0x80 | code & 63
-    return at + 1
+                out[pos] = 0xF0 | code >> 18
+                pos += 1
+                out[pos] = 0x80 | code >> 12 & 63
+            pos += 1
+            out[pos] = 0x80 | code >> 6 & 63
+        pos += 1
+        out[pos] = 0x80 | code & 63
+    return pos + 1

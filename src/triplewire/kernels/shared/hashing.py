@@ -36,11 +36,11 @@ def seeded(seed: int, length: int) -> Any:
 @helper
 def hash_bytes(text: Any, start: int, end: int, seed: int) -> Any:
     """The hash of text[start:end]. Saved engines keep such hashes (`triplewire.engine.store.segment_files`)."""
-    h, at = seeded(seed, end - start), start
-    while at + 8 <= end:
-        h = mixed(h ^ eight(text, at))
-        at += 8
-    return mixed(mixed(h ^ rest(text, at, end)))
+    h, pos = seeded(seed, end - start), start
+    while pos + 8 <= end:
+        h = mixed(h ^ eight(text, pos))
+        pos += 8
+    return mixed(mixed(h ^ rest(text, pos, end)))
 
 
 @helper
@@ -60,25 +60,34 @@ def hash_numbers(h: Any, numbers: Any, begin: int, end: int) -> Any:
 
 
 @helper
-def enter(slots: Any, at: int, row: int) -> None:
+def enter(slots: Any, slot: int, row: int) -> None:
     """Put a row into the first free place of a table from a place on; -1 is free."""
     mask = slots.size - 1
-    while slots[_wide(at)] >= 0:
-        at = (at + 1) & mask
-    slots[_wide(at)] = row
+    while slots[_wide(slot)] >= 0:
+        slot = (slot + 1) & mask
+    slots[_wide(slot)] = row
 
 
 @helper
-def is_new_row(rows: Any, begin: int, at: int, width: int, slots: Any) -> Any:
+def find_slot(slots: Any, keys: Any, slot: int, key: Any) -> Any:
+    """The slot of the row with this key, keys[row], or the free one where it belongs: from a slot on."""
+    mask = slots.size - 1
+    while slots[_wide(slot)] >= 0 and keys[_wide(slots[_wide(slot)])] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@helper
+def is_new_row(rows: Any, begin: int, place: int, width: int, slots: Any) -> Any:
     """Is the row of `width` numbers at rows[at] different from those between `begin` and it? Then it is entered.
 
     `slots` has 1 + the place of each row, and 0 or the place of an earlier row than `begin` where it is free.
     """
     mask, same = slots.size - 1, False
-    slot = hash_numbers(_int(0), rows, at, at + width) & mask
+    slot = hash_numbers(_int(0), rows, place, place + width) & mask
     while slots[slot] > begin and not same:
-        same = same_numbers(rows, slots[slot] - 1, rows, at, width)
+        same = same_numbers(rows, slots[slot] - 1, rows, place, width)
         slot = slot if same else (slot + 1) & mask
     if not same:
-        slots[slot] = at + 1
+        slots[slot] = place + 1
     return not same

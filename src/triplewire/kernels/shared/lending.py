@@ -97,7 +97,7 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
     if not IS_COMPILED:
         return plain
     arrays = [_type_of(field) for field in fields]
-    made = _types.NamedTuple(arrays, kind)
+    tuple_type = _types.NamedTuple(arrays, kind)
 
     def typed(context: Any, table: Any, place: Any) -> Any:
         del context, place
@@ -106,16 +106,16 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
             words = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             values = []
             for number, array in enumerate(arrays):
-                at = builder.add(arguments[1], arguments[1].type(WORDS * number))
-                first = builder.load(builder.gep(words, [at]))
+                word = builder.add(arguments[1], arguments[1].type(WORDS * number))
+                first = builder.load(builder.gep(words, [word]))
                 if array is types.int64:
                     values.append(first)
                     continue
-                rows = builder.load(builder.gep(words, [builder.add(at, at.type(1))]))
+                rows = builder.load(builder.gep(words, [builder.add(word, word.type(1))]))
                 values.append(_view(context, builder, array, first, rows, fields[number].row))
-            return context.make_tuple(builder, made, values)
+            return context.make_tuple(builder, tuple_type, values)
 
-        return made(table, types.intp), generated
+        return tuple_type(table, types.intp), generated
 
     taken: Any = intrinsic(typed)
     return taken  # type: ignore[no-any-return]

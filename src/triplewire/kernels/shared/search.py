@@ -38,7 +38,7 @@ def upper(values: Any, low: int, high: int, wanted: Any) -> Any:
 @helper
 def same_numbers(a: Any, first: int, b: Any, second: int, length: int) -> Any:
     """Are a[first : first + length] and b[second : second + length] equal?"""
-    at = 0
-    while at < length and a[first + at] == b[second + at]:
-        at += 1
-    return at == length
+    i = 0
+    while i < length and a[first + i] == b[second + i]:
+        i += 1
+    return i == length

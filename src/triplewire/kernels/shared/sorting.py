@@ -1,6 +1,7 @@
 """Sorting slices in place, without memory of its own: D. L. Shell, "A high-speed sorting procedure", CACM 2(7), 1959.
 
-The gaps are those of D. E. Knuth, "The Art of Computer Programming", section 5.2.1: 1, 4, 13, 40 ...
+for gap in ..., 40, 13, 4, 1 (D. E. Knuth, "The Art of Computer Programming", section 5.2.1):
+    sort the values that are `gap` places apart by insertion
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ def sort_numbers(values: Any, low: int, high: int) -> None:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(low + gap, high):
-            value, at = values[i], i
-            while at >= low + gap and values[at - gap] > value:
-                values[at] = values[at - gap]
-                at -= gap
-            values[at] = value
+            value, place = values[i], i
+            while place >= low + gap and values[place - gap] > value:
+                values[place] = values[place - gap]
+                place -= gap
+            values[place] = value
         gap //= 3
 
 
@@ -34,12 +35,12 @@ def sort_by(values: Any, key: Any, low: int, high: int) -> None:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(low + gap, high):
-            value, at = values[i], i
-            wanted = key[value]
-            while at >= low + gap and (
-                key[values[at - gap]] > wanted or (key[values[at - gap]] == wanted and values[at - gap] > value)
-            ):
-                values[at] = values[at - gap]
-                at -= gap
-            values[at] = value
+            value, place = values[i], i
+            while place >= low + gap:
+                other = values[place - gap]
+                if key[other] < key[value] or (key[other] == key[value] and other <= value):
+                    break
+                values[place] = other
+                place -= gap
+            values[place] = value
         gap //= 3

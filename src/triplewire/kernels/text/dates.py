@@ -8,16 +8,16 @@ from triplewire.kernels.shared.compiled import called_helper, kernel
 
 
 @called_helper
-def _may_be_date(text: Any, at: int, end: int) -> bool:
+def _may_be_date(text: Any, pos: int, end: int) -> bool:
     """Does it begin with a year of 4 to 9 digits and a hyphen, or with what may be white space?"""
-    if at < end and (text[at] <= 0x20 or text[at] == 0xC2 or 0xE1 <= text[at] <= 0xE3):  # U+0085, U+A0, U+1680 ...
+    if pos < end and (text[pos] <= 0x20 or text[pos] == 0xC2 or 0xE1 <= text[pos] <= 0xE3):  # U+0085, U+A0, U+1680 ...
         return True
-    if at < end and text[at] == 0x2D:
-        at += 1
-    first = at
-    while at < end and 0x30 <= text[at] <= 0x39:
-        at += 1
-    return 4 <= at - first <= 9 and at < end and text[at] == 0x2D
+    if pos < end and text[pos] == 0x2D:
+        pos += 1
+    first = pos
+    while pos < end and 0x30 <= text[pos] <= 0x39:
+        pos += 1
+    return 4 <= pos - first <= 9 and pos < end and text[pos] == 0x2D
 
 
 @kernel

@@ -1,8 +1,13 @@
-"""Tokens to ids: a table of the distinct terms of a batch, and one of the suffixes of its literals.
+"""Tokens to ids: a table of the distinct terms of a text, and one of the suffixes of its literals.
 
-Tokens come from `triplewire.kernels.text.scan`, which says what their columns and `wide` are. `rows` has (start, end,
-kind, suffix, hash) of each term, `slots` finds them by open addressing; texts are compared, so two ids are two terms.
-The hash is no secret, and who knows it can write terms that collide: past so many, the kernels give up.
+A token is a row of five numbers: where the text of a term begins and ends, its kind, and where its suffix begins and
+ends. Scanners write them (`triplewire.kernels.text.scan`), and `packed_tokens`. Tables have a row (start, end, kind,
+suffix, hash) for each term, which `slots` finds; texts are compared, so two ids are two terms. The hash is no secret,
+and who knows it can write terms that collide: past so many, the kernels give up.
+
+    for each token:  suffix = its number in the table of suffixes, entered if it is new
+                     hash   = hash of the text, seeded by the kind; with a suffix, mixed with the hash of that
+                     id     = the row in the table of terms with this hash, kind, suffix and text; else a new row
 """
 
 from __future__ import annotations
@@ -11,41 +16,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.compiled import helper, kernel
-from triplewire.kernels.shared.eight_bytes import low_bytes
-from triplewire.kernels.shared.hashing import enter, mixed, seeded
+from triplewire.kernels.shared.compiled import allocating_kernel, helper, kernel
+from triplewire.kernels.shared.eight_bytes import same_bytes
+from triplewire.kernels.shared.hashing import enter, hash_bytes, mixed
+from triplewire.model.packed import LITERAL_CODE
 
 START, END, KIND, SUFFIX, HASH = 0, 1, 2, 3, 4  # columns of `rows`
+SUFFIX_END = 4  # of tokens, whose column SUFFIX is where the suffix begins; 0 where there is none
 COLUMNS = 5
 TERMS, SUFFIXES, LAST = 0, 1, 2  # places in `state`; LAST: the last subject, predicate, graph
 STATE = 5
+IRI, BLANK, LITERAL = 1, 2, 3
+SAME, NONE = 0, 4  # in place of a kind: the IRI that stood in this place last; no graph
 
-_TOKEN_START, _TOKEN_END, _TOKEN_KIND, _TOKEN_SUFFIX, _TOKEN_SUFFIX_END = 0, 1, 2, 3, 4
-_IRI, _BLANK, _LITERAL, _SAME, _NONE = 1, 2, 3, 0, 4
 _PROBES = 2_000
 _int: Any = np.int64
 _wide: Any = np.uint64
 
 
-@helper
-def _hash(wide: Any, start: int, end: int, seed: int) -> Any:
-    """The hash of a span of terms or suffixes."""
-    h = seeded(seed, end - start)
-    while start + 8 <= end:
-        h = mixed(h ^ wide[_wide(start)])
-        start += 8
-    return mixed(mixed(h ^ (wide[_wide(start)] & low_bytes(end - start))))
+class Interned(NamedTuple):
+    """The terms so far (or the suffixes): see above."""
 
-
-@helper
-def _equal(wide: Any, a: int, b: int, length: int) -> Any:
-    """Compared to the end: nearly always they are equal."""
-    different, i = _wide(0), 0
-    while i + 8 <= length:
-        different |= wide[_wide(a + i)] ^ wide[_wide(b + i)]
-        i += 8
-    different |= (wide[_wide(a + i)] ^ wide[_wide(b + i)]) & low_bytes(length - i)
-    return different == 0
+    rows: Any
+    slots: Any
 
 
 @kernel
@@ -56,83 +49,99 @@ def refill(rows: Any, count: int, slots: Any) -> None:
         enter(slots, _int(rows[row, HASH] & _wide(slots.size - 1)), row)
 
 
-class Interned(NamedTuple):
-    """The terms so far (or the suffixes): see above."""
-
-    rows: Any
-    slots: Any
-
-
 @helper
-def interned(wide: Any, start: int, end: int, kind: int, suffix: int, terms: Interned, count: int) -> Any:
-    """The row of a term; it is `count` for a new one, and -1 where too many collide."""
-    rows, slots = terms
-    h = _hash(wide, start, end, kind << 28 ^ suffix)
+def _row_of(data: Any, start: int, end: int, kind: int, suffix: int, h: Any, table: Interned, count: int) -> Any:
+    """The row of a term with the hash `h`; it is `count` for a new one, and -1 where too many collide."""
+    rows, slots = table
     mask = slots.size - 1
-    at = _int(h & _wide(mask))
-    number, probes = -1, 0
-    while number < 0 and probes < _PROBES:
-        row = _int(slots[at])
+    slot = _int(h & _wide(mask))
+    row_found, probes = -1, 0
+    while row_found < 0 and probes < _PROBES:
+        row = _int(slots[slot])
         if row < 0:
-            slots[at] = count
-            rows[count, START] = start
-            rows[count, END] = end
-            rows[count, KIND] = kind
-            rows[count, SUFFIX] = suffix
-            rows[count, HASH] = h
-            number = count
+            slots[slot] = count
+            rows[count, START], rows[count, END] = start, end
+            rows[count, KIND], rows[count, SUFFIX], rows[count, HASH] = kind, suffix, h
+            row_found = count
         elif rows[row, HASH] == h and _int(rows[row, KIND]) == kind and _int(rows[row, SUFFIX]) == suffix:
             first = _int(rows[row, START])
-            length = _int(rows[row, END]) - first
-            if length == end - start and _equal(wide, first, start, length):
-                number = row
-        at = (at + 1) & mask
+            if _int(rows[row, END]) - first == end - start and same_bytes(data, start, end, data, first):
+                row_found = row
+        slot = (slot + 1) & mask
         probes += 1
-    return number
+    return row_found
 
 
 @helper
-def _find_suffix(data: Any, wide: Any, start: int, end: int, suffixes: Interned, string: Any, count: int) -> Any:
+def _suffix_of(data: Any, start: int, end: int, suffixes: Interned, xsd_string: Any, count: int) -> Any:
     """The number of a suffix: 0 for xsd:string, `count` for a new one, -1 where too many collide."""
-    same = end - start == string.size
-    if same:
-        for i in range(string.size):
-            same &= data[start + i] == string[i]
-    return _int(0) if same else interned(wide, start, end, _int(0), _int(0), suffixes, count)
+    if end - start == xsd_string.size and same_bytes(data, start, end, xsd_string, 0):
+        return _int(0)
+    return _row_of(data, start, end, _int(0), _int(0), hash_bytes(data, start, end, _int(0)), suffixes, count)
 
 
 @kernel
-def intern_tokens(data: Any, wide: Any, tokens: Any, count: int, max_iri: int, max_literal: int, string: Any,
+def intern_tokens(data: Any, tokens: Any, count: int, max_iri: int, max_literal: int, xsd_string: Any,
                   terms: Interned, suffixes: Interned, state: Any, out: Any) -> bool:  # fmt: skip
     """The ids of the first `count` tokens, -1 for no graph. The tables have room for as many more rows as there are
     tokens; suffix 0 is there. False where a term is too long or too many collide."""
-    rows, suffix_rows, good, i = state[TERMS], state[SUFFIXES], True, 0
+    term_count, suffix_count, good, i = state[TERMS], state[SUFFIXES], True, 0
     while good and i < count:
-        kind = _int(tokens[i, _TOKEN_KIND])
-        place = (i & 3) - ((i & 3) > 2)  # subject, predicate, graph; an object is never SAME
-        if kind == _SAME:
+        kind = _int(tokens[i, KIND])
+        place = (i & 3) - ((i & 3) > 2)  # subject 0, predicate 1, graph 2; an object is never SAME
+        if kind == SAME:
             out[i] = state[LAST + place]
-        elif kind == _NONE:
+        elif kind == NONE:
             out[i] = -1
         else:
-            start, end = _int(tokens[i, _TOKEN_START]), _int(tokens[i, _TOKEN_END])
-            good = kind == _BLANK or end - start <= (max_literal if kind == _LITERAL else max_iri)
-            suffix = _int(0)
-            if kind == _LITERAL:
-                first, last = _int(tokens[i, _TOKEN_SUFFIX]), _int(tokens[i, _TOKEN_SUFFIX_END])
-                if last > 0:
-                    suffix = _find_suffix(data, wide, first, last, suffixes, string, suffix_rows)
-                    good = good and suffix >= 0 and last - first <= max_iri
-                    suffix_rows += suffix == suffix_rows
-            row = interned(wide, start, end, kind, suffix, terms, rows) if good else -1
+            start, end = _int(tokens[i, START]), _int(tokens[i, END])
+            good = kind == BLANK or end - start <= (max_literal if kind == LITERAL else max_iri)
+            suffix, h = _int(0), hash_bytes(data, start, end, kind)
+            first, last = _int(tokens[i, SUFFIX]), _int(tokens[i, SUFFIX_END])
+            if kind == LITERAL and last > 0:
+                suffix = _suffix_of(data, first, last, suffixes, xsd_string, suffix_count)
+                good = good and suffix >= 0 and last - first <= max_iri
+                suffix_count += suffix == suffix_count
+                if suffix > 0:
+                    h = mixed(h ^ suffixes.rows[suffix, HASH])
+            row = _row_of(data, start, end, kind, suffix, h, terms, term_count) if good else -1
             good = row >= 0
-            rows += row == rows
+            term_count += row == term_count
             out[i] = row
             if (i & 3) != 2:
                 state[LAST + place] = row
         i += 1
-    state[TERMS], state[SUFFIXES] = rows, suffix_rows
+    state[TERMS], state[SUFFIXES] = term_count, suffix_count
     return good
+
+
+@allocating_kernel
+def packed_tokens(numbers: Any, terms: int, suffixes: int, text_start: int, first_token: int, tokens: Any,
+                  first_statement: int, statements: Any) -> None:  # fmt: skip
+    """The terms of a publication as tokens, from row `first_token` on, and its statements as three rows of numbers of
+    tokens, from column `first_statement` on.
+
+    `numbers`: bytes of each term, bytes of each suffix, code of each term, three terms of each statement, as
+    `triplewire.model.packed.Packed` has them. The texts of the terms stand one behind the other from `text_start` on,
+    then those of the suffixes.
+    """
+    lengths, suffix_lengths, codes = numbers[:terms], numbers[terms : terms + suffixes], numbers[terms + suffixes :]
+    suffix_offset, start = np.empty(suffixes + 1, np.int64), _int(text_start)
+    for i in range(terms):
+        token = first_token + i
+        tokens[token, START], tokens[token, END] = start, start + lengths[i]
+        start += lengths[i]
+    suffix_offset[0] = start
+    for i in range(suffixes):
+        suffix_offset[i + 1] = suffix_offset[i] + suffix_lengths[i]
+    for i in range(terms):
+        token, code = first_token + i, _int(codes[i])
+        suffix = max(code - LITERAL_CODE, 0)
+        tokens[token, KIND] = min(code, LITERAL_CODE) + 1
+        tokens[token, SUFFIX] = suffix_offset[suffix]
+        tokens[token, SUFFIX_END] = suffix_offset[suffix + 1] if suffix > 0 else 0
+    for i in range(codes.size - terms):
+        statements[i % 3, first_statement + i // 3] = codes[terms + i] + first_token
 
 
 # --- which IRIs are surely right -------------------------------------------------------------------------------------
@@ -155,41 +164,41 @@ def byte_classes() -> Any:
 
 
 @helper
-def _pass(data: Any, at: int, end: int, classes: Any, allowed: int) -> int:
-    """Behind the bytes of the allowed classes that stand from `at` on."""
-    while at < end and classes[data[_wide(at)]] & allowed:
-        at += 1
-    return at
+def _pass(data: Any, place: int, end: int, classes: Any, allowed: int) -> int:
+    """Behind the bytes of the allowed classes that stand from `place` on."""
+    while place < end and classes[data[_wide(place)]] & allowed:
+        place += 1
+    return place
 
 
 @helper
-def _is_plain(data: Any, at: int, end: int, classes: Any) -> bool:
+def _is_plain(data: Any, place: int, end: int, classes: Any) -> bool:
     """Is it surely an absolute IRI: scheme, "//", a host of letters, digits, dots and hyphens, and so on, in ASCII?"""
-    good = at < end and 97 <= (_int(data[at]) | 32) <= 122
-    at = _pass(data, at, end, classes, _SCHEME)
-    good = good and end - at >= 4 and data[at] == 58 and data[at + 1] == 47 and data[at + 2] == 47
-    at = _pass(data, at + 3, end, classes, _HOST)
-    good = good and (at >= end or data[at] == 47 or data[at] == 63 or data[at] == 35)
+    good = place < end and 97 <= (_int(data[place]) | 32) <= 122
+    place = _pass(data, place, end, classes, _SCHEME)
+    good = good and end - place >= 4 and data[place] == 58 and data[place + 1] == 47 and data[place + 2] == 47
+    place = _pass(data, place + 3, end, classes, _HOST)
+    good = good and (place >= end or data[place] == 47 or data[place] == 63 or data[place] == 35)
     fragment = False
-    while good and at < end:
-        at = _pass(data, at, end, classes, _PATH)
-        if at < end:
-            byte = _int(data[at])
+    while good and place < end:
+        place = _pass(data, place, end, classes, _PATH)
+        if place < end:
+            byte = _int(data[place])
             good = byte == 35 and not fragment
             fragment = fragment or byte == 35
-            if byte == 37 and end - at >= 3:
-                good = (classes[data[at + 1]] & classes[data[at + 2]] & _HEX) != 0
-            at += 1
+            if byte == 37 and end - place >= 3:
+                good = (classes[data[place + 1]] & classes[data[place + 2]] & _HEX) != 0
+            place += 1
     return good
 
 
 @kernel
 def odd_iris(data: Any, rows: Any, count: int, classes: Any, out: Any) -> int:
-    """Which of the first `count` rows are IRIs that have to be looked at; `out` has room for all. Returns how many.
+    """Which of the first `count` rows are IRIs that are not surely right; `out` has room for all. Returns how many.
     `classes`: of each byte (`byte_classes`)."""
     odd = 0
     for row in range(count):
-        is_iri = _int(rows[row, KIND]) == _IRI
+        is_iri = _int(rows[row, KIND]) == IRI
         if is_iri and not _is_plain(data, _int(rows[row, START]), _int(rows[row, END]), classes):
             out[odd] = row
             odd += 1

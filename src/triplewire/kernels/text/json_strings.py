@@ -1,5 +1,8 @@
 """Strings as JSON writes them (RFC 8259, section 7), with the escapes of Python's `json.dumps(ensure_ascii=False)`.
 
+    for each byte:  its letter behind a backslash, if it has one; else six characters, as \\u001f, for a control
+                    character, and for the three bytes of a lone surrogate; else itself
+
 Texts are UTF-8 in which lone surrogates may stand as three bytes; these become escapes too. Used through
 `triplewire.verify.json_texts`.
 """
@@ -27,24 +30,24 @@ def escaped_offsets(text: Any, start: Any, end: Any, offset: Any) -> None:
     offset[0] = 0
     for i in range(start.size):
         size = 0
-        for at in range(start[i], end[i]):
-            size += _SIZE[text[at]]
-        for at in range(start[i], end[i] - 2):
-            if text[at] == _SURROGATE and text[at + 1] >= _SECOND:
+        for pos in range(start[i], end[i]):
+            size += _SIZE[text[pos]]
+        for pos in range(start[i], end[i] - 2):
+            if text[pos] == _SURROGATE and text[pos + 1] >= _SECOND:
                 size += 3  # of three bytes, six
         offset[i + 1] = offset[i] + size
 
 
 @helper
 def _escaped(text: Any, begin: int, end: int, out: Any, to: int) -> None:
-    at = begin
-    while at < end:
-        byte = text[at]
+    pos = begin
+    while pos < end:
+        byte = text[pos]
         code, is_surrogate = np.int64(byte), False
-        if byte == _SURROGATE and at + 2 < end and text[at + 1] >= _SECOND:
+        if byte == _SURROGATE and pos + 2 < end and text[pos + 1] >= _SECOND:
             is_surrogate = True
-            code = 0xD000 | (np.int64(text[at + 1]) & 0x3F) << 6 | np.int64(text[at + 2]) & 0x3F
-            at += 2
+            code = 0xD000 | (np.int64(text[pos + 1]) & 0x3F) << 6 | np.int64(text[pos + 2]) & 0x3F
+            pos += 2
         if is_surrogate or (byte < _SPACE and _LETTER[byte] == 0):
             out[to], out[to + 1] = _BACKSLASH, 0x75
             for digit in range(4):
@@ -56,7 +59,7 @@ def _escaped(text: Any, begin: int, end: int, out: Any, to: int) -> None:
         else:
             out[to] = byte
             to += 1
-        at += 1
+        pos += 1
 
 
 @kernel

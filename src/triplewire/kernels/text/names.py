@@ -1,5 +1,9 @@
 """Tables of byte strings: hashing, building, looking up. A hash never decides: the bytes are compared.
 
+    find:  for TOGETHER strings at a time:
+               row = the first row with the hash of each, by open addressing; what is compared is fetched meanwhile
+               for each: while the bytes differ, row = the next one with this hash, or -1
+
 Strings of different kinds begin from different seeds. The hash of a term which has a suffix is made of those of its
 text and its suffix; its bytes are the text, 0xFF and the suffix. Used through `triplewire.encode.names`.
 """
@@ -13,8 +17,8 @@ import numpy as np
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.eight_bytes import eight
-from triplewire.kernels.shared.hashing import enter, hash_bytes, mixed
+from triplewire.kernels.shared.eight_bytes import same_bytes
+from triplewire.kernels.shared.hashing import enter, find_slot, hash_bytes, mixed
 
 TOGETHER, _LINE = 64, 64  # strings that are fetched together; bytes that the processor fetches at once
 _int: Any = np.int64
@@ -62,8 +66,8 @@ def hash_texts(texts: Spans, seed: int, out: Any) -> None:
     """The hash of each string; `seed` is that of strings without a kind."""
     text, start, end, kind, suffix, suffix_text, suffix_offset = texts
     for i in range(start.size):
-        own_seed = _int(kind[i]) if kind.size > 0 else seed
-        h = hash_bytes(text, start[i], end[i], own_seed)
+        kind_or_seed = _int(kind[i]) if kind.size > 0 else seed
+        h = hash_bytes(text, start[i], end[i], kind_or_seed)
         number = suffix[i] if suffix.size > 0 else 0
         out[i] = hash_with(h, number, suffix_text, suffix_offset)
 
@@ -99,24 +103,21 @@ def _candidates(hashes: Any, table: StringTable, begin: int, end: int, out: Any)
 
     First all slots are asked for, then all hashes: so look-ups do not wait for each other's memory.
     """
-    own_hash, slots, most = table.hash, table.slots, -1
+    table_hash, slots, most = table.hash, table.slots, -1
     mask = slots.size - 1
     for i in range(begin, end):
         prefetch(slots, _int(hashes[i] & _wide(mask)))
     for i in range(begin, end):
         out[i] = slots[_int(hashes[i] & _wide(mask))]
         most = max(most, out[i])
-        prefetch(own_hash, out[i])
+        prefetch(table_hash, out[i])
     if most < 0:
         return most
     most = -1
     for i in range(begin, end):
         row = out[i]
-        if row >= 0 and own_hash[row] != hashes[i]:
-            at = _int(hashes[i] & _wide(mask))
-            while row >= 0 and own_hash[row] != hashes[i]:
-                at = (at + 1) & mask
-                row = slots[at]
+        if row >= 0 and table_hash[row] != hashes[i]:
+            row = slots[find_slot(slots, table_hash, _int(hashes[i] & _wide(mask)), hashes[i])]
             out[i] = row
         most = max(most, row)
     return most
@@ -137,30 +138,12 @@ def _fetch(texts: Spans, table: StringTable, begin: int, end: int, out: Any) -> 
 @called_helper
 def _next(row: int, h: Any, table: StringTable) -> Any:
     """The row behind this one that has the hash too, or -1: two strings of one hash hardly ever are there."""
-    own_hash, slots = table.hash, table.slots
+    table_hash, slots = table.hash, table.slots
     mask = slots.size - 1
-    at = _int(h & _wide(mask))
-    while slots[at] != row:
-        at = (at + 1) & mask
-    at = (at + 1) & mask
-    while slots[at] >= 0 and own_hash[slots[at]] != h:
-        at = (at + 1) & mask
-    return slots[at]
-
-
-@helper
-def same_bytes(a: Any, start: int, end: int, b: Any, first: int) -> Any:
-    """Is a[start:end] what stands in b from `first` on? Compared to the end: nearly always they are equal. The last
-    eight bytes overlap those before them."""
-    length, different = end - start, _wide(0)
-    if length >= 8:
-        for i in range(length >> 3):
-            different |= eight(a, start + 8 * i) ^ eight(b, first + 8 * i)
-        different |= eight(a, end - 8) ^ eight(b, first + length - 8)
-    else:
-        for i in range(length):
-            different |= _wide(a[_wide(start + i)] ^ b[_wide(first + i)])
-    return different == 0
+    slot = _int(h & _wide(mask))
+    while slots[slot] != row:
+        slot = (slot + 1) & mask
+    return slots[find_slot(slots, table_hash, (slot + 1) & mask, h)]
 
 
 @helper

@@ -1,5 +1,8 @@
 """Texts to numbers, as lenient comparison reads them (semantics, section 2), where a double compares exactly.
 
+    trim white space; read a sign, digits with at most one point, and an exponent: value * 10 ** power
+    NO where something else stands there; LONG where value or power has too many digits; else EXACT: value * 10 ** power
+
 A decimal of at most 15 digits and a power of ten of at most 22, both exact as doubles, becomes the nearest double by
 one rounded operation (W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990), and two of them
 compare as their doubles do, since 15 digits survive in a double. The exact value of any other number, and the twin of
@@ -31,14 +34,14 @@ def _is_space(byte: int) -> bool:
 
 
 @called_helper
-def _wide_space(text: Any, at: int, end: int) -> int:
+def _wide_space(text: Any, pos: int, end: int) -> int:
     """The length of the white space beyond ASCII that stands here, 0 if there is none: U+0085, U+00A0, U+1680, U+2000
     to 200A, 2028, 2029, 202F, 205F, 3000 (what `str.isspace` holds of)."""
-    if end - at >= 2 and text[at] == 0xC2:
-        return 2 if text[at + 1] == 0x85 or text[at + 1] == 0xA0 else 0
-    if end - at < 3:
+    if end - pos >= 2 and text[pos] == 0xC2:
+        return 2 if text[pos + 1] == 0x85 or text[pos + 1] == 0xA0 else 0
+    if end - pos < 3:
         return 0
-    first, second, third = _int(text[at]), _int(text[at + 1]), _int(text[at + 2])
+    first, second, third = _int(text[pos]), _int(text[pos + 1]), _int(text[pos + 2])
     if first == 0xE1:
         return 3 if second == 0x9A and third == 0x80 else 0
     if first == 0xE3:
@@ -51,31 +54,31 @@ def _wide_space(text: Any, at: int, end: int) -> int:
 
 
 @called_helper
-def _trimmed(text: Any, at: int, end: int) -> tuple[int, int]:
-    while at < end:
-        space = 1 if _is_space(_int(text[at])) else _wide_space(text, at, end)
+def _trimmed(text: Any, pos: int, end: int) -> tuple[int, int]:
+    while pos < end:
+        space = 1 if _is_space(_int(text[pos])) else _wide_space(text, pos, end)
         if space == 0:
             break
-        at += space
-    while at < end:
+        pos += space
+    while pos < end:
         if _is_space(_int(text[end - 1])):
             end -= 1
-        elif end - at >= 2 and _wide_space(text, end - 2, end) == 2:
+        elif end - pos >= 2 and _wide_space(text, end - 2, end) == 2:
             end -= 2
-        elif end - at >= 3 and _wide_space(text, end - 3, end) == 3:
+        elif end - pos >= 3 and _wide_space(text, end - 3, end) == 3:
             end -= 3
         else:
             break
-    return at, end
+    return pos, end
 
 
 @called_helper
-def _mantissa(text: Any, at: int, end: int) -> tuple[int, int, int, int]:
+def _mantissa(text: Any, pos: int, end: int) -> tuple[int, int, int, int]:
     """Read digits with at most one point: where they end (-1: there are none), the number (-1: of more than 15 digits)
     without trailing zeros, its power of ten."""
     value, used, power, zeros, seen, point = 0, 0, 0, 0, False, False
-    while at < end:
-        byte = _int(text[at])
+    while pos < end:
+        byte = _int(text[pos])
         if byte == 46 and not point:
             point = True
         elif _is_digit(byte):
@@ -92,37 +95,37 @@ def _mantissa(text: Any, at: int, end: int) -> tuple[int, int, int, int]:
                 zeros = 0
         else:
             break
-        at += 1
-    return (at if seen else -1), (value if used <= _DIGITS else -1), power + zeros, used
+        pos += 1
+    return (pos if seen else -1), (value if used <= _DIGITS else -1), power + zeros, used
 
 
 @called_helper
-def _exponent(text: Any, at: int, end: int) -> tuple[int, int]:
+def _exponent(text: Any, pos: int, end: int) -> tuple[int, int]:
     """Read the exponent behind `e`: where it ends (-1: there is none), and what it is."""
-    negative = at < end and text[at] == 45
-    if negative or (at < end and text[at] == 43):
-        at += 1
-    start, value = at, 0
-    while at < end and _is_digit(_int(text[at])):
-        value = min(value * 10 + _int(text[at]) - 48, _FAR)
-        at += 1
-    return (at if at > start else -1), (-value if negative else value)
+    negative = pos < end and text[pos] == 45
+    if negative or (pos < end and text[pos] == 43):
+        pos += 1
+    start, value = pos, 0
+    while pos < end and _is_digit(_int(text[pos])):
+        value = min(value * 10 + _int(text[pos]) - 48, _FAR)
+        pos += 1
+    return (pos if pos > start else -1), (-value if negative else value)
 
 
 @called_helper
-def _read(text: Any, at: int, end: int) -> tuple[int, float]:
+def _read(text: Any, pos: int, end: int) -> tuple[int, float]:
     """What a trimmed text reads as."""
-    negative = text[at] == 45
-    if negative or text[at] == 43:
-        at += 1
-    at, value, power, _ = _mantissa(text, at, end)
-    if at < 0:
+    negative = text[pos] == 45
+    if negative or text[pos] == 43:
+        pos += 1
+    pos, value, power, _ = _mantissa(text, pos, end)
+    if pos < 0:
         return NO, np.nan
-    if at < end:
-        if text[at] != 101 and text[at] != 69:
+    if pos < end:
+        if text[pos] != 101 and text[pos] != 69:
             return NO, np.nan
-        at, exponent = _exponent(text, at + 1, end)
-        if at != end:
+        pos, exponent = _exponent(text, pos + 1, end)
+        if pos != end:
             return NO, np.nan
         power += exponent
     if value == 0:

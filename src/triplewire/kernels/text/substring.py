@@ -1,6 +1,10 @@
 """Which of many byte strings occur in a text? An Aho-Corasick automaton in flat arrays (A. V. Aho, M. J. Corasick,
 "Efficient string matching", CACM 18(6), 1975).
 
+    build:  the trie of the patterns, level by level; from each node a link to the node of its longest proper suffix
+    find:   for each byte of a text: go to the child with this label; where there is none, to that of the next suffix
+            report the patterns that end in the node, or in one of its suffixes
+
 Nodes stand in breadth-first order, so the children of node n are the nodes first[n] .. first[n + 1], by their labels in
 ascending order; node 0 is the root. The bytes 0xFE and 0xFF, which UTF-8 never has, stand for the start and the end of
 a text: a pattern with one of them is anchored there. What the patterns mean:
@@ -28,16 +32,16 @@ def build_nodes(text: Any, offset: Any, low: Any, high: Any, first: Any, label: 
     while begin < stop:
         for node in range(begin, stop):
             first[node] = nodes
-            at = low[node]
-            if depth and offset[at + 1] - offset[at] == depth:
-                end[node] = at
-                at += 1
-            while at < high[node]:
-                byte = text[offset[at] + depth]
-                low[nodes], parent[nodes], end[nodes], label[nodes] = at, node, -1, byte
-                while at < high[node] and text[offset[at] + depth] == byte:
-                    at += 1
-                high[nodes] = at
+            pattern = low[node]
+            if depth and offset[pattern + 1] - offset[pattern] == depth:
+                end[node] = pattern
+                pattern += 1
+            while pattern < high[node]:
+                byte = text[offset[pattern] + depth]
+                low[nodes], parent[nodes], end[nodes], label[nodes] = pattern, node, -1, byte
+                while pattern < high[node] and text[offset[pattern] + depth] == byte:
+                    pattern += 1
+                high[nodes] = pattern
                 nodes += 1
         begin, stop, depth = stop, nodes, depth + 1
     first[nodes] = nodes
@@ -70,11 +74,11 @@ def build_links(first: Any, label: Any, parent: Any, end: Any, root: Any, fail: 
     fail[0] = 0
     report[0] = 0
     for node in range(1, fail.size):
-        byte, at = label[node], parent[node]
+        byte, ancestor = label[node], parent[node]
         suffix = 0
-        while at:
-            at = fail[at]
-            suffix = child_of(at, byte, first, label) if at else root[byte]
+        while ancestor:
+            ancestor = fail[ancestor]
+            suffix = child_of(ancestor, byte, first, label) if ancestor else root[byte]
             if suffix > 0:
                 break
             suffix = 0
@@ -122,8 +126,8 @@ def find_patterns(
     count = 0
     for row in rows:
         node = _step(0, START, first, label, root, fail)
-        for at in range(start[row], stop[row]):
-            node = _step(node, text[at], first, label, root, fail)
+        for pos in range(start[row], stop[row]):
+            node = _step(node, text[pos], first, label, root, fail)
             if end[node] >= 0 or report[node]:
                 count = _emit(node, row, automaton, stamp, out_row, out_pattern, count)
         node = _step(node, END, first, label, root, fail)

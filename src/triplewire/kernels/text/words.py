@@ -1,6 +1,13 @@
 """Texts to words by the default analyser (semantics, section 5): case folding, then the maximal runs of letters and
 digits. Words are interned.
 
+    for each character of a text:  folded = what case folding makes of it: itself, other characters, or a BREAK
+                                   append what is a letter or digit to `out`
+    at each BREAK, and at the end: if something was appended since the last one, it is a word: its number is that of the
+                                   same word in the table, whose bytes are taken back from `out`, or a new one
+
+ASCII is read eight bytes at a time. In such a number, a byte is marked by its highest bit.
+
 The tables of characters, and the words of the batch: `triplewire.encode.text`. A word is found among those of the batch
 by its last eight bytes, its length and, where it is longer, all of it; `hashes`, by which tables of words are asked
 later, are those of `triplewire.kernels.text.names`, and worked out for each distinct word once.
@@ -13,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.eight_bytes import eight, low_bytes, put_eight, write_utf8
+from triplewire.kernels.shared.eight_bytes import eight, low_bytes, put_eight, same_bytes, write_utf8
 from triplewire.kernels.shared.hashing import MIXER, hash_bytes, mixed
 
 DONE, MORE, STOP = 0, 1, 2
@@ -38,28 +45,28 @@ _FROM_A, _BEHIND_Z, _FROM_0, _BEHIND_9 = (
 
 
 @helper
-def _decode(text: Any, at: int) -> tuple[int, int]:
+def _decode(text: Any, pos: int) -> tuple[int, int]:
     """The code point of a character of two bytes or more, and its length."""
-    lead = _int(text[at])
-    second = _int(text[at + 1]) & 63
+    lead = _int(text[pos])
+    second = _int(text[pos + 1]) & 63
     if lead < 0xE0:
         return (lead & 31) << 6 | second, 2
-    third = _int(text[at + 2]) & 63
+    third = _int(text[pos + 2]) & 63
     if lead < 0xF0:
         return (lead & 15) << 12 | second << 6 | third, 3
-    return (lead & 7) << 18 | second << 12 | third << 6 | (_int(text[at + 3]) & 63), 4
+    return (lead & 7) << 18 | second << 12 | third << 6 | (_int(text[pos + 3]) & 63), 4
 
 
 @helper
 def _before(marks: Any) -> Any:
     """The bits of the bytes before the first that is marked by its highest bit; all where none is."""
-    return ((marks & (~marks + _wide(1))) >> _wide(7)) - _wide(1)
+    return ((marks & (~marks + _wide(1))) >> _wide(7)) - _wide(1)  # x & -x is the lowest bit; less 1, all bits below
 
 
 @helper
 def _length(bits: Any) -> Any:
     """How many bytes `_before` gave."""
-    return _int(((bits & _ONES) * _ONES) >> _wide(56))
+    return _int(((bits & _ONES) * _ONES) >> _wide(56))  # the product adds up all bytes in the highest one
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -80,16 +87,6 @@ def _place(out: Any, begin: int, stop: int, key: Any, mask: int) -> Any:
         h = mixed(h ^ eight(out, begin))
         begin += 8
     return _int((mixed(h) * MIXER) >> _wide(32)) & mask
-
-
-@helper
-def _starts_alike(out: Any, a: int, b: int, length: int) -> bool:
-    """Are two words of one key and length the same?"""
-    different, i = _wide(0), 0
-    while i + 8 < length:
-        different |= eight(out, a + i) ^ eight(out, b + i)
-        i += 8
-    return bool(different == 0)
 
 
 class WordTable(NamedTuple):
@@ -113,65 +110,65 @@ def _find(begin: int, stop: int, table: WordTable, words: int) -> int:
     """The number of the word out[begin:stop]; it is `words` for a new one, and -1 where too many collide."""
     out, end, _, slots = table
     mask, length, key = slots.shape[0] - 1, stop - begin, _key(out, begin, stop)
-    at = _place(out, begin, stop, key, mask)
+    slot = _place(out, begin, stop, key, mask)
     word, probes = -1, 0
     while word < 0 and probes < _PROBES:
-        entry = _int(slots[_wide(at), ENTRY])
+        entry = _int(slots[_wide(slot), ENTRY])
         if entry == 0:
-            slots[at, KEY] = key
-            slots[at, ENTRY] = length << 32 | (words + 1)
+            slots[slot, KEY] = key
+            slots[slot, ENTRY] = length << 32 | (words + 1)
             word = words
-        elif slots[_wide(at), KEY] == key and entry >> 32 == length:
+        elif slots[_wide(slot), KEY] == key and entry >> 32 == length:
             other = (entry & 0xFFFFFFFF) - 1
-            if length <= 8 or _starts_alike(out, end[other] - length, begin, length):
+            if length <= 8 or same_bytes(out, begin, stop, out, end[other] - length):
                 word = other
-        at = (at + 1) & mask
+        slot = (slot + 1) & mask
         probes += 1
     return word
 
 
 @helper
-def _plain(text: Any, at: int, stop: int, out: Any, to: int) -> tuple[int, int]:
-    """Fold the ASCII letters and digits that stand from `at` on, at most eight, to `out`. How many they are; and how
+def _plain(text: Any, pos: int, stop: int, out: Any, to: int) -> tuple[int, int]:
+    """Fold the ASCII letters and digits that stand from `pos` on, at most eight, to `out`. How many they are; and how
     many other characters of ASCII follow within the eight bytes, or after the end."""
-    word = eight(text, at)
-    low = word & ~_HIGHS
-    small = low | _CASE
-    letters = (small + _FROM_A) & ~(small + _BEHIND_Z) & ~word & _HIGHS
-    known = letters | ((low + _FROM_0) & ~(low + _BEHIND_9) & ~word & _HIGHS)
-    wide = word & _HIGHS
-    if stop - at < 8:
-        known &= low_bytes(stop - at)
-        wide &= low_bytes(stop - at)
-    put_eight(out, to, word | letters >> _wide(2))
-    taken = _before(known ^ _HIGHS)
+    word = eight(text, pos)
+    low = word & ~_HIGHS  # seven bits a byte, so that sums stay within their bytes
+    small = low | _CASE  # letters as small ones
+    letters = (small + _FROM_A) & ~(small + _BEHIND_Z) & ~word & _HIGHS  # marks: "a" to "z", and ASCII
+    known = letters | ((low + _FROM_0) & ~(low + _BEHIND_9) & ~word & _HIGHS)  # and "0" to "9"
+    wide = word & _HIGHS  # marks of what is not ASCII
+    if stop - pos < 8:
+        known &= low_bytes(stop - pos)
+        wide &= low_bytes(stop - pos)
+    put_eight(out, to, word | letters >> _wide(2))  # the mark of a letter, two bits lower, is the bit of small ones
+    taken = _before(known ^ _HIGHS)  # the bytes before the first that is neither letter nor digit
     return _length(taken), _length(_before((known | wide) & ~taken)) - _length(taken)
 
 
 @helper
-def _cut(text: Any, at: int, stop: int, folding: Folding, table: WordTable, ids: Any, state: Any) -> bool:
+def _cut(text: Any, pos: int, stop: int, folding: Folding, table: WordTable, ids: Any, state: Any) -> bool:
     """The words of one text. False where too many collide."""
     (fold, expansion), (out, end, hashes, _) = folding, table
     begin, words, used = state[BYTES], state[WORDS], state[IDS]
-    to, more, good = begin, -1, True  # more: a place in `expansion`
-    while good and (at < stop or more >= 0 or to > begin):
+    to, rest_of_expansion, good = begin, -1, True  # more: a place in `expansion`
+    while good and (pos < stop or rest_of_expansion >= 0 or to > begin):
         code = BREAK
-        if more >= 0:
-            code = _int(expansion[more])
-            more = more + 1 if expansion[more + 1] != END else -1
-        elif at < stop:
-            count, others = _plain(text, at, stop, out, to)
-            at += count + others
+        if rest_of_expansion >= 0:
+            code = _int(expansion[rest_of_expansion])
+            rest_of_expansion = rest_of_expansion + 1 if expansion[rest_of_expansion + 1] != END else -1
+        elif pos < stop:
+            count, others = _plain(text, pos, stop, out, to)
+            pos += count + others
             to += count
-            if others == 0 and at < stop:
+            if others == 0 and pos < stop:
                 if count == 8:
                     continue
-                point, length = _decode(text, at)
+                point, length = _decode(text, pos)
                 code = _int(fold[_int(fold[point >> PAGE_BITS]) + (point & ((1 << PAGE_BITS) - 1))])
                 code = point if code == SAME else code
-                at += length
+                pos += length
                 if code < BREAK:
-                    more = -2 - code
+                    rest_of_expansion = -2 - code
                     continue
         if code >= 0:
             to = write_utf8(out, to, code)
@@ -196,10 +193,10 @@ def refill(out: Any, end: Any, count: int, slots: Any) -> None:
     for word in range(count):
         stop = end[word]
         key = _key(out, begin, stop)
-        at = _place(out, begin, stop, key, mask)
-        while slots[at, ENTRY] != 0:
-            at = (at + 1) & mask
-        slots[at, KEY], slots[at, ENTRY] = key, (stop - begin) << 32 | (word + 1)
+        slot = _place(out, begin, stop, key, mask)
+        while slots[slot, ENTRY] != 0:
+            slot = (slot + 1) & mask
+        slots[slot, KEY], slots[slot, ENTRY] = key, (stop - begin) << 32 | (word + 1)
         begin = stop
 
 

@@ -1,5 +1,13 @@
 """Which atoms does each subject of a publication satisfy? Look-ups of (predicate, object) keys; no joins.
 
+    for each run of triples with one subject:
+        atoms of the subject: as this term, by the tests that hold of it
+        for each triple: atoms of its object under its predicate, and under any: as this term, by the tests that hold of
+            it; the atom "has such a triple"
+        spans: for each range atom of its predicates, the interval of ranks that the values of the objects satisfy
+    Where atoms of a predicate are dense, an atom is one load from `dense`; else its key is looked up in a hash table,
+    all keys of a run together
+
 The keys are those of `triplewire.kernels.trie.stars`. What the tables are: `triplewire.select.trie.atom_tables`. What
 is done with the atoms: `triplewire.kernels.trie.set_trie`.
 """
@@ -13,14 +21,26 @@ import numpy as np
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import TermFeatures, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.hashing import enter
+from triplewire.kernels.shared.hashing import enter, find_slot
 from triplewire.kernels.shared.ranks import end_rank, first_rank
 from triplewire.kernels.shared.search import lower
-from triplewire.kernels.trie.columns import AtomTable, RangeAtoms, RunAtoms, Sink
+from triplewire.kernels.trie.columns import (
+    RANGES,
+    SINK,
+    TABLE,
+    AtomTable,
+    RangeAtoms,
+    RunAtoms,
+    Sink,
+    take_ranges,
+    take_runs,
+    take_sink,
+    take_table,
+)
 from triplewire.kernels.trie.stars import ANY, RANGE, SUBJECT, TERM, TEST, WILD, atom_key
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 
-HASHED, NOTHING = -1, -2  # in `asked`, in place of where the atoms lie in `dense`
+HASHED, NOTHING = -1, -2  # in `AtomTable.asked`, in place of where the atoms lie in `dense`
 
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
@@ -32,7 +52,7 @@ SPARE = 8  # room that one node needs beside that for its tests; as much is alwa
 def _slot(key: int, mask: int) -> Any:
     """Where the search for a key begins: its bits mixed, so that neighbours spread. Saved engines keep such tables."""
     h = key ^ (key >> 29)
-    h = (h * 0x9E3779B1) & 0x7FFFFFFFFFFFFFF
+    h = (h * 0x9E3779B1) & 0x7FFFFFFFFFFFFFF  # 59 bits, so that nothing is negative
     return (h >> 15 ^ h) & mask
 
 
@@ -52,16 +72,14 @@ def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
     mask = slots.size - 1
     count = 0
     for i in range(keys.size):
-        at = _slot(keys[i], mask)
-        while slots[at] >= 0 and distinct[slots[at]] != keys[i]:
-            at = (at + 1) & mask
-        if slots[at] < 0:
+        slot = find_slot(slots, distinct, _slot(keys[i], mask), keys[i])
+        if slots[slot] < 0:
             if 2 * count >= slots.size:
                 return -1
-            slots[at] = count
+            slots[slot] = count
             distinct[count] = keys[i]
             count += 1
-        number[i] = slots[at]
+        number[i] = slots[slot]
     return count
 
 
@@ -69,17 +87,18 @@ def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
 
 
 @helper
-def _add(atom: int, seen: Any, atoms: Any, at: int) -> Any:
-    """Append an atom unless it is seen already, as the one that stands for none always is."""
-    place, bit = _wide(atom) >> _WORD, _ONE << (_wide(atom) & _LOW)
-    word = seen[place]
-    seen[place] = word | bit
-    atoms[_wide(at)] = atom
-    return at + _int(word & bit == 0)
+def _add(atom: int, seen: Any, atoms: Any, end: int) -> Any:
+    """Append an atom unless it is seen already, as the one that stands for none always is; returns the new end. The bit
+    of an atom is the one of its lowest six bits, in the word of the others."""
+    word, bit = _wide(atom) >> _WORD, _ONE << (_wide(atom) & _LOW)
+    bits = seen[word]
+    seen[word] = bits | bit
+    atoms[_wide(end)] = atom
+    return end + _int(bits & bit == 0)
 
 
 @helper
-def _add_hashed(count: int, table: AtomTable, sink: Sink, at: int) -> int:
+def _add_hashed(count: int, table: AtomTable, sink: Sink, end: int) -> int:
     """Append the atoms of the first `count` wanted keys. First all slots are fetched, then all keys there: so look-ups
     do not wait for each other's memory."""
     keys, slots, wanted = table.keys, table.slots, sink.wanted
@@ -95,76 +114,74 @@ def _add_hashed(count: int, table: AtomTable, sink: Sink, at: int) -> int:
     for i in range(count):
         key, row = wanted[i, 0], wanted[i, 1]
         if row >= 0 and keys[_wide(row)] != key:
-            slot = _slot(key, mask)
-            while row >= 0 and keys[_wide(row)] != key:
-                slot = (slot + 1) & mask
-                row = _int(slots[_wide(slot)])
-        at = _add(row if row >= 0 else none, sink.seen, sink.atoms, at)
-    return at
+            row = _int(slots[_wide(find_slot(slots, keys, _slot(key, mask), key))])
+        end = _add(row if row >= 0 else none, sink.seen, sink.atoms, end)
+    return end
 
 
 @helper
-def _term(place: int, predicate: int, number: int, table: AtomTable, sink: Sink, count: int, at: int) -> Any:
-    """What a term, if it is known, is under a predicate; `place`: as in `asked`. It has no branches, which would be
-    guessed wrong often."""
-    has, asks = (place >= 0) & (number >= 0), (place == HASHED) & (number >= 0)
-    atom = table.dense[_wide((place + number) * has)]
+def _add_term(place: int, predicate: int, number: int, table: AtomTable, sink: Sink, count: int, end: int) -> Any:
+    """What a term, if it is a constant (its number, else -1), is under a predicate; `place`: as in `AtomTable.asked`.
+    It has no branches, which would be guessed wrong often. Returns how many keys are wanted, and the end of the
+    atoms."""
+    is_dense, is_hashed = (place >= 0) & (number >= 0), (place == HASHED) & (number >= 0)
+    atom = table.dense[_wide((place + number) * is_dense)]
     sink.wanted[_wide(count), 0] = atom_key(predicate, TERM, number)
-    return count + asks, _add(atom if has else table.keys.size, sink.seen, sink.atoms, at)
+    return count + is_hashed, _add(atom if is_dense else table.keys.size, sink.seen, sink.atoms, end)
 
 
 @helper
-def _tests(place: int, predicate: int, test: Any, begin: int, size: int, table: AtomTable, sink: Sink, count: int,
-           at: int) -> Any:  # fmt: skip
-    """What the tests in the slice from `begin` on are under a predicate; `place`: as in `asked`."""
-    held, asked = size if place >= 0 else 0, size if place == HASHED else 0
-    for i in range(held):
-        at = _add(table.dense[_wide(place + test[_wide(begin + i)])], sink.seen, sink.atoms, at)
-    base = atom_key(predicate, TEST, 0)
-    for i in range(asked):
-        sink.wanted[_wide(count + i), 0] = base | _int(test[_wide(begin + i)])
-    return count + asked, at
+def _add_tests(place: int, predicate: int, test: Any, begin: int, size: int, table: AtomTable, sink: Sink, count: int,
+               end: int) -> Any:  # fmt: skip
+    """What the tests in the slice from `begin` on are under a predicate: as `_add_term`."""
+    dense, hashed = size if place >= 0 else 0, size if place == HASHED else 0
+    for i in range(dense):
+        end = _add(table.dense[_wide(place + test[_wide(begin + i)])], sink.seen, sink.atoms, end)
+    first_key = atom_key(predicate, TEST, 0)
+    for i in range(hashed):
+        sink.wanted[_wide(count + i), 0] = first_key | _int(test[_wide(begin + i)])
+    return count + hashed, end
 
 
 # --- ranges ----------------------------------------------------------------------------------------------------------
 
 
 @called_helper
-def _ranges(predicate_row: int, t0: int, t1: int, objects: Any, ranges: RangeAtoms, features: TermFeatures, out: Any,
-            ends: Any, at: int) -> int:  # fmt: skip
+def _add_ranges(predicate_row: int, t0: int, t1: int, objects: Any, ranges: RangeAtoms, features: TermFeatures,
+                out: Any, ends: Any, end: int) -> int:  # fmt: skip
     """Add the range atoms of a predicate over its objects (triples t0 .. t1), with the ranks that are satisfied: those
-    of a value are ends[at, 0] <= rank < ends[at, 1]; of several values, all between the lowest and the highest. For
-    windows: the triples, where one of the objects has a value."""
+    of a value are ends[i, 0] <= rank < ends[i, 1]; of several values, all between the lowest and the highest. For
+    windows: the triples, where one of the objects has a value. Returns the new end; beyond the room it only counts."""
     low, high = features.low, features.high
     for i in range(ranges.offset[predicate_row], ranges.offset[predicate_row + 1]):
-        if at >= out.size:
-            at += 1
+        if end >= out.size:
+            end += 1
             continue
-        ask = ranges.atom[i] - ranges.first
-        group, op, last = ranges.test[ask, GROUP], ranges.test[ask, OP], ranges.test[ask, LAST_GROUP]
-        is_window = ranges.test[ask, LAST_OP] > 0
-        first, end = _int(0x7FFFFFFF), _int(0)
+        test = ranges.atom[i] - ranges.first
+        group, op, last = ranges.test[test, GROUP], ranges.test[test, OP], ranges.test[test, LAST_GROUP]
+        is_window = ranges.test[test, LAST_OP] > 0
+        lowest, highest = _int(0x7FFFFFFF), _int(0)
         for t in range(t0, t1):
             below, upto = low[group, objects[t]], high[group, objects[t]]
-            lowest, highest = _int(first_rank(op, below, upto)), _int(end_rank(op, below, upto))
+            first, behind = _int(first_rank(op, below, upto)), _int(end_rank(op, below, upto))
             if is_window:
-                lowest, highest = _int(t0), _int(t1 if low[last, objects[t]] >= 0 else t0)
-            if below >= 0 and lowest < highest:
-                first, end = min(first, lowest), max(end, highest)
-        ends[at, 0], ends[at, 1] = first, end
-        if first < end:
-            out[at] = ranges.atom[i]
-            at += 1
-    return at
+                first, behind = _int(t0), _int(t1 if low[last, objects[t]] >= 0 else t0)
+            if below >= 0 and first < behind:
+                lowest, highest = min(lowest, first), max(highest, behind)
+        ends[end, 0], ends[end, 1] = lowest, highest
+        if lowest < highest:
+            out[end] = ranges.atom[i]
+            end += 1
+    return end
 
 
 @called_helper
-def _spans(t0: int, t1: int, batch: Triples, asked: Any, ranges: RangeAtoms, features: TermFeatures, out: Any,
-           ends: Any, at: int) -> int:  # fmt: skip
+def _add_spans(t0: int, t1: int, batch: Triples, asked: Any, ranges: RangeAtoms, features: TermFeatures, out: Any,
+               ends: Any, end: int) -> int:  # fmt: skip
     """Add the range atoms of the triples t0 .. t1 of a subject."""
     wild, predicate = asked[asked.shape[0] - 2, RANGE], batch.predicate
     if wild >= 0:
-        at = _ranges(wild, t0, t1, batch.object, ranges, features, out, ends, at)
+        end = _add_ranges(wild, t0, t1, batch.object, ranges, features, out, ends, end)
     a = t0
     while a < t1:
         b = a + 1
@@ -172,9 +189,9 @@ def _spans(t0: int, t1: int, batch: Triples, asked: Any, ranges: RangeAtoms, fea
             b += 1
         known = features.term[predicate[a]]
         if known >= 0 and asked[known, RANGE] >= 0:
-            at = _ranges(asked[known, RANGE], a, b, batch.object, ranges, features, out, ends, at)
+            end = _add_ranges(asked[known, RANGE], a, b, batch.object, ranges, features, out, ends, end)
         a = b
-    return at
+    return end
 
 
 # --- subjects --------------------------------------------------------------------------------------------------------
@@ -197,51 +214,51 @@ def _several(t0: int, t1: int, objects: Any, features: TermFeatures, n0: int, n1
 
 
 @helper
-def _node(node: int, predicate: int, places: Any, features: TermFeatures, table: AtomTable, sink: Sink, count: int,
-          at: int, fits: bool) -> Any:  # fmt: skip
-    """What a node is under a predicate and under any, or as a subject. `places`, as in `asked`: of terms and of tests
-    with this predicate, and of both with any. Returns how many keys are wanted, the end of the atoms, and whether there
-    was room for all: if not, they are nonsense."""
+def _add_node(node: int, predicate: int, places: Any, features: TermFeatures, table: AtomTable, sink: Sink, count: int,
+              end: int, fits: bool) -> Any:  # fmt: skip
+    """What a node is under a predicate and under any, or as a subject. `places`, as in `AtomTable.asked`: of terms and
+    of tests with this predicate, and of both with any. Returns how many keys are wanted, the end of the atoms, and
+    whether there was room for all: if not, they are nonsense."""
     term_place, test_place, wild_term, wild_test = places
     number, begin = features.term[_wide(node)], features.offset[_wide(node)]
     size = features.offset[_wide(node + 1)] - begin
-    fits = fits & (at + 2 * size + SPARE < sink.atoms.size) & (count + 2 * size + SPARE < sink.wanted.shape[0])
-    size, count, at = size * fits, count * fits, at if fits else sink.atoms.size - SPARE
-    count, at = _term(term_place, predicate, number, table, sink, count, at)
-    count, at = _term(wild_term, WILD, number, table, sink, count, at)
-    count, at = _tests(test_place, predicate, features.test, begin, size, table, sink, count, at)
-    count, at = _tests(wild_test, WILD, features.test, begin, size, table, sink, count, at)
-    return count, at, fits
+    fits = fits & (end + 2 * size + SPARE < sink.atoms.size) & (count + 2 * size + SPARE < sink.wanted.shape[0])
+    size, count, end = size * fits, count * fits, end if fits else sink.atoms.size - SPARE
+    count, end = _add_term(term_place, predicate, number, table, sink, count, end)
+    count, end = _add_term(wild_term, WILD, number, table, sink, count, end)
+    count, end = _add_tests(test_place, predicate, features.test, begin, size, table, sink, count, end)
+    count, end = _add_tests(wild_test, WILD, features.test, begin, size, table, sink, count, end)
+    return count, end, fits
 
 
 @called_helper
-def _in_publication(t0: int, t1: int, p: int, batch: Triples, features: TermFeatures, table: AtomTable, sink: Sink,
-                    count: int, at: int, fits: bool) -> Any:  # fmt: skip
+def _add_stated(t0: int, t1: int, p: int, batch: Triples, features: TermFeatures, table: AtomTable, sink: Sink,
+                count: int, end: int, fits: bool) -> Any:  # fmt: skip
     """What the nodes of the triples t0 .. t1 are by the tests that hold of them in the publication p only."""
     asked, node_term, node_test = table.asked, features.node_term, features.node_test
     n0, n1 = features.node_offset[p], features.node_offset[p + 1]
-    for t in range(t0 - 1, t1):
-        o, known, row, wild = _int(batch.subject[t0]), SUBJECT, asked.shape[0] - 1, NOTHING
+    for t in range(t0 - 1, t1):  # t0 - 1 stands for the subject
+        node, known, row, wild = _int(batch.subject[t0]), SUBJECT, asked.shape[0] - 1, NOTHING
         if t >= t0:
-            o, known, wild = _int(batch.object[t]), features.term[batch.predicate[t]], asked[asked.shape[0] - 2, TEST]
-            row = known
+            node, known = _int(batch.object[t]), features.term[batch.predicate[t]]
+            row, wild = known, asked[asked.shape[0] - 2, TEST]
         place = asked[row, TEST] if row >= 0 else NOTHING
-        begin = lower(node_term, n0, n1, o)
-        size = lower(node_term, n0, n1, o + 1) - begin
-        fits = fits and at + 2 * size + SPARE < sink.atoms.size and count + 2 * size + SPARE < sink.wanted.shape[0]
+        begin = lower(node_term, n0, n1, node)
+        size = lower(node_term, n0, n1, node + 1) - begin
+        fits = fits and end + 2 * size + SPARE < sink.atoms.size and count + 2 * size + SPARE < sink.wanted.shape[0]
         if fits:
-            count, at = _tests(place, known, node_test, begin, size, table, sink, count, at)
-            count, at = _tests(wild, WILD, node_test, begin, size, table, sink, count, at)
-    return count, at, fits
+            count, end = _add_tests(place, known, node_test, begin, size, table, sink, count, end)
+            count, end = _add_tests(wild, WILD, node_test, begin, size, table, sink, count, end)
+    return count, end, fits
 
 
 @helper
 def _enter(most: Any, r: int, count: int, is_first: bool) -> None:
-    """Enter a number of objects of one predicate among the largest of a subject."""
+    """Enter a number of objects of one predicate among the largest of a run, which descend."""
     for i in range(most.shape[1]):
-        before = 1 if is_first else most[r, i]
-        most[r, i] = max(before, count)
-        count = min(before, count)
+        entered = 1 if is_first else most[r, i]
+        most[r, i] = max(entered, count)
+        count = min(entered, count)
 
 
 @helper
@@ -277,23 +294,25 @@ def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable
         a, last, n0, n1 = offset[p], offset[p + 1], node_offset[p], node_offset[p + 1]
         slow = features.low.shape[0] > 0 or n0 < n1
         while a < last:
-            t0, s, before, m, total, several = a, subject[_wide(a)], runs.atom_offset[r], runs.span_offset[r], 0, False
-            count, at, fits = _node(s, SUBJECT, (subject_term, subject_test, NOTHING, NOTHING), features, table, sink,
-                                    0, _add(always, seen, atoms, before), True)  # fmt: skip
+            t0, s, begin, spans = a, subject[_wide(a)], runs.atom_offset[r], runs.span_offset[r]
+            total, several = 0, False
+            places = subject_term, subject_test, NOTHING, NOTHING
+            count, end, fits = _add_node(s, SUBJECT, places, features, table, sink, 0, _add(always, seen, atoms, begin),
+                                         True)  # fmt: skip
             while a < last and subject[_wide(a)] == s:
                 q, first, tested, term_place, test_place = predicate[_wide(a)], a, 0, _int(NOTHING), _int(NOTHING)
                 known = term[_wide(q)]
                 if known >= 0:
                     term_place, test_place = _int(asked[_wide(known), TERM]), _int(asked[_wide(known), TEST])
                     # without room, the last place is written again and again; below, `fits` becomes false
-                    at = _add(asked[_wide(known), ANY], seen, atoms, min(at, atoms.size - 1))
+                    end = _add(asked[_wide(known), ANY], seen, atoms, min(end, atoms.size - 1))
                 while a < last and predicate[_wide(a)] == q and subject[_wide(a)] == s:
                     o = objects[_wide(a)]
                     has_tests = test_offset[_wide(o)] < test_offset[_wide(o + 1)]
                     tested += has_tests
                     if term[_wide(o)] >= 0 or has_tests:  # else it is nothing
-                        count, at, fits = _node(o, known, (term_place, test_place, wild_term, wild_test), features,
-                                                table, sink, count, at, fits)  # fmt: skip
+                        count, end, fits = _add_node(o, known, (term_place, test_place, wild_term, wild_test), features,
+                                                     table, sink, count, end, fits)  # fmt: skip
                     a += 1
                 total += tested
                 several = several or tested > 1 or (slow and _several(first, a, objects, features, n0, n1))
@@ -301,28 +320,38 @@ def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable
             if (wild_test != NOTHING or wild_range >= 0) and not several:
                 several = _several(t0, a, objects, features, n0, n1) if slow else total > 1
             if n0 < n1:
-                count, at, fits = _in_publication(t0, a, p, batch, features, table, sink, count, at, fits)
-            fits = fits & (at + count + SPARE < atoms.size)
-            at = _add_hashed(count * fits, table, sink, at)
+                count, end, fits = _add_stated(t0, a, p, batch, features, table, sink, count, end, fits)
+            fits = fits & (end + count + SPARE < atoms.size)
+            end = _add_hashed(count * fits, table, sink, end)
             if has_ranges:
-                m = _spans(t0, a, batch, asked, ranges, features, runs.span_atom, runs.span_ends, m)
-            if not fits or m > runs.span_atom.size:
+                spans = _add_spans(t0, a, batch, asked, ranges, features, runs.span_atom, runs.span_ends, spans)
+            if not fits or spans > runs.span_atom.size:
                 seen[:] = 0
                 return _int(p)
-            _forget(before, at, none, sink)
-            runs.first[r], runs.multi[r], runs.atom_offset[r + 1], runs.span_offset[r + 1] = t0, several, at, m
+            _forget(begin, end, none, sink)
+            runs.first[r], runs.multi[r], runs.atom_offset[r + 1], runs.span_offset[r + 1] = t0, several, end, spans
             r += 1
     runs.publication_run[offset.size - 1], runs.first[r] = r, offset[offset.size - 1]
     return _int(offset.size - 1)
 
 
 @kernel
-def batch_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
-                runs: RunAtoms) -> Any:  # fmt: skip
-    """The atoms of the runs of triples with one subject, as slices of `atoms`; of range atoms, with their intervals, as
-    slices of the spans. From the publication p0 on; what is told of the ones before it stays.
+def batch_atoms(lent: Any, of_runs: Any, publication_run: Any, p0: int, batch: Triples, features: TermFeatures) -> int:
+    """The atoms of the runs of triples with one subject, as slices of `Runs.atoms`; of range atoms, with their
+    intervals, as slices of the spans; and publication -> its slice of the runs. From the publication p0 on; what is
+    told of the ones before it stays.
 
-    No bit of `sink` is set, and its atoms are those of `runs`. Returns the number of publications, or the first that
-    found no room for its keys, its atoms or its spans: the caller makes it and goes on.
+    `lent`, `of_runs`: the addresses of `INDEX` and `RUNS`, whose `Sink` has no bit set, and has the atoms of the runs.
+    Returns the number of publications, or the first that found no room for its keys, its atoms or its spans: the caller
+    makes it and goes on.
     """
-    return find_atoms(p0, batch, features, table, ranges, sink, runs)
+    lent_runs = take_runs(of_runs, 0)
+    runs = RunAtoms(
+        lent_runs.first, lent_runs.atom_offset, lent_runs.atoms, lent_runs.span_offset, lent_runs.span_atom,
+        lent_runs.span_ends, lent_runs.most, lent_runs.multi, publication_run, batch.object, features.low,
+        features.high,
+    )  # fmt: skip
+    table, ranges, sink = take_table(lent, TABLE), take_ranges(lent, RANGES), take_sink(lent, SINK)
+    if p0 == 0:
+        publication_run[0], runs.atom_offset[0], runs.span_offset[0] = 0, 0, 0
+    return int(find_atoms(p0, batch, features, table, ranges, sink, runs))

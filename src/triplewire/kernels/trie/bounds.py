@@ -1,5 +1,10 @@
 """How many solutions can a clause have that joins nothing? What bounds them, found once for all clauses alike.
 
+    for each clause:  bound = (variable subjects, variable predicates, the predicates of variable objects, ascending)
+                      number = that of the bound in a hash table of bounds, entered if it is new
+                      code = its status, and how many objects are variable
+                      need = code, number
+
 A bound is a list of numbers: how many subjects are variable (-1 for ASK, which has one solution), how many patterns
 have a variable predicate, and the predicates of the others whose object is variable. What it comes to for a
 publication: `triplewire.kernels.trie.set_trie`. Who calls: `triplewire.select.trie.build`.
@@ -28,17 +33,17 @@ def _stated(pattern: Any, p0: int, p1: int, ask: bool, out: Any) -> int:
     """Write the bound of a clause, with its predicates ascending; returns its length."""
     subjects, wild, end = 0, 0, 2
     for i in range(p0, p1):
-        first = pattern[i, 0] < 0
+        is_first = pattern[i, 0] < 0
         for j in range(p0, i):
-            first = first and pattern[j, 0] != pattern[i, 0]
-        subjects += first
+            is_first = is_first and pattern[j, 0] != pattern[i, 0]
+        subjects += is_first
         wild += pattern[i, 1] < 0
         if pattern[i, 1] >= 0 and pattern[i, 2] < 0:
-            at = end
-            while at > 2 and out[at - 1] > pattern[i, 1]:
-                out[at] = out[at - 1]
-                at -= 1
-            out[at] = pattern[i, 1]
+            place = end
+            while place > 2 and out[place - 1] > pattern[i, 1]:
+                out[place] = out[place - 1]
+                place -= 1
+            out[place] = pattern[i, 1]
             end += 1
     out[0], out[1] = -1 if ask else subjects, wild
     return end
@@ -61,15 +66,15 @@ def _code(bound: Any, end: int, status: int) -> Any:
 
 
 @called_helper
-def _place(slots: Any, offset: Any, bounds: Any, bound: Any, end: int) -> Any:
-    """Where a bound is in the table, or the free place where it belongs."""
+def _slot_of(slots: Any, offset: Any, bounds: Any, bound: Any, end: int) -> Any:
+    """Where a bound is in the table, or the free slot where it belongs."""
     mask = slots.size - 1
-    at, is_there = hash_numbers(np.int64(end), bound, 0, end) & mask, False
-    while slots[at] >= 0 and not is_there:
-        first = offset[slots[at]]
-        is_there = offset[slots[at] + 1] - first == end and same_numbers(bounds, first, bound, 0, end)
-        at = at if is_there else (at + 1) & mask
-    return at
+    slot, is_there = hash_numbers(np.int64(end), bound, 0, end) & mask, False
+    while slots[slot] >= 0 and not is_there:
+        first = offset[slots[slot]]
+        is_there = offset[slots[slot] + 1] - first == end and same_numbers(bounds, first, bound, 0, end)
+        slot = slot if is_there else (slot + 1) & mask
+    return slot
 
 
 @allocating_kernel
@@ -87,23 +92,23 @@ def number_bounds(clauses: ClauseColumns, ask: Any, status: Any, offset: Any, bo
     for c in range(status.size):
         last = pattern_offset[c] if status[c] == CHECK else pattern_offset[c + 1]  # nobody asks for its bound
         end = _stated(clauses.pattern, pattern_offset[c], last, ask[c], bound)
-        at = _place(slots, offset, bounds, bound, end)
-        glance = _code(bound, end, status[c])
-        if slots[at] < 0 and count >> NUMBER:
+        slot = _slot_of(slots, offset, bounds, bound, end)
+        if slots[slot] < 0 and count >> NUMBER:
             code[c], need[c] = CHECK << STATUS, CHECK << STATUS << NUMBER
             continue
-        if slots[at] < 0:
+        if slots[slot] < 0:
             first = offset[count]
             for i in range(end):
                 bounds[first + i] = bound[i]
-            slots[at] = count
+            slots[slot] = count
             count += 1
             offset[count] = first + end
-        code[c], need[c] = glance, glance << NUMBER | slots[at]
+        code[c] = _code(bound, end, status[c])
+        need[c] = np.int64(code[c]) << NUMBER | slots[slot]
         if 2 * count >= slots.size:
             slots = np.empty(4 * slots.size, np.int32)
             slots[:] = -1
             for number in range(count):
                 known = bounds[offset[number] : offset[number + 1]]
-                slots[_place(slots, offset, bounds, known, known.size)] = number
+                slots[_slot_of(slots, offset, bounds, known, known.size)] = number
     return count

@@ -1,8 +1,16 @@
-"""Arrays of the index "trie" that belong together, as its kernels take them."""
+"""Arrays of the index "trie" that belong together, as its kernels take them.
+
+What stays between calls is handed to kernels as a table of addresses (`triplewire.kernels.shared.lending`): there are
+some ninety arrays, and a batch may be a single publication.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.shared.lending import NUMBER, Field, borrowed, places
 
 
 class AtomTable(NamedTuple):
@@ -31,11 +39,11 @@ class Sink(NamedTuple):
     atoms: Any
 
 
-class RunAtoms(NamedTuple):
-    """The atoms of each run of triples with one subject (`triplewire.select.trie.walk.SubjectAtoms`)."""
+class Runs(NamedTuple):
+    """Room for the atoms of each run of triples with one subject. One entry more than runs have `first`, `atom_offset`
+    and `span_offset`."""
 
-    first: Any  # run -> its first triple; one entry more
-    publication_run: Any  # publication -> its slice of the runs
+    first: Any  # run -> its first triple
     atom_offset: Any  # run -> its slice of `atoms`
     atoms: Any
     span_offset: Any  # run -> its slice of `span_atom` and `span_ends`
@@ -43,6 +51,20 @@ class RunAtoms(NamedTuple):
     span_ends: Any  # shape (range atoms, 2): the ranks that are satisfied; of windows, the triples with the values
     most: Any  # shape (runs, 4): the largest numbers of objects of one predicate
     multi: Any  # run -> do tests hold of two objects of one predicate?
+
+
+class RunAtoms(NamedTuple):
+    """`Runs`, with what they say of a batch."""
+
+    first: Any
+    atom_offset: Any
+    atoms: Any
+    span_offset: Any
+    span_atom: Any
+    span_ends: Any
+    most: Any
+    multi: Any
+    publication_run: Any  # publication -> its slice of the runs
     object: Any  # triple -> its object, as in the batch
     below: Any  # shape (range groups, terms): the places of values (`triplewire.clauses.features`)
     upto: Any
@@ -91,13 +113,22 @@ class WalkSpace(NamedTuple):
     span_of: Any  # range atom -> its row in the spans
     queue: Any  # second words of nodes whose children are to be looked at
     hits: Any  # nodes reached
-    odd: Any  # of these, those whose children are found in another way
+    searched: Any  # of these, those whose children are found by a search
     tails: Any  # tails whose first label is present
     rest: Any  # nodes whose items are not handed out at a glance
     reached_bits: Any  # of the nodes that earlier subjects of the publication have reached
     reached: Any  # and these nodes
     subscription_bits: Any  # to drop repetitions with
     clause_bits: Any
+
+
+class WalkRoom(NamedTuple):
+    """What a walk writes, beside what it accepts."""
+
+    check: Any  # places of clauses to check
+    star_list: Any  # the stars of the publication at hand
+    visited: Any  # nodes; and the two ends that the last publication had, or would have had
+    sure: Any  # shape (2, 256): is a run multi?, code of an item -> is such an item a match at once?
 
 
 class WalkOutput(NamedTuple):
@@ -108,7 +139,7 @@ class WalkOutput(NamedTuple):
     star_list: Any
     offset: Any
     check_offset: Any
-    visited: Any  # nodes; and the two ends that the last publication had, or would have had
+    visited: Any
 
 
 class Limits(NamedTuple):
@@ -119,3 +150,31 @@ class Limits(NamedTuple):
     degree: int  # the most triples of a subject
     cap: int  # `max_bindings`
     safe: int  # clauses with codes up to this one have at most `cap` solutions
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+_ids, _longs, _bits, _bytes = Field(np.int32), Field(np.int64), Field(np.uint64), Field(np.uint8)
+_two, _four = Field(np.int32, (2,)), Field(np.int32, (4,))
+_TRIE = (_longs, _ids, NUMBER, Field(np.uint32), _ids, _ids, _longs, NUMBER, _four, _ids, _ids)
+
+INDEX = (
+    (AtomTable, (_longs, _ids, _four, _ids)),
+    (RangeAtoms, (_ids, _ids, _four, NUMBER)),
+    (TrieArrays, _TRIE),
+    (TrieArrays, _TRIE),
+    (Bounds, (_ids, _ids, _longs, _ids, _ids)),
+    (WalkSpace, (_bits, _bits, _ids, _longs, _ids, _ids, _ids, _ids, _bytes, _ids, _bytes, _bytes)),
+    (Sink, (_bits, Field(np.int64, (2,)), _ids)),
+    (WalkRoom, (_ids, _ids, _longs, Field(np.uint8, (256,)))),
+)
+"""What is in the table of addresses of an index and its work areas, in its order."""
+
+RUNS = ((Runs, (_longs, _longs, _ids, _longs, _ids, _two, _four, Field(np.bool_))),)
+"""What is in that of the runs of a batch."""
+
+TABLE, RANGES, FIRST, SECOND, BOUNDS, SPACE, SINK, ROOM = places(INDEX)
+take_table, take_ranges, take_trie, _, take_bounds, take_space, take_sink, take_room = (
+    borrowed(kind, fields) for kind, fields in INDEX
+)
+take_runs = borrowed(*RUNS[0])

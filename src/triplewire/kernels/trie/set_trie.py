@@ -1,7 +1,16 @@
 """The subscriptions of each publication: a walk through the tries, and what hangs on the nodes that are reached.
 
-How a trie lies in memory and which of its nodes are reached: `triplewire.kernels.trie.subsets`. The first trie has the
-sets of atoms, its nodes with STAR are the labels of the second, whose sets are stars. Who calls:
+    for each publication:
+        for each run of its triples with one subject:
+            nodes = those of the first trie that the atoms of the run reach (`triplewire.kernels.trie.subsets`)
+            stars += those of the nodes that are labels of the second trie
+            hand out the items of the nodes
+        hand out the items of the nodes of the second trie that the stars reach
+    to hand out an item: accept its subscription, if the clause surely matches with at most `cap` solutions; else write
+        its place, for the clause to be checked
+
+Most items are told at a glance, by their code: `sure[is a run multi?, code]` says whether it is accepted. For the
+others the bound of their clause is worked out, once a publication (`triplewire.kernels.trie.bounds`). Who calls:
 `triplewire.select.trie.walk`.
 """
 
@@ -13,10 +22,16 @@ import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.bits import count_bits
-from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper
+from triplewire.kernels.shared.columns import TermFeatures, Triples
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.search import lower
 from triplewire.kernels.trie.bounds import GENERAL, LOOSE, NUMBER, STATUS
 from triplewire.kernels.trie.columns import (
+    BOUNDS,
+    FIRST,
+    ROOM,
+    SECOND,
+    SPACE,
     Bounds,
     Limits,
     Predicates,
@@ -24,6 +39,11 @@ from triplewire.kernels.trie.columns import (
     TrieArrays,
     WalkOutput,
     WalkSpace,
+    take_bounds,
+    take_room,
+    take_runs,
+    take_space,
+    take_trie,
 )
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, STAR, TAIL, fresh, subsets
@@ -60,53 +80,54 @@ def _count_objects(t0: int, t1: int, facts: Predicates, bounds: Bounds, mark: in
 def _verdict(number: int, bounds: Bounds, scope: Limits) -> int:
     """What a bound (`triplewire.kernels.trie.bounds`) says of a publication: WITHIN, at most `cap` solutions, by the
     number of objects that a subject has under each predicate; SINGLE, all those numbers are 1."""
-    first, end, cap, parts = bounds.offset[number], bounds.offset[number + 1], scope.cap, bounds.bounds
-    bound, single = 1, scope.degree == 1 or parts[first + 1] == 0
-    for _ in range(parts[first]):
-        bound = min(bound * scope.subjects, cap + 1)
-    for _ in range(parts[first + 1]):
-        bound = min(bound * scope.degree, cap + 1)
+    first, end, cap, numbers = bounds.offset[number], bounds.offset[number + 1], scope.cap, bounds.bounds
+    subjects, wild_predicates = numbers[first], numbers[first + 1]
+    solutions, is_single = 1, scope.degree == 1 or wild_predicates == 0
+    for _ in range(subjects):
+        solutions = min(solutions * scope.subjects, cap + 1)
+    for _ in range(wild_predicates):
+        solutions = min(solutions * scope.degree, cap + 1)
     for i in range(first + 2, end):
-        objects = bounds.most[parts[i]] if bounds.stamp[parts[i]] == scope.mark else 1
-        single = single and objects == 1
-        bound = min(bound * objects, cap + 1)
-    within = bound <= cap or parts[first] < 0
-    return WITHIN * within + SINGLE * single
+        predicate = numbers[i]
+        objects = bounds.most[predicate] if bounds.stamp[predicate] == scope.mark else 1
+        is_single = is_single and objects == 1
+        solutions = min(solutions * objects, cap + 1)
+    is_within = solutions <= cap or subjects < 0
+    return WITHIN * is_within + SINGLE * is_single
 
 
 @helper
-def _copy_each(begin: int, end: int, source: Any, out: Any, at: int) -> None:
+def _copy_each(begin: int, end: int, source: Any, out: Any, place: int) -> None:
     """Copy source[begin:end] if there is room."""
-    if at + end - begin <= out.size and at >= 0 and begin >= 0:
+    if place + end - begin <= out.size and place >= 0 and begin >= 0:
         for i in range(end - begin):
-            out[at + i] = source[begin + i]
+            out[place + i] = source[begin + i]
 
 
 @helper
-def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> Any:
+def _copy(begin: int, end: int, source: Any, out: Any, place: int) -> Any:
     """Append source[begin:end] if there is room; returns the end with all of them. Eight at a time, all read before
     they are written: mostly there are so few that once is enough."""
-    left = end - begin
-    if at + left + 8 <= out.size and begin + left + 8 <= source.size:
-        i, j = begin, at
-        while left > 0:
+    count = end - begin
+    if place + count + 8 <= out.size and begin + count + 8 <= source.size:
+        i, j = begin, place
+        while i < end:
             a, b, c, d = source[_wide(i)], source[_wide(i + 1)], source[_wide(i + 2)], source[_wide(i + 3)]
             e, f, g, h = source[_wide(i + 4)], source[_wide(i + 5)], source[_wide(i + 6)], source[_wide(i + 7)]
             out[_wide(j)], out[_wide(j + 1)], out[_wide(j + 2)], out[_wide(j + 3)] = a, b, c, d
             out[_wide(j + 4)], out[_wide(j + 5)], out[_wide(j + 6)], out[_wide(j + 7)] = e, f, g, h
-            left -= 8
             i += 8
             j += 8
     else:
-        _copy_each(begin, end, source, out, at)
-    return at + end - begin
+        _copy_each(begin, end, source, out, place)
+    return place + end - begin
 
 
 @helper
-def _append_places(begin: int, end: int, out: Any, at: int) -> Any:
+def _append_places(begin: int, end: int, out: Any, place: int) -> Any:
     """Append the places begin .. end, four at a time: mostly once is enough. Returns the end with all of them, or that
     of `out` where there is no room."""
-    i, j, last = begin, at, at + end - begin
+    i, j, last = begin, place, place + end - begin
     while j < last and j + 4 <= out.size:
         out[_wide(j)], out[_wide(j + 1)], out[_wide(j + 2)], out[_wide(j + 3)] = i, i + 1, i + 2, i + 3
         i, j = i + 4, j + 4
@@ -115,8 +136,10 @@ def _append_places(begin: int, end: int, out: Any, at: int) -> Any:
 
 @helper
 def _fill_sure(safe: int, loose: int, sure: Any) -> None:
-    """Fill `sure`, shape (2, 256) and 0 before: (is a run multi?, code) -> is such an item a match at once?"""
-    multi = 1 << STATUS
+    """Fill `sure`, shape (2, 256) and 0 before: (is a run multi?, code) -> is such an item a match at once? Of the
+    clauses with the status SURE, and with the status MULTI where no run is multi, those are that have at most `safe`
+    variable objects; `loose` where the code says LOOSE."""
+    multi = 1 << STATUS  # the code of a clause with the status MULTI
     for free in range(LOOSE):
         sure[0, free] = sure[1, free] = sure[0, multi + free] = free <= safe
         sure[0, LOOSE + free] = sure[1, LOOSE + free] = sure[0, multi + LOOSE + free] = free <= loose
@@ -125,30 +148,31 @@ def _fill_sure(safe: int, loose: int, sure: Any) -> None:
 @helper
 def _hand_out(trie: TrieArrays, space: WalkSpace, hit: int, safe: int, sure: Any, out: Any, check: Any, subs: int,
               checks: int) -> Any:  # fmt: skip
-    """Hand out the items that are alone and at a glance matches, or to be checked; the other nodes with items go to
-    `rest`. Returns the new ends, and whether there are others that may have to be asked for their bounds."""
+    """Hand out the items that are alone on their nodes and told at a glance; the other nodes with items go to `rest`.
+    Returns the new ends, how many these are, and whether some of them may have to be asked for their bounds."""
     nodes, hits, rest = trie.nodes, space.hits, space.rest
     others, unsure, fits = _int(0), _int(0), subs + hit < out.size and checks + hit < check.size
     for i in range(hit if fits else 0):
         node = _int(hits[_wide(i)])
-        item, marks = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 1)]
+        first_item, marks = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 1)]
         code = marks >> CODE & 255
-        good = marks >> ALONE & sure[_wide(code)]
-        open_ = marks >> ALONE & _int(code >> STATUS == CHECK)
-        place, is_tail = marks & HALF, -(marks >> TAIL & 1)
-        behind = _int(trie.tail[_wide((place + (marks >> COUNT & 0xFFFF)) & is_tail)])
-        named = place ^ ((place ^ behind) & is_tail)
-        out[_wide(subs)] = named
-        subs += good
-        check[_wide(checks)] = named
-        checks += open_
-        more = marks >> ENDS & (1 - good) & (1 - open_)
+        is_accepted = marks >> ALONE & sure[_wide(code)]
+        is_checked = marks >> ALONE & _int(code >> STATUS == CHECK)
+        # what stands in the place of the first child; of a tail, whose bits are all set, the number behind its labels
+        first_half, is_tail = marks & HALF, -(marks >> TAIL & 1)
+        behind_labels = _int(trie.tail[_wide((first_half + (marks >> COUNT & 0xFFFF)) & is_tail)])
+        subscription_or_place = (behind_labels & is_tail) | (first_half & ~is_tail)
+        out[_wide(subs)] = subscription_or_place
+        subs += is_accepted
+        check[_wide(checks)] = subscription_or_place
+        checks += is_checked
+        is_other = marks >> ENDS & (1 - is_accepted) & (1 - is_checked)
         rest[_wide(others)] = node
-        others += more
-        doubt = more & _int(code > safe)
-        unsure |= doubt
-        prefetch(trie.subscription, item & -more)
-        prefetch(trie.need, item & -doubt)
+        others += is_other
+        is_unsure = is_other & _int(code > safe)
+        unsure |= is_unsure
+        prefetch(trie.subscription, first_item & -is_other)
+        prefetch(trie.need, first_item & -is_unsure)
     return subs if fits else subs + hit, checks if fits else checks + hit, others, unsure
 
 
@@ -157,32 +181,33 @@ def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bound
           out: WalkOutput, subs: int, checks: int) -> Any:  # fmt: skip
     """Hand out the items of the nodes in `rest`; returns the new ends. What is not sure at a glance is asked for its
     bound, once a publication; items of the same need lie together."""
-    nodes, need, safe, verdict = trie.nodes, trie.need, scope.safe, bounds.verdict
+    nodes, need, safe, verdicts = trie.nodes, trie.need, scope.safe, bounds.verdict
     for i in range(others):
         node = _int(rest[_wide(i)])
         begin, end = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 2)] >> AT
-        glance = nodes[_wide(2 * node + 1)] >> CODE & 255
-        if (glance <= safe) | ((end - begin == 1) & (sure[_wide(glance)] > 0)):
+        largest = nodes[_wide(2 * node + 1)] >> CODE & 255  # code of the items
+        if (largest <= safe) | ((end - begin == 1) & (sure[_wide(largest)] > 0)):
             subs = _copy(begin, end, trie.subscription, out.subscription, subs)
             begin = end
         while begin < end:
-            wanted, upto = _int(need[begin]), end
-            code, number = wanted >> NUMBER, wanted & ((1 << NUMBER) - 1)
-            good = sure[code] > 0
+            first_need, same_end = _int(need[begin]), end  # begin .. same_end: items that are told alike
+            code, bound = first_need >> NUMBER, first_need & ((1 << NUMBER) - 1)
+            is_accepted = sure[code] > 0
             if code <= safe:
-                upto = lower(need, begin + 1, end, (safe + 1) << NUMBER)
-            elif need[end - 1] != wanted:
-                upto = lower(need, begin + 1, end, wanted + 1)
-            if not good and code >> STATUS < 2:
-                if verdict[number] >> 2 != scope.mark:
-                    verdict[number] = scope.mark << 2 | _verdict(number, bounds, scope)
-                said = verdict[number]
-                good = said & WITHIN > 0 and (code >> STATUS == 0 or multi == 0 or said & SINGLE > 0)
-            if good:
-                subs = _copy(begin, upto, trie.subscription, out.subscription, subs)
+                same_end = lower(need, begin + 1, end, (safe + 1) << NUMBER)
+            elif need[end - 1] != first_need:
+                same_end = lower(need, begin + 1, end, first_need + 1)
+            if not is_accepted and code >> STATUS < CHECK:
+                if verdicts[bound] >> 2 != scope.mark:
+                    verdicts[bound] = scope.mark << 2 | _verdict(bound, bounds, scope)
+                verdict = verdicts[bound]
+                is_single = code >> STATUS == 0 or multi == 0 or verdict & SINGLE > 0
+                is_accepted = verdict & WITHIN > 0 and is_single
+            if is_accepted:
+                subs = _copy(begin, same_end, trie.subscription, out.subscription, subs)
             else:
-                checks = _append_places(trie.before + begin, trie.before + upto, out.check, checks)
-            begin = upto
+                checks = _append_places(trie.before + begin, trie.before + same_end, out.check, checks)
+            begin = same_end
     return subs, checks
 
 
@@ -195,64 +220,72 @@ def _emit_aside(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int,
 
 @helper
 def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, count: int) -> Any:
-    """Add the stars of the nodes reached to those of the publication, and set their bits; returns how many it has."""
+    """Add the stars of the nodes reached to those of the publication, and set their bits; returns how many it has.
+
+    Stars are numbered as their rows ascend. An entry of `trie.star` is for BLOCK_ROWS rows: in its upper half, how many
+    stars come before these rows; in its lower half, a bit for each row that is one."""
     bits = space.star_bits
     for i in range(hit):
         node = _int(space.hits[_wide(i)])
         block = trie.star[_wide(node >> BLOCK)]
-        before = (_int(1) << (node & (BLOCK_ROWS - 1))) - 1
+        rows_before = (_int(1) << (node & (BLOCK_ROWS - 1))) - 1
         is_star = trie.nodes[_wide(2 * node + 1)] >> STAR & 1
-        star = (block >> BLOCK_ROWS) + count_bits(block & before)
-        star &= -is_star  # else its place may be the one behind the last
+        star = (block >> BLOCK_ROWS) + count_bits(block & rows_before)
+        star &= -is_star  # else its number may be the one behind the last
         out.star_list[_wide(count)] = star
-        place, bit = _wide(star >> 6), _wide(star & 63)
-        count += is_star & ~_int(bits[place] >> bit)
-        bits[place] |= _wide(is_star) << bit
+        word, bit = _wide(star >> 6), _wide(star & 63)
+        count += is_star & ~_int(bits[word] >> bit)
+        bits[word] |= _wide(is_star) << bit
     return count
 
 
 @helper
 def _distinct(out: Any, begin: int, end: int, bits: Any) -> int:
-    """Drop repetitions among out[begin:end]; returns the new end. `bits` has a bit for each number, all clear before
-    and after: so small that it stays near the processor."""
-    at = begin
+    """Drop repetitions among out[begin:end]; returns the new end. `bits` has a bit for each number, eight a byte, all
+    clear before and after: so small that it stays near the processor."""
+    distinct_end = begin
     for i in range(begin, end):
         number = out[i]
         mark = np.uint8(1 << (number & 7))
-        out[at] = number
-        at += bits[number >> 3] & mark == 0
+        out[distinct_end] = number
+        distinct_end += bits[number >> 3] & mark == 0
         bits[number >> 3] |= mark
-    for i in range(begin, at):
+    for i in range(begin, distinct_end):
         bits[out[i] >> 3] = 0
-    return at
+    return distinct_end
 
 
 @helper
-def _safe_freedom(r0: int, r1: int, run_most: Any, cap: int) -> int:
-    """The largest k such that a clause of one star, with variable objects under k different predicates, has at most
-    `cap` solutions; -1 where there is none. run_most[r]: the largest numbers of objects of one predicate."""
-    bound, k, columns = r1 - r0, -1, run_most.shape[1]
-    while bound <= cap and k < GENERAL - 1:
-        k += 1
+def _most_free_objects(r0: int, r1: int, run_most: Any, cap: int) -> int:
+    """How many objects may be variable in a clause of one star, under as many different predicates, so that it surely
+    has at most `cap` solutions in the runs r0 .. r1? -1 where not even a clause without any has. run_most[r]: the
+    largest numbers of objects of one predicate, descending.
+
+        runs * (largest numbers of objects of a run, as many as there are variable objects, multiplied) <= cap
+    """
+    bound, free, columns = r1 - r0, -1, run_most.shape[1]
+    while bound <= cap and free < GENERAL - 1:
+        free += 1
         most = 1
         for r in range(r0, r1):
-            most = max(most, run_most[r, min(k, columns - 1)])
+            most = max(most, run_most[r, min(free, columns - 1)])
         if most == 1:
             return GENERAL - 1
         bound *= most
-    return k
+    return free
 
 
 @helper
-def _safe_loose(r0: int, r1: int, run_most: Any, degree: int, cap: int) -> int:
-    """`_safe_freedom` where predicates may be the same, and one may be variable. degree: most triples of a subject."""
+def _most_free_objects_loose(r0: int, r1: int, run_most: Any, degree: int, cap: int) -> int:
+    """`_most_free_objects` for clauses that are LOOSE: several of the objects may be under the same predicate, and one
+    predicate may be variable. `degree`: the most triples of a subject."""
     most = 1
     for r in range(r0, r1):
         most = max(most, run_most[r, 0])
-    bound, k = (r1 - r0) * degree, 0
-    while bound <= cap and k < GENERAL - 1:
-        bound, k = bound * most, k + 1
-    return k
+    bound, free = (r1 - r0) * degree, 0
+    while bound <= cap and free < GENERAL - 1:
+        bound, free = bound * most, free + 1
+    return free
 
 
 @helper
@@ -303,15 +336,15 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
         if r1 - r0 > 1:
             hit, count = fresh(nodes, space, hit, count)
         multi = _int(1 if runs.multi[r] else 0)
-        any_multi, own_sure = any_multi | multi, sure[multi]
+        any_multi, sure_of_run = any_multi | multi, sure[multi]
         if first.star.size > 0:
             stars = _stars(first, space, hit, out, stars)
-        subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, own_sure, out.subscription, out.check,
-                                                 subs, checks)  # fmt: skip
+        subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, sure_of_run, out.subscription,
+                                                 out.check, subs, checks)  # fmt: skip
         if unsure > 0:
             _count_objects(t0, t1, facts, bounds, mark)
         if others > 0:
-            subs, checks = _emit(first, space.rest, others, own_sure, multi, bounds, scope, out, subs, checks)
+            subs, checks = _emit(first, space.rest, others, sure_of_run, multi, bounds, scope, out, subs, checks)
     for i in range(count):
         space.reached_bits[space.reached[i] >> 3] = 0
     if stars > 0:
@@ -322,18 +355,34 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
     return nodes_seen, subs, checks
 
 
-@helper
-def matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates, tries: Any,
-             bounds: Bounds, space: WalkSpace, out: WalkOutput, sure: Any) -> Any:  # fmt: skip
-    """What `match` does. `sure`: as in `_fill_sure`."""
-    (first, _), p, has_room = tries, p0, True
-    while p < p1 and has_room:
+@kernel
+def match(lent: Any, of_runs: Any, publication_run: Any, p0: int, mark: int, cap: int, may_repeat: bool,
+          batch: Triples, features: TermFeatures, subscription: Any, ends: Any) -> int:  # fmt: skip
+    """The subscriptions and the places to check of the publications from p0 on, whose runs `publication_run` has.
+
+    `lent`, `of_runs`: the addresses of `INDEX` and `RUNS`. `ends`, shape (2, publications + 1) and 0 before: the
+    slices of `subscription`, and of what is to be checked. No stamp in the bounds is above `mark`. Returns the first
+    publication that found no room, else how many there are.
+    """
+    lent_runs = take_runs(of_runs, 0)
+    runs = RunAtoms(
+        lent_runs.first, lent_runs.atom_offset, lent_runs.atoms, lent_runs.span_offset, lent_runs.span_atom,
+        lent_runs.span_ends, lent_runs.most, lent_runs.multi, publication_run, batch.object, features.low,
+        features.high,
+    )  # fmt: skip
+    room = take_room(lent, ROOM)
+    out = WalkOutput(subscription, room.check, room.star_list, ends[0], ends[1], room.visited)
+    facts = Predicates(batch.subject, batch.predicate, features.term)
+    tries, bounds = (take_trie(lent, FIRST), take_trie(lent, SECOND)), take_bounds(lent, BOUNDS)
+    space = take_space(lent, SPACE)
+    (first, _), p, has_room, sure = tries, p0, True, room.sure
+    while p < publication_run.size - 1 and has_room:
         r0, r1 = _int(runs.publication_run[p]), _int(runs.publication_run[p + 1])
         a0, a1, spans = runs.atom_offset[r0], runs.atom_offset[r1], runs.span_offset[r1] - runs.span_offset[r0]
         out.offset[p + 1], out.check_offset[p + 1] = out.offset[p], out.check_offset[p]
         if _reaches(first, runs.atoms, a0, a1, spans):
-            safe, degree = _safe_freedom(r0, r1, runs.most, cap), _degree(r0, r1, runs.first)
-            _fill_sure(safe, _safe_loose(r0, r1, runs.most, degree, cap), sure)
+            safe, degree = _most_free_objects(r0, r1, runs.most, cap), _degree(r0, r1, runs.first)
+            _fill_sure(safe, _most_free_objects_loose(r0, r1, runs.most, degree, cap), sure)
             scope = Limits(_int(mark + p + 1), r1 - r0, _int(degree), _int(cap), _int(safe))
             nodes, subs, checks = _of_publication(p, r0, r1, runs, facts, tries, bounds, space, out, scope, sure)
             out.visited[1], out.visited[2] = subs, checks
@@ -346,16 +395,4 @@ def matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAt
                 out.check_offset[p + 1] = _distinct(out.check, check_begin, checks, space.clause_bits)
                 out.visited[0] += nodes
         p += has_room
-    return p
-
-
-@allocating_kernel
-def match(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates,
-          first: TrieArrays, second: TrieArrays, bounds: Bounds, space: WalkSpace, out: WalkOutput) -> int:  # fmt: skip
-    """The subscriptions and the places to check of the publications p0 .. p1, as slices of `out`.
-
-    No stamp in `bounds` and `out` is above `mark`. Returns the first publication that found no room, else p1.
-    """
-    sure = np.zeros((2, 256), np.uint8)
-    done: int = matched(p0, p1, mark, cap, may_repeat, runs, facts, (first, second), bounds, space, out, sure)
-    return done
+    return int(p)

@@ -1,5 +1,10 @@
 """The atom sets of clauses: the patterns of each, grouped by subject into stars (`docs/matching.md`, section 1).
 
+    for each clause, for each subject of its patterns:
+        set = the subject as a term, or by its tests
+        for each pattern of the subject: the object as a term; or by its tests, a lower and an upper bound as one
+            window; or, without tests, that there is such a triple
+
 An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id.
 
     key = (predicate + 2) << 34 | kind << 32 | id       predicate: a term id; -1 any; -2 the subject itself
@@ -71,80 +76,82 @@ def _status(clauses: ClauseColumns, tests: TestColumns, p0: int, p1: int, t0: in
 
 
 @called_helper
-def _add(out_key: Any, out_rank: Any, at: int, first: int, key: int, rank: int) -> int:
+def _add(out_key: Any, out_rank: Any, end: int, first: int, key: int, rank: int) -> int:
     """Add an element to the set that begins at `first`, unless it is there; returns the new end."""
-    for i in range(first, at):
+    for i in range(first, end):
         if out_key[i] == key and out_rank[i] == rank:
-            return at
-    out_key[at] = key
-    out_rank[at] = rank
-    return at + 1
+            return end
+    out_key[end] = key
+    out_rank[end] = rank
+    return end + 1
 
 
 @helper
-def _asked(number: int, tests: TestColumns) -> Any:
+def _range_id(test: int, tests: TestColumns) -> Any:
     """The id of a range test."""
-    return _int(tests.group[number]) * 8 + tests.op[number]
+    return _int(tests.group[test]) * 8 + tests.op[test]
 
 
 @called_helper
 def _bound(code: int, t0: int, t1: int, is_upper: bool, clauses: ClauseColumns, tests: TestColumns) -> Any:
     """The first lower or upper bound among the tests of a variable: its id, and the rank of the closest bound with that
     id; -1 for both where there is none."""
-    asked, rank = _int(-1), _int(-1)
+    bound, rank = _int(-1), _int(-1)
     for t in range(t0, t1):
-        number = clauses.test[t]
-        if clauses.test_variable[t] == -1 - code and tests.op[number] != 0 and is_found(number, tests):
-            own = _asked(number, tests)
-            if (tests.op[number] <= AT_MOST) == is_upper and own >> LAST == 0 and (asked < 0 or asked == own):
-                closest = rank < 0 or (tests.rank[number] < rank) == is_upper
-                asked, rank = own, _int(tests.rank[number]) if closest else rank
-    return asked, rank
+        test = clauses.test[t]
+        if clauses.test_variable[t] == -1 - code and tests.op[test] != 0 and is_found(test, tests):
+            range_id = _range_id(test, tests)
+            is_such = (tests.op[test] <= AT_MOST) == is_upper and range_id >> LAST == 0
+            if is_such and (bound < 0 or bound == range_id):
+                is_closest = rank < 0 or (tests.rank[test] < rank) == is_upper
+                bound, rank = range_id, _int(tests.rank[test]) if is_closest else rank
+    return bound, rank
 
 
 @called_helper
 def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: ClauseColumns, tests: TestColumns, out_key: Any,
-                  out_rank: Any, at: int, first: int) -> int:  # fmt: skip
+                  out_rank: Any, end: int, first: int) -> int:  # fmt: skip
     """The atoms of one pattern's object."""
     if code >= 0:
-        return _add(out_key, out_rank, at, first, atom_key(predicate, TERM, code), -1)
+        return _add(out_key, out_rank, end, first, atom_key(predicate, TERM, code), -1)
     lower, low = _bound(code, t0, t1, False, clauses, tests)
     upper, high = _bound(code, t0, t1, True, clauses, tests)
     is_tested = is_window = lower >= 0 and upper >= 0
     if is_window:
-        at = _add(out_key, out_rank, at, first, atom_key(predicate, RANGE, upper << LAST | lower), low << LOW | high)
+        key = atom_key(predicate, RANGE, upper << LAST | lower)
+        end = _add(out_key, out_rank, end, first, key, low << LOW | high)
     for t in range(t0, t1):
-        number = clauses.test[t]
-        if clauses.test_variable[t] == -1 - code and is_found(number, tests):
+        test = clauses.test[t]
+        if clauses.test_variable[t] == -1 - code and is_found(test, tests):
             is_tested = True
-            key, rank = atom_key(predicate, TEST, number), _int(-1)
-            if tests.op[number] != 0:
-                asked, rank = _asked(number, tests), _int(tests.rank[number])
-                if is_window and asked in (lower, upper):
+            key, rank = atom_key(predicate, TEST, test), _int(-1)
+            if tests.op[test] != 0:
+                range_id, rank = _range_id(test, tests), _int(tests.rank[test])
+                if is_window and range_id in (lower, upper):
                     continue
-                key = atom_key(predicate, RANGE, asked)
-            at = _add(out_key, out_rank, at, first, key, rank)
-    return at if is_tested else _add(out_key, out_rank, at, first, atom_key(predicate, ANY, 0), -1)
+                key = atom_key(predicate, RANGE, range_id)
+            end = _add(out_key, out_rank, end, first, key, rank)
+    return end if is_tested else _add(out_key, out_rank, end, first, atom_key(predicate, ANY, 0), -1)
 
 
 @called_helper
 def _star(i: int, p1: int, t0: int, t1: int, clauses: ClauseColumns, tests: TestColumns, out_key: Any, out_rank: Any,
-          at: int) -> int:  # fmt: skip
+          end: int) -> int:  # fmt: skip
     """The set of the star whose first pattern is `i`; returns its end."""
-    pattern, first = clauses.pattern, at
+    pattern, first = clauses.pattern, end
     subject = pattern[i, 0]
     if subject >= 0:
-        at = _add(out_key, out_rank, at, first, atom_key(SUBJECT, TERM, subject), -1)
+        end = _add(out_key, out_rank, end, first, atom_key(SUBJECT, TERM, subject), -1)
     else:
         for t in range(t0, t1):
-            number = clauses.test[t]
-            if clauses.test_variable[t] == -1 - subject and is_found(number, tests) and not tests.op[number]:
-                at = _add(out_key, out_rank, at, first, atom_key(SUBJECT, TEST, number), -1)
+            test = clauses.test[t]
+            if clauses.test_variable[t] == -1 - subject and is_found(test, tests) and not tests.op[test]:
+                end = _add(out_key, out_rank, end, first, atom_key(SUBJECT, TEST, test), -1)
     for j in range(i, p1):
         if pattern[j, 0] == subject:
             predicate = pattern[j, 1] if pattern[j, 1] >= 0 else WILD
-            at = _object_atoms(predicate, pattern[j, 2], t0, t1, clauses, tests, out_key, out_rank, at, first)
-    return at
+            end = _object_atoms(predicate, pattern[j, 2], t0, t1, clauses, tests, out_key, out_rank, end, first)
+    return end
 
 
 @helper
@@ -176,17 +183,17 @@ def stars(
 ) -> int:
     """The atom set of each star of each clause. Returns the number of sets; set k is the slice set_offset[k] ..
     set_offset[k + 1] of `out_key` and `out_rank` (-1 but for ranges)."""
-    at, count = 0, 0
+    end, count = 0, 0
     set_offset[0] = 0
     for c in range(clauses.pattern_offset.size - 1):
         p0, p1 = clauses.pattern_offset[c], clauses.pattern_offset[c + 1]
         t0, t1 = clauses.test_offset[c], clauses.test_offset[c + 1]
         for i in range(p0, p1):
             if _is_first(clauses.pattern, p0, i):
-                at = _star(i, p1, t0, t1, clauses, tests, out_key, out_rank, at)
+                end = _star(i, p1, t0, t1, clauses, tests, out_key, out_rank, end)
                 set_clause[count] = c
                 count += 1
-                set_offset[count] = at
+                set_offset[count] = end
     return count
 
 
@@ -202,10 +209,10 @@ def statuses(clauses: ClauseColumns, tests: TestColumns, status: Any) -> None:
 
 
 @helper
-def _is_behind(i: int, own_share: float, own_atom: int, own_rank: int, share: Any, atom: Any, rank: Any) -> Any:
+def _is_behind(i: int, other_share: float, other_atom: int, other_rank: int, share: Any, atom: Any, rank: Any) -> Any:
     """Does element i belong behind the one with these?"""
-    later = (atom[i] > own_atom) | ((atom[i] == own_atom) & (rank[i] > own_rank))
-    return (share[i] > own_share) | ((share[i] == own_share) & later)
+    is_later = (atom[i] > other_atom) | ((atom[i] == other_atom) & (rank[i] > other_rank))
+    return (share[i] > other_share) | ((share[i] == other_share) & is_later)
 
 
 @kernel
@@ -216,7 +223,7 @@ def order_sets(set_offset: Any, atom: Any, rank: Any, share: Any, first_range: i
     `atom`, `rank` and `share` are sorted in place within each set; `out` holds two labels an element at the most. The
     share of other atoms is below that of all range atoms.
     """
-    at = 0
+    end = 0
     out_offset[0] = 0
     for k in range(set_offset.size - 1):
         for i in range(set_offset[k], set_offset[k + 1]):
@@ -226,9 +233,9 @@ def order_sets(set_offset: Any, atom: Any, rank: Any, share: Any, first_range: i
                 j -= 1
             atom[j], rank[j], share[j] = a, r, s
         for i in range(set_offset[k], set_offset[k + 1]):
-            out[at] = atom[i]
-            at += 1
+            out[end] = atom[i]
+            end += 1
             if atom[i] >= first_range:
-                out[at] = rank[i]
-                at += 1
-        out_offset[k + 1] = at
+                out[end] = rank[i]
+                end += 1
+        out_offset[k + 1] = end

@@ -1,19 +1,28 @@
 """All stored sets that are subsets of a given set: a walk through a trie of labels, a set-trie.
 
 Source: I. Savnik, "Index Data Structure for Fast Subset and Superset Queries", CD-ARES 2013, here walked breadth first.
-An example: `docs/matching.md`, section 1. The trie is flat, a row of two words a node, which
-`triplewire.kernels.trie.trie_nodes` writes:
+An example: `docs/matching.md`, section 1.
 
-    first word     below AT its label; from AT on, where its items begin: they end where those of the next row begin
-    second word    the row of its first child; from COUNT on, how many children there are; from CODE on, the largest
-                   code of its items (`triplewire.kernels.trie.bounds`); then bits
+    bits  = the labels that are present
+    reach the children of the root whose labels are present
+    for each node reached, in the order in which they were:
+        a scanned node:   reach each child whose label is in `bits`
+        a searched node:  reach the children that a search finds: by the labels present, or by the interval of a range
+        a tail:           keep it; at the end, those are reached whose labels are all in `bits`
 
-    MORE     its children are to be looked at one by one
+The trie is flat, a row of two 64-bit words a node, which `triplewire.kernels.trie.trie_nodes` writes:
+
+    first word     the lower half (HALF): its label; from AT on, where its items begin: they end where those of the
+                   next row begin
+    second word    the lower half: the row of its first child; 16 bits from COUNT on: how many children; 8 bits from
+                   CODE on: the largest code of its items (`triplewire.kernels.trie.bounds`); then single bits
+
+    SCANNED  its children are to be looked at one by one
     ENDS     it has items: the clauses whose set ends there
     ALONE    it has one item and no children. The subscription of that item, or its place where its code says CHECK,
              stands in the place of the first child, or of a tail behind its labels
     RANGE    it is a range node, see below
-    ODD      it is a range node, or has WIDE children or more; their number is the label of the row before the first
+    SEARCHED it is a range node, or has WIDE children or more; their number is the label of the row before the first
     STAR     it is a label of the second trie, whose sets are stars
     TAIL     below it are nothing but children of one child each, and no set ends in it or in them but for the last: the
              row stands for that one. The labels of all of them are a slice of `tail`, which stands in the places of
@@ -23,7 +32,8 @@ Siblings lie side by side, ascending by label. A label from `first_range` on lea
 children are ranks, and those within the interval of that range atom are reached; or, where it asks for two bounds, the
 labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`).
 
-Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
+Hardly a branch of this walk could be guessed by a processor. So what is found is written at the end of its list in any
+case, and that end is moved by 1 or 0: by the bit that says whether it holds. `x & -bit` is x where the bit is 1, or 0.
 """
 
 from __future__ import annotations
@@ -37,15 +47,15 @@ from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.trie.columns import RunAtoms, TrieArrays, WalkSpace
 from triplewire.kernels.trie.windows import LAST_OP, stabbed
 
-AT, COUNT, CODE = 32, 32, 48  # bits below the items, in the first word; below the children and the code, in the second
-MORE, ENDS, ALONE, ODD, RANGE, STAR, TAIL = 56, 57, 58, 59, 60, 61, 62  # bits of the second
+AT, COUNT, CODE = 32, 32, 48  # first bits of the items in the first word; of the children and the code in the second
+SCANNED, ENDS, ALONE, SEARCHED, RANGE, STAR, TAIL = 56, 57, 58, 59, 60, 61, 62  # bits of the second
 WIDE = 127  # so many children or more
 AHEAD = 8  # tails whose end is fetched ahead
 ROOM = 8  # children a present label for which they are looked at one by one; more are searched
 
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
-_ONE, _SIX, _LOW = _wide(1), _wide(6), _wide(63)
+_ONE, _SIX, _LOW = _wide(1), _wide(6), _wide(63)  # of 64 bits in a word: label >> 6 is the word, label & 63 the bit
 HALF = 0xFFFFFFFF  # the lower half of a word
 _COUNT = 0xFFFF  # the number of children
 
@@ -83,58 +93,64 @@ def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
 
 
 @helper
-def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, tail: int, odds: int, tails: int) -> Any:
-    """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` that are. Tails go from
-    `hits` to `tails`. Returns the new ends of all, of `hits` first."""
-    nodes, hits, queue, odd, nodes_end = trie.nodes, space.hits, space.queue, space.odd, _int(begin)
+def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, queued: int, searched: int, tails: int) -> Any:
+    """Sort the nodes hits[begin:hit] by what is to be done with them: second words of scanned nodes go to the queue,
+    searched nodes to `searched` as well, tails from `hits` to `tails`. Returns the new ends of all, of `hits` first."""
+    nodes, hits, hits_end = trie.nodes, space.hits, _int(begin)
     for i in range(begin, hit):
         row = hits[_wide(i)]
         marks = nodes[_wide(2 * _int(row) + 1)]
-        more, is_tail = marks >> MORE & 1, marks >> TAIL & 1
-        queue[_wide(tail)] = marks
-        tail += more
+        is_scanned, is_tail = marks >> SCANNED & 1, marks >> TAIL & 1
+        space.queue[_wide(queued)] = marks
+        queued += is_scanned
         space.tails[_wide(tails)] = row
         tails += is_tail
-        prefetch(nodes, 2 * (marks & HALF & -more))
+        prefetch(nodes, 2 * (marks & HALF & -is_scanned))
         prefetch(trie.tail, marks & HALF & -is_tail)
-        hits[_wide(nodes_end)] = row
-        nodes_end += 1 - is_tail
-        odd[_wide(odds)] = row
-        odds += marks >> ODD & 1
-    return nodes_end, tail, odds, tails
+        hits[_wide(hits_end)] = row
+        hits_end += 1 - is_tail
+        space.searched[_wide(searched)] = row
+        searched += marks >> SEARCHED & 1
+    return hits_end, queued, searched, tails
 
 
 @helper
-def _reach(trie: TrieArrays, bits: Any, space: WalkSpace, head: int, tail: int, hit: int, odds: int,
+def _reach(trie: TrieArrays, bits: Any, space: WalkSpace, head: int, queued: int, hit: int, searched: int,
            tails: int) -> Any:  # fmt: skip
-    """Look at all children in the queue from `head` on, and at the children of those that are reached. A place of the
-    queue is the second word of a node: some siblings. One loop goes from child to child and from place to place, so
-    that nothing is to be guessed but where all ends."""
-    nodes, queue, hits, odd = trie.nodes, space.queue, space.hits, space.odd
-    place = queue[_wide(head)]
-    row, left = place & HALF, place >> COUNT & _COUNT
+    """Look at all children in the queue from `head` on, and at the children of those that are reached.
+
+        for each entry of the queue:  for each child of that node:
+            if its label is in `bits`:  add it to `hits`, or to `tails`; to the queue, if its children are scanned; to
+                                        `searched`, if they are searched
+
+    Both loops are one, which goes from child to child and from entry to entry, so that nothing is to be guessed but
+    where all ends."""
+    nodes, queue = trie.nodes, space.queue
+    entry = queue[_wide(head)]
+    row, siblings = entry & HALF, entry >> COUNT & _COUNT  # the child at hand; how many there are from it on
     head += 1
-    while head <= tail:
+    while head <= queued:
         label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
-        here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
-        more, is_tail = here & marks >> MORE, here & marks >> TAIL
-        queue[_wide(tail)] = marks
-        tail += more
+        is_present = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
+        is_scanned, is_tail = is_present & marks >> SCANNED, is_present & marks >> TAIL
+        queue[_wide(queued)] = marks
+        queued += is_scanned
         space.tails[_wide(tails)] = row
         tails += is_tail
-        prefetch(nodes, 2 * (marks & HALF & -more))
+        prefetch(nodes, 2 * (marks & HALF & -is_scanned))
         prefetch(trie.tail, marks & HALF & -is_tail)
-        hits[_wide(hit)] = row
-        hit += here - is_tail
-        odd[_wide(odds)] = row
-        odds += here & marks >> ODD
-        row, left = row + 1, left - 1
-        last = (left - 1) >> 63  # all bits behind the last sibling
-        place = queue[_wide(head)]
-        row += ((place & HALF) - row) & last
-        left += place >> COUNT & _COUNT & last
-        head -= last
-    return tail, hit, odds, tails
+        space.hits[_wide(hit)] = row
+        hit += is_present - is_tail
+        space.searched[_wide(searched)] = row
+        searched += is_present & marks >> SEARCHED
+        row, siblings = row + 1, siblings - 1
+        # -1, which is all bits, behind the last sibling; else 0: row, siblings and head go to the next entry, or stay
+        is_behind = (siblings - 1) >> 63
+        entry = queue[_wide(head)]
+        row += ((entry & HALF) - row) & is_behind
+        siblings += entry >> COUNT & _COUNT & is_behind
+        head -= is_behind
+    return queued, hit, searched, tails
 
 
 @helper
@@ -142,45 +158,44 @@ def _whole_tails(trie: TrieArrays, bits: Any, space: WalkSpace, tails: int, hit:
     """Add the tails of which all labels are present to `hits`."""
     nodes, labels = trie.nodes, trie.tail
     for i in range(tails):
-        later = nodes[_wide(2 * _int(space.tails[_wide(min(i + AHEAD, tails - 1))]) + 1)]
-        prefetch(labels, (later & HALF) + (later >> COUNT & _COUNT))
+        ahead = nodes[_wide(2 * _int(space.tails[_wide(min(i + AHEAD, tails - 1))]) + 1)]
+        prefetch(labels, (ahead & HALF) + (ahead >> COUNT & _COUNT))
         row = _int(space.tails[_wide(i)])
-        marks, here = nodes[_wide(2 * row + 1)], _int(1)
-        at, left = marks & HALF, marks >> COUNT & _COUNT
-        while here & _int(left > 0):
-            label = _wide(labels[_wide(at)])
-            here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
-            at, left = at + 1, left - 1
+        marks, is_whole = nodes[_wide(2 * row + 1)], _int(1)
+        place, length = marks & HALF, marks >> COUNT & _COUNT
+        while is_whole & _int(length > 0):
+            label = _wide(labels[_wide(place)])
+            is_whole = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
+            place, length = place + 1, length - 1
         space.hits[_wide(hit)] = row
-        hit += here
+        hit += is_whole
     return hit
 
 
 @called_helper
-def _strange(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0: int, s1: int,
-             space: WalkSpace, tail: int, hit: int) -> Any:  # fmt: skip
-    """Add the children of an odd node that are reached to `hits`; or all of them to the queue, if they are few for so
-    many labels. Returns the end of the queue, and of `hits`."""
+def _search(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0: int, s1: int,
+            space: WalkSpace, queued: int, hit: int) -> Any:  # fmt: skip
+    """Add the children of a searched node that are reached to `hits`; or all of them to the queue, if they are few for
+    so many labels. Returns the end of the queue, and of `hits`."""
     nodes, hits = trie.nodes, space.hits
     marks = nodes[2 * node + 1]
     begin, count = marks & HALF, marks >> COUNT & _COUNT
-    if count == WIDE:
+    is_wide = count == WIDE
+    if is_wide:
         count = nodes[2 * begin - 2] & HALF
     if marks >> RANGE & 1:  # below a range node come ordinary nodes
         atom = (nodes[2 * node] & HALF) - trie.first_range
         span = space.span_of[atom]
+        first, end = runs.span_ends[span, 0], runs.span_ends[span, 1]
         if trie.range_test[atom, LAST_OP] > 0:
-            first, last = runs.span_ends[span, 0], runs.span_ends[span, 1]
-            is_wide = marks >> COUNT & _COUNT == WIDE
-            return tail, stabbed(trie, atom, begin, count, is_wide, first, last, runs, hits, hit)
-        low = _child(nodes, begin, begin + count, runs.span_ends[span, 0])
-        high = _child(nodes, begin, begin + count, runs.span_ends[span, 1])
+            return queued, stabbed(trie, atom, begin, count, is_wide, first, end, runs, hits, hit)
+        low, high = _child(nodes, begin, begin + count, first), _child(nodes, begin, begin + count, end)
         for child in range(low, high):
             hits[hit] = child
             hit += 1
     elif count <= min(ROOM * (p1 - p0 + s1 - s0), _COUNT):
-        space.queue[tail] = begin | count << COUNT
-        tail += 1
+        space.queue[queued] = begin | count << COUNT
+        queued += 1
     else:
         for i in range(p1 - p0 + s1 - s0):
             label = _int(present[p0 + i]) if i < p1 - p0 else _int(runs.span_atom[s0 + i - (p1 - p0)])
@@ -188,7 +203,7 @@ def _strange(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: 
             if child < begin + count and nodes[2 * child] & HALF == label:
                 hits[hit] = child
                 hit += 1
-    return tail, hit
+    return queued, hit
 
 
 @helper
@@ -201,17 +216,17 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
     hit = _roots(trie, span_atom, s0, s1, bits, space.hits, hit)
     for i in range(s0, s1):
         space.span_of[span_atom[i] - trie.first_range] = i
-    hit, tail, odds, tails = _enter(trie, 0, hit, space, _int(0), _int(0), _int(0))
+    hit, queued, searched, tails = _enter(trie, 0, hit, space, _int(0), _int(0), _int(0))
     head, done = _int(0), _int(0)
-    while head < tail or done < odds:
-        if head < tail:
-            tail, hit, odds, tails = _reach(trie, bits, space, head, tail, hit, odds, tails)
-            head = tail
-        if done < odds:
+    while head < queued or done < searched:
+        if head < queued:
+            queued, hit, searched, tails = _reach(trie, bits, space, head, queued, hit, searched, tails)
+            head = queued
+        if done < searched:
             before = hit
-            tail, hit = _strange(space.odd[done], trie, present, p0, p1, runs, s0, s1, space, tail, hit)
+            queued, hit = _search(space.searched[done], trie, present, p0, p1, runs, s0, s1, space, queued, hit)
             done += 1
-            hit, tail, odds, tails = _enter(trie, before, hit, space, tail, odds, tails)
+            hit, queued, searched, tails = _enter(trie, before, hit, space, queued, searched, tails)
     hit = _whole_tails(trie, bits, space, tails, hit)
     _clear(present, p0, p1, bits)
     _clear(span_atom, s0, s1, bits)
@@ -222,14 +237,14 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
 def fresh(nodes: Any, space: WalkSpace, hit: int, count: int) -> Any:
     """Keep the nodes that matter, and that this publication reaches for the first time, by another subject than before;
     they are added to `reached`. Returns the new ends of both. No item comes twice then: each hangs on one node."""
-    at, hits, bits = _int(0), space.hits, space.reached_bits
+    hits_end, hits, bits = _int(0), space.hits, space.reached_bits
     for i in range(hit):
         node = hits[_wide(i)]
-        marks, mark = nodes[_wide(2 * _int(node) + 1)], np.uint8(1 << (node & 7))
+        marks, mark = nodes[_wide(2 * _int(node) + 1)], np.uint8(1 << (node & 7))  # eight nodes a byte
         if (marks >> ENDS | marks >> STAR) & 1 and bits[node >> 3] & mark == 0:
             bits[node >> 3] |= mark
             space.reached[count] = node
             count += 1
-            hits[at] = node
-            at += 1
-    return at, count
+            hits[hits_end] = node
+            hits_end += 1
+    return hits_end, count

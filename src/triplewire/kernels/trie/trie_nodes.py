@@ -1,5 +1,10 @@
 """Making a set-trie of sequences of labels: which nodes there are, where each of them lies, what hangs on them.
 
+    grow:     for each sequence, a node for each label that the node so far has no child for (found by a hash table)
+    arrange:  children by label; each node gets its row, depth first from each child of the root, siblings together;
+              ways without forks become tails; range nodes with many windows get levels (`.windows`)
+    hang:     the clauses by the rows where their sequences end, ascending by need; the largest code to each row
+
 What the rows mean, and the walk: `triplewire.kernels.trie.subsets`, whose numbers are used here. Who
 calls: `triplewire.select.trie.build`.
 """
@@ -15,7 +20,7 @@ from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.sorting import sort_by
 from triplewire.kernels.trie.bounds import STATUS
 from triplewire.kernels.trie.stars import CHECK
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, TAIL, WIDE
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, RANGE, SCANNED, SEARCHED, TAIL, WIDE
 from triplewire.kernels.trie.windows import LAST_OP, level_rows, write_levels
 
 _LONGEST = 1 << 15  # labels of a tail
@@ -23,13 +28,13 @@ LEVELS = 8  # siblings a row of the levels above windows, at the least
 
 
 @called_helper
-def _place(slots: Any, parent: Any, label: Any, above: int, wanted: int) -> Any:
-    """Where a child of a node is in the table, or the free place where it belongs."""
+def _slot_of(slots: Any, parent: Any, label: Any, node: int, child_label: int) -> Any:
+    """Where the child of a node with this label is in the table, or the free slot where it belongs."""
     mask = slots.size - 1
-    at = mix_bits(mix_bits(above) + wanted) & mask
-    while slots[at] >= 0 and (parent[slots[at]] != above or label[slots[at]] != wanted):
-        at = (at + 1) & mask
-    return at
+    slot = mix_bits(mix_bits(node) + child_label) & mask
+    while slots[slot] >= 0 and (parent[slots[slot]] != node or label[slots[slot]] != child_label):
+        slot = (slot + 1) & mask
+    return slot
 
 
 @allocating_kernel
@@ -42,26 +47,26 @@ def grow(offset: Any, labels: Any, root: Any, parent: Any, label: Any, node: Any
     for k in range(node.size):
         current = 0
         for i in range(offset[k], offset[k + 1]):
-            wanted, at = labels[i], 0
-            if current > 0:  # else there is no such root: ranks and windows are no atoms
-                at = _place(slots, parent, label, current, wanted)
-                child = slots[at]
+            next_label, slot = labels[i], 0
+            if current > 0:  # children of the root need no hashing: their labels are atoms, not ranks or windows
+                slot = _slot_of(slots, parent, label, current, next_label)
+                child = slots[slot]
             else:
-                child = root[wanted]
+                child = root[next_label]
             if child < 0:
                 child = count
-                parent[child], label[child] = current, wanted
+                parent[child], label[child] = current, next_label
                 count += 1
                 if current > 0:
-                    slots[at] = child
+                    slots[slot] = child
                 else:
-                    root[wanted] = child
+                    root[next_label] = child
                 if 2 * count > slots.size:
                     slots = np.empty(4 * slots.size, np.int32)
                     slots[:] = -1
                     for below in range(1, count):
                         if parent[below] > 0:
-                            slots[_place(slots, parent, label, parent[below], label[below])] = below
+                            slots[_slot_of(slots, parent, label, parent[below], label[below])] = below
             current = child
         node[k] = current
     return count
@@ -70,10 +75,10 @@ def grow(offset: Any, labels: Any, root: Any, parent: Any, label: Any, node: Any
 @called_helper
 def _sort(values: Any, key: Any, low: int, high: int) -> None:
     """Sort values[low:high] by their keys. They mostly are in order."""
-    at = low + 1
-    while at < high and key[values[at - 1]] <= key[values[at]]:
-        at += 1
-    if at < high:
+    in_order = low + 1
+    while in_order < high and key[values[in_order - 1]] <= key[values[in_order]]:
+        in_order += 1
+    if in_order < high:
         sort_by(values, key, low, high)
 
 
@@ -99,16 +104,18 @@ def _measure_tails(first: Any, order: Any, is_range: Any, is_end: Any, length: A
 
 
 @called_helper
-def _write_tail(node: int, length: int, is_alone: Any, first: Any, order: Any, label: Any, own: int, nodes: Any,
-                row: Any, tail: Any, at: int) -> int:  # fmt: skip
-    """Make the row `own` of a node a tail. Returns where the labels end then, with room for the only item."""
-    nodes[own, 1] = at | np.int64(length) << COUNT | np.int64(1) << TAIL
+def _write_tail(node: int, length: int, is_alone: Any, first: Any, order: Any, label: Any, nodes: Any, row: Any,
+                tail: Any, end: int) -> int:  # fmt: skip
+    """Make the row of a node a tail, whose labels go to `tail` from `end` on. Returns where they end, with room for the
+    only item."""
+    tail_row = row[node]
+    nodes[tail_row, 1] = end | np.int64(length) << COUNT | np.int64(1) << TAIL
     for _ in range(length):
         node = order[first[node]]
-        tail[at] = label[node]
-        at += 1
-    row[node] = own
-    return at + int(is_alone[node])
+        tail[end] = label[node]
+        end += 1
+    row[node] = tail_row
+    return end + int(is_alone[node])
 
 
 @allocating_kernel
@@ -148,8 +155,7 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
             top -= 1
             node = waiting[top]
             if length[node] > 0:
-                tails = _write_tail(node, length[node], is_alone, first, order, label, row[node], nodes, row, tail,
-                                    tails)  # fmt: skip
+                tails = _write_tail(node, length[node], is_alone, first, order, label, nodes, row, tail, tails)
                 continue
             children = first[node + 1] - first[node]
             levels = children >= WIDE and is_range[node] and range_test[label[node] - first_range, LAST_OP] > 0
@@ -157,8 +163,9 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
                 rows += level_rows(children) if levels else 0
                 nodes[rows, 0], nodes[rows, 1] = children, 0
                 rows += 1
-            odd, strange = np.int64(children >= WIDE or is_range[node]), np.int64(is_range[node])
-            flags = odd << ODD | (np.int64(children > 0) & (1 - odd)) << MORE | strange << RANGE
+            is_searched, range_bit = np.int64(children >= WIDE or is_range[node]), np.int64(is_range[node])
+            is_scanned = np.int64(children > 0) & (1 - is_searched)
+            flags = is_searched << SEARCHED | is_scanned << SCANNED | range_bit << RANGE
             nodes[row[node], 1] = rows | np.int64(min(children, WIDE)) << COUNT | flags
             for i in range(children):
                 child = order[first[node] + i]

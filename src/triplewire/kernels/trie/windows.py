@@ -1,5 +1,10 @@
 """Windows: which pairs of a lower and an upper bound hold of a value? The pairs below a node of a trie, as siblings.
 
+    reach, least = the ranks that the value says (`triplewire.kernels.shared.ranks`)
+    for each sibling, ascending by low, as long as low < reach:
+        where a block of FAN siblings (or FAN * FAN, ...) begins whose largest high is below `least`: skip the block
+        else add the window to `hits` if high >= least, and it does not hold of an earlier value
+
 A window is a pair of ranks, `low` and `high`: of the constant that the value is to be above, and of the one that it is
 to be below. It holds where low < `reach` and high >= `least`, which the value says (`triplewire.kernels.shared.ranks`).
 Siblings ascend by `low`, so those with low < reach are the first of them; of these, the ones with high >= least are
@@ -77,48 +82,49 @@ def _reached(nodes: Any, low: Any, begin: int, count: int, reach: int) -> Any:
 
 
 @helper
-def _skipped(nodes: Any, begin: int, count: int, at: int, least: int) -> Any:
-    """How many siblings from `at` on can be passed by, as none of them is up to `least`."""
-    size, end, place, passed, step = above(count), _int(begin - 1), _int(at), _int(0), _int(1)
-    while size > 1 and place & (FAN - 1) == 0:
-        place, step, end = place >> FAN_BITS, step << FAN_BITS, end - size
-        if nodes[2 * (end + place)] & _HALF >= least:
+def _skipped(nodes: Any, begin: int, count: int, sibling: int, least: int) -> Any:
+    """How many siblings from this one on can be passed by, as none of them is up to `least`: the largest block that
+    begins with it. A level lies before the one below it; its blocks are FAN times as large."""
+    size, level_end, block, passed, block_size = above(count), _int(begin - 1), _int(sibling), _int(0), _int(1)
+    while size > 1 and block & (FAN - 1) == 0:
+        block, block_size, level_end = block >> FAN_BITS, block_size << FAN_BITS, level_end - size
+        if nodes[2 * (level_end + block)] & _HALF >= least:
             break
-        passed, size = step, above(size)
+        passed, size = block_size, above(size)
     return passed
 
 
 @helper
 def _holds(window: int, trie: TrieArrays, atom: int, t: int, runs: RunAtoms) -> Any:
     """Does a window of this range atom hold of the object of the triple t?"""
-    o, ask = runs.object[t], trie.range_test
-    group, last = ask[atom, GROUP], ask[atom, LAST_GROUP]
-    reach = end_rank(ask[atom, OP], runs.below[group, o], runs.upto[group, o])
-    least = first_rank(ask[atom, LAST_OP], runs.below[last, o], runs.upto[last, o])
-    there = (runs.below[group, o] >= 0) & (runs.below[last, o] >= 0)
-    return there & (trie.window_low[window] < reach) & (trie.window_high[window] >= least)
+    o, test = runs.object[t], trie.range_test
+    group, last = test[atom, GROUP], test[atom, LAST_GROUP]
+    reach = end_rank(test[atom, OP], runs.below[group, o], runs.upto[group, o])
+    least = first_rank(test[atom, LAST_OP], runs.below[last, o], runs.upto[last, o])
+    has_values = (runs.below[group, o] >= 0) & (runs.below[last, o] >= 0)
+    return has_values & (trie.window_low[window] < reach) & (trie.window_high[window] >= least)
 
 
 @helper
 def _stab(trie: TrieArrays, begin: int, count: int, reach: int, least: int, is_wide: bool, atom: int, t0: int, t1: int,
           runs: RunAtoms, hits: Any, hit: int) -> Any:  # fmt: skip
     """Add the siblings whose windows hold to `hits`, but for those that hold of one of the triples t0 .. t1, too."""
-    nodes, at, end = trie.nodes, _int(0), _reached(trie.nodes, trie.window_low, begin, count, reach)
-    while at < end:
-        passed = _skipped(nodes, begin, count, at, least) if is_wide else _int(0)
+    nodes, sibling, end = trie.nodes, _int(0), _reached(trie.nodes, trie.window_low, begin, count, reach)
+    while sibling < end:
+        passed = _skipped(nodes, begin, count, sibling, least) if is_wide else _int(0)
         if passed > 0:
-            at += passed
+            sibling += passed
             continue
-        window = nodes[2 * (begin + at)] & _HALF
+        window = nodes[2 * (begin + sibling)] & _HALF
         is_new = trie.window_high[window] >= least
         t = t0
         while is_new and t < t1:
             is_new = not _holds(window, trie, atom, t, runs)
             t += 1
         if is_new:
-            hits[hit] = begin + at
+            hits[hit] = begin + sibling
             hit += 1
-        at += 1
+        sibling += 1
     return hit
 
 
@@ -128,17 +134,17 @@ def stabbed(trie: TrieArrays, atom: int, begin: int, count: int, is_wide: bool, 
     """Add the siblings begin .. begin + count whose windows hold of an object of the triples t0 .. t1 to `hits`, each
     once; returns the end. `atom`: the range atom, counted from the first. Of very many objects, those are added that
     hold of all together: that may be more, and what has several tested objects is checked anyway."""
-    ask, below, upto = trie.range_test, runs.below, runs.upto
-    group, op, last, last_op = ask[atom, GROUP], ask[atom, OP], ask[atom, LAST_GROUP], ask[atom, LAST_OP]
+    test, below, upto = trie.range_test, runs.below, runs.upto
+    group, op, last, last_op = test[atom, GROUP], test[atom, OP], test[atom, LAST_GROUP], test[atom, LAST_OP]
     reach, least = _int(0), _int(0x7FFFFFFF)
     for t in range(t0, t1):
         o = runs.object[t]
         if below[group, o] >= 0 and below[last, o] >= 0:
-            own_reach = _int(end_rank(op, below[group, o], upto[group, o]))
-            own_least = _int(first_rank(last_op, below[last, o], upto[last, o]))
+            value_reach = _int(end_rank(op, below[group, o], upto[group, o]))
+            value_least = _int(first_rank(last_op, below[last, o], upto[last, o]))
             if t1 - t0 <= _EACH:
-                hit = _stab(trie, begin, count, own_reach, own_least, is_wide, atom, t0, t, runs, hits, hit)
-            reach, least = max(reach, own_reach), min(least, own_least)
+                hit = _stab(trie, begin, count, value_reach, value_least, is_wide, atom, t0, t, runs, hits, hit)
+            reach, least = max(reach, value_reach), min(least, value_least)
     if t1 - t0 > _EACH:
         hit = _stab(trie, begin, count, reach, least, is_wide, atom, t0, t0, runs, hits, hit)
     return hit

@@ -14,20 +14,21 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, BinaryIO, NamedTuple, TypeAlias, cast
 
 from triplewire.config import Settings
-from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.errors import Refusal, StoreError, SubscriptionError, TriplewireError
 from triplewire.folders import entries_of
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.ids import FEW, Ids
 from triplewire.languages.sources.rows import Row, is_storable, json_rows, parquet_rows, refused
+from triplewire.languages.sources.tables import SubscriptionTexts
 from triplewire.languages.templates import AnyTemplate, Templates
 from triplewire.languages.templates.parameters import Parameters
 from triplewire.model.operator import Operator
@@ -37,6 +38,9 @@ LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv",
 
 SUFFIXES = (*LANGUAGES, ".jsonl", ".parquet")
 """Of files of subscriptions."""
+
+Source: TypeAlias = "str | os.PathLike[str] | SubscriptionTexts"
+"""A file or folder of subscriptions, or a table."""
 
 STDIN = "standard input"
 ROWS_AHEAD = 4_096
@@ -76,16 +80,18 @@ def read_subscriptions(
 
 
 def read_rows(
-    paths: Iterable[str | os.PathLike[str]],
+    paths: Iterable[Source],
     templates: Templates | None,
     *,
     operators: Mapping[str, Operator] | None = None,
     settings: Settings | None = None,
     registered: Mapping[str, Subscription] | None = None,
+    ids: Collection[str] | None = None,
     on_refusal: Callable[[Refusal], None],
 ) -> Iterator[ParsedRow]:
-    """The rows of files, of folders (all files below, by path; hidden ones left out) and of `-`, which is JSON Lines
-    from standard input. MDV rules come last; they may name each other, and the MDV rules that are `registered` already.
+    """The rows of files, of folders (all files below, by path; hidden ones left out), of tables, and of `-`, which is
+    JSON Lines from standard input. MDV rules come last; they may name each other, and the MDV rules that are
+    `registered` already. Of tables, only the rows with these `ids` are read, where some are given.
 
     With `templates`, made with the same operators and settings, few texts are parsed in full, and rows are read
     `ROWS_AHEAD` at a time. Without, each row is read when it is asked for.
@@ -94,11 +100,11 @@ def read_rows(
     known), its place file, row, and line and column of the query. So does a row whose id was met before.
     """
     at_once, few_ids = (1, sys.maxsize) if templates is None else (ROWS_AHEAD, FEW)
-    ids = Ids(few_ids)
+    known = Ids(few_ids)
     with Reader(operators, settings or Settings(), templates, {} if registered is None else registered) as reader:
-        rows = reader.rows(paths)
+        rows = reader.rows(paths, ids)
         while ahead := list(islice(rows, at_once)):
-            taken = iter(ids.add([row.id for row in ahead if isinstance(row, Row)]))
+            taken = iter(known.add([row.id for row in ahead if isinstance(row, Row)]))
             for row in ahead:
                 parsed = _parsed(reader, row, isinstance(row, Row) and next(taken), on_refusal)
                 if parsed is not None:
@@ -170,10 +176,16 @@ class Reader(AbstractContextManager["Reader"]):
     def __exit__(self, *_: object) -> None:
         self._spool.close()
 
-    def rows(self, paths: Iterable[str | os.PathLike[str]]) -> Iterator[Row | Refusal]:
-        """The rows of all files in order, not compiled."""
-        for path in paths:
-            yield from self._read(path)
+    def rows(self, sources: Iterable[Source], ids: Collection[str] | None = None) -> Iterator[Row | Refusal]:
+        """The rows of all files and tables in order, not compiled; of tables, those with these ids."""
+        for source in sources:
+            if not isinstance(source, SubscriptionTexts):
+                yield from self._read(source)
+                continue
+            try:
+                yield from source.rows(ids)
+            except StoreError as error:
+                yield Refusal("subscription", source.name, error.source, error.what, error.remedy)
 
     def _read(self, path: str | os.PathLike[str]) -> Iterator[Row | Refusal]:
         if os.fspath(path) == "-":
@@ -224,7 +236,7 @@ class Reader(AbstractContextManager["Reader"]):
     def set_aside(self, row: Row) -> None:
         """Store an MDV rule until all are known."""
         self.places[row.id] = self._spool.seek(0, io.SEEK_END)
-        fields = [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record]
+        fields = [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record, row.table]
         self._spool.write(json.dumps(fields).encode() + b"\n")
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:

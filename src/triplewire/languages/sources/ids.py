@@ -18,7 +18,7 @@ class Ids:
         self._few = few
         self._set: set[str] | None = set()
         self._count = 0
-        self._seed = np.uint64(secrets.randbits(64))  # so that nobody can choose ids with equal hashes
+        self._seed = secrets.randbits(31)  # so that nobody can choose ids with equal hashes
         self._texts = np.empty(1 << 10, np.uint8)
         self._ends = np.zeros(1 << 7, np.int64)
         self._table = np.full(1 << 7, -1, np.int32)
@@ -53,14 +53,13 @@ class Ids:
         text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         self._texts = _with_room(self._texts, int(self._ends[self._count] + offset[-1]))
         self._ends = _with_room(self._ends, self._count + len(ids) + 1)
-        with np.errstate(over="ignore"):
-            if 2 * (self._count + len(ids)) > len(self._table):
-                self._table = np.empty(1 << (4 * (self._count + len(ids))).bit_length(), np.int32)
-                seen.refill(self._texts, self._ends, self._count, self._seed, self._table)
-            was_there = np.empty(len(ids), np.uint8)
-            self._count = seen.insert(
-                text, offset, self._texts, self._ends, self._count, self._seed, self._table, was_there
-            )
+        if 2 * (self._count + len(ids)) > len(self._table):
+            self._table = np.empty(1 << (4 * (self._count + len(ids))).bit_length(), np.int32)
+            seen.refill(self._texts, self._ends, self._count, self._seed, self._table)
+        was_there = np.empty(len(ids), np.uint8)
+        self._count = seen.insert(
+            text, offset, self._texts, self._ends, self._count, self._seed, self._table, was_there
+        )
         return was_there.astype(bool).tolist()
 
 

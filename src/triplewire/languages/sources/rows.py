@@ -34,7 +34,8 @@ _NONE: Mapping[str, str] = {}
 
 @dataclass(slots=True)  # not frozen, as that takes three times as long, and there are millions
 class Row:
-    """A subscription as written. `source` is the file; `record` its row, from 1, or 0 where the file is one query."""
+    """A subscription as written. `source` is the file; `record` its row, from 1, or 0 where the file is one query.
+    `table`: the table in which the text stays (`triplewire.languages.sources.tables`), "" for none."""
 
     id: str
     language: str
@@ -43,6 +44,7 @@ class Row:
     base: str = ""
     source: str = ""
     record: int = 0
+    table: str = ""
 
     def refusal(self, error: TriplewireError) -> Refusal:
         """The record of `error`, with the place in the file and in the query."""
@@ -165,13 +167,19 @@ def _sizes(batch: pa.RecordBatch) -> list[int]:
 def _parquet_row(batch: Any, number: int, source: str, record: int) -> Row | Refusal:
     try:
         value = {name: batch.column(name)[number].as_py() for name in batch.schema.names}
-        prefixes = value.get("prefixes")
-        if isinstance(prefixes, str):
-            value["prefixes"] = json.loads(prefixes) if prefixes else None
-        elif isinstance(prefixes, list):  # a map
-            value["prefixes"] = dict(prefixes)
     except UnicodeDecodeError:
         return refused(source, record, "the row is no UTF-8")
+    return row_of_columns(value, source, record)
+
+
+def row_of_columns(value: dict[str, Any], source: str, record: int) -> Row | Refusal:
+    """The row of these values of columns, in which prefixes may be a map, a list of pairs, or JSON; or its refusal."""
+    prefixes = value.get("prefixes")
+    try:
+        if isinstance(prefixes, str):
+            value["prefixes"] = json.loads(prefixes) if prefixes else None
+        elif isinstance(prefixes, list):
+            value["prefixes"] = dict(prefixes)
     except (ValueError, TypeError, RecursionError) as error:
         return refused(source, record, f"the field 'prefixes' is no map from names to IRIs: {error}")
     return _row(value, source, record)

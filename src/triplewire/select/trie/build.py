@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
-from triplewire.clauses.facts import Facts
 from triplewire.clauses.node_tests.columns import inverse
-from triplewire.clauses.schema import blocks
-from triplewire.clauses.table import ASK, ClauseTable
+from triplewire.clauses.table import ASK, EXACT, ClauseTable
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.trie import atoms as atom_kernels
@@ -30,6 +28,7 @@ from triplewire.select.trie.ranges import no_ranges, ranges_of
 
 Keys = NDArray[np.int64]
 
+_ROWS_TOGETHER = 1 << 18  # rows of a trie that are looked at together
 _TEST_FACTOR = 10.0  # texts hold many words that few ask for: measured on queries of the RTF workload
 
 
@@ -87,7 +86,7 @@ def build_trie(clauses: Clauses) -> Trie:
     asked = build_atom_tables(keys, first_range, len(clauses.constants), len(tests))
     ranges = ranges_of(asked.range_test, first_range, atom, rank, tests)
     star_kernels.order_sets(set_offset, atom, ranges.label, ranges.share, first_range, label_offset, labels)
-    bound_offset, bounds, items = _number_bounds(table, clauses.facts)
+    bound_offset, bounds, items = _number_bounds(clauses)
     count = np.bincount(set_clause, minlength=clauses.count)
     single = count[set_clause] == 1
     asks = asked.range_test, ranges.window_high
@@ -132,14 +131,24 @@ class _Items:
         return replace(shape, item=item, need=self.need[item], subscription=subscription)
 
 
-def _number_bounds(table: ClauseTable, facts: Facts) -> tuple[Ids, Ids, _Items]:
+def _number_bounds(clauses: Clauses) -> tuple[Ids, Ids, _Items]:
     """The distinct bounds (offsets and numbers), and the items of all clauses."""
-    clauses = len(facts.status)
-    code, need = np.empty(clauses, np.uint8), np.empty(clauses, np.uint32)
-    ask = (table.flags & ASK != 0)[facts.owner]
-    offset, bounds = np.empty(clauses + 1, np.int32), np.empty(2 * clauses + len(table.pattern), np.int32)
-    count = bound_kernels.number_bounds(table.columns, ask, facts.status, offset, bounds, code, need)
-    return offset[: count + 1].copy(), bounds[: offset[count]].copy(), _Items(facts.owner, code, need)
+    table, owner, count = clauses.table, clauses.facts.owner, clauses.count
+    code, need = np.empty(count, np.uint8), np.empty(count, np.uint32)
+    ask = (table.flags & ASK != 0)[owner]
+    offset, bounds = np.empty(count + 1, np.int32), np.empty(2 * count + len(table.pattern), np.int32)
+    distinct = bound_kernels.number_bounds(table.columns, ask, _statuses(clauses, ask), offset, bounds, code, need)
+    return offset[: distinct + 1].copy(), bounds[: offset[distinct]].copy(), _Items(owner, code, need)
+
+
+def _statuses(clauses: Clauses, ask: NDArray[np.bool_]) -> Bytes:
+    """What a publication with all stars of a clause is: SURE, MULTI or CHECK (`triplewire.kernels.trie.stars`), by
+    clause. `ask`: clause -> is it of an ASK query?"""
+    status = np.zeros(clauses.count, np.uint8)
+    star_kernels.statuses(clauses.table.columns, clauses.tests.columns, status)
+    owner, inexact = clauses.facts.owner, clauses.table.flags & EXACT == 0
+    status[inexact[owner] | (clauses.has_alternatives[owner] & ~ask)] = star_kernels.CHECK  # such a clause is not all
+    return status
 
 
 def _sets(table: ClauseTable, tests: TestColumns) -> tuple[Ids, Offsets, Keys, Keys]:
@@ -194,8 +203,8 @@ def _shape(
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    own = tail[: tails + 1].copy()
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, own, nodes[:0, 0]), row[node]
+    labels_of_tails = tail[: tails + 1].copy()
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, labels_of_tails, nodes[:0, 0]), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
@@ -211,14 +220,15 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     labels, every = order[pairs & 0xFFFFFFFF].astype(np.int32), np.ones(len(clauses), np.bool_)
     shape, node = _shape(offset, labels, len(order), len(order), no_ranges(), every)
     stars = items.hung(shape, node, clauses.astype(np.int32), len(atoms.item))
-    return replace(atoms, star=star_blocks(atoms.nodes)), stars
+    return replace(atoms, star=_star_blocks(atoms.nodes)), stars
 
 
-def star_blocks(nodes: Keys) -> Keys:
+def _star_blocks(nodes: Keys) -> Keys:
     """The column `star` of a trie with these rows."""
     size = set_trie.BLOCK_ROWS
     is_star = np.zeros(len(nodes) + size - len(nodes) % size, np.bool_)
-    for begin, end in blocks(len(nodes)):
+    for begin in range(0, len(nodes), _ROWS_TOGETHER):
+        end = min(begin + _ROWS_TOGETHER, len(nodes))
         is_star[begin:end] = nodes[begin:end, 1] >> subset_kernels.STAR & 1
     bits = np.packbits(is_star, bitorder="little").view(f"<u{size // 8}").astype(np.int64)
     counts = np.count_nonzero(is_star.reshape(-1, size), axis=1)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
-from triplewire.clauses.node_tests.columns import prefixed, under
+from triplewire.clauses.node_tests.columns import flat, unflat
 from triplewire.clauses.view import View
 from triplewire.kernels.pool import Pool
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
-from triplewire.select.trie.walk import FEW, SubjectAtoms, Workspace, select_few, subject_atoms, walk
+from triplewire.select.trie.walk import SubjectAtoms, Workspace, subject_atoms, walk
 
 _LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
 
@@ -23,6 +21,7 @@ _LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has 
 class TrieIndex:
     """Finds the clauses whose stars a publication has."""
 
+    names_clauses = True
     proves_constants = True  # a star has all patterns of its subject
 
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
@@ -41,13 +40,10 @@ class TrieIndex:
     def select(self, view: View, prepared: SubjectAtoms | None, most: int, space: Space) -> Selected:
         """See `triplewire.select.index.Index`. What is accepted lies in the space."""
         workspace = self._workspaces.take(self._new_workspace)
-        atoms, batch, selected = prepared, view.batch, None
-        if atoms is None and batch.sizes.triples <= FEW and len(batch) <= FEW:
-            selected = select_few(self.trie, view, most, workspace, space)
-        if selected is None:
-            if atoms is None:
-                atoms = subject_atoms(self.trie, batch, view.features, workspace)
-            selected = walk(self.trie, view.features, atoms, most, workspace, space)
+        atoms = prepared
+        if atoms is None:
+            atoms = subject_atoms(self.trie, view.batch, view.features, workspace)
+        selected = walk(self.trie, atoms, most, workspace, space)
         self._give(workspace)
         return selected
 
@@ -61,29 +57,9 @@ class TrieIndex:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The tries as flat arrays."""
-        parts = {"trie": self.trie, "atoms": self.trie.atoms, "stars": self.trie.stars}
-        return {
-            name: column for part, value in parts.items() for name, column in prefixed(part, _columns(value)).items()
-        }
+        return flat(self.trie)
 
 
 def opened(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
     """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""
-    columns = _fields(Trie, under("trie", arrays))
-    columns |= {name: SetTrie(**_fields(SetTrie, under(name, arrays))) for name in ("atoms", "stars")}
-    return TrieIndex(Trie(**columns), clauses)
-
-
-def _columns(value: Any) -> dict[str, NDArray[Any]]:
-    """The columns of a dataclass; numbers as arrays of one."""
-    columns = ((f.name, getattr(value, f.name)) for f in fields(value))
-    return {name: np.atleast_1d(column) for name, column in columns if isinstance(column, np.ndarray | int)}
-
-
-def _fields(kind: type, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """The fields of a dataclass from what `_columns` gave."""
-    scalars = {f.name: f.type for f in fields(kind) if f.type in ("int", "bool")}
-    return {
-        name: (bool if scalars[name] == "bool" else int)(column[0]) if name in scalars else column
-        for name, column in columns.items()
-    }
+    return TrieIndex(unflat(arrays, (Trie, SetTrie)), clauses)

@@ -16,7 +16,7 @@ class TrieMaker:
     """The matcher "trie"."""
 
     name = "trie"
-    version = 14
+    version = 15
 
     def build(self, clauses: Clauses) -> TrieIndex:
         """The index over the clauses."""
@@ -24,12 +24,6 @@ class TrieMaker:
         from triplewire.select.trie.index import TrieIndex
 
         return TrieIndex(build_trie(clauses), clauses)
-
-    def check(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """See `triplewire.select.index.CheckedMaker`."""
-        from triplewire.select.trie.checks import check_trie
-
-        check_trie(clauses, arrays)
 
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
         """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""

@@ -1,9 +1,14 @@
 """Which clauses have a solution in a publication, and how many? What clauses have in common is solved once for all.
 
-A clause has as many solutions as the product of its components says. A component without cycles is a tree
-(`triplewire.kernels.joins.network.semijoin`), others are paths of join steps (`triplewire.kernels.joins.network.join`).
-Only what some clause needs is solved. For publications of few triples, whose sets are the bits of a few numbers. What
-is not decided here (`LEFT`) goes to `triplewire.verify.solve`.
+    for each pair (publication, clause), those of a publication one behind the other:
+        bound = product over the clause's components, each solved once a publication:
+            direct node: count by look-ups | tree: semijoins, from the leaves up | path: rows, step by step
+        bound = 0: MISS. More than `cap`: the product again, of exact numbers
+        at most `cap`: MATCH. More, and surely as many bindings: TRUNCATED
+        nothing is known, or solutions have to be listed to be counted, or clauses do not say all: LEFT
+
+For publications of few triples, whose sets are the bits of a few numbers. Trees are solved by `.semijoin`, paths by
+`.join`. What is LEFT goes to the next step of `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations

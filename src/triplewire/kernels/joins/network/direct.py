@@ -1,5 +1,9 @@
 """Nodes whose steps need no solving: the values that each of them allows are looked up.
 
+    values(node) = AND over its plain steps of table[the step's constants], whose bit v says: value v is allowed
+    solutions    = all steps are plain: how many bits values(node) has
+                   one is a link: the triples of its predicate with an allowed value at each end
+
 A step is *plain* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
 as both ends. What plain steps there can be in a publication is put into a table that stays near the processor. Those
 that a pair needs are looked up there, and nothing is read of others. A node is *direct* where all its steps are plain

@@ -1,5 +1,9 @@
 """Join steps are solved: the rows of a step are those of its parent, joined with the triples that fit its pattern.
 
+    rows(step) = for each row of its parent, for each triple that fits the pattern with the row's values:
+        the row with the values of the pattern's new variables, and how many solutions it stands for
+        (values of variables that stand nowhere else, and need not be listed, only add to that number)
+
 Rows stay until the next publication.
 """
 

@@ -1,8 +1,13 @@
 """The solutions of clauses that match, from the sets and rows that the join network has of their components.
 
+    for each pair, for each of its clauses, for each component with selected variables:
+        no solution: the clause has none (MISS)
+        rows = a direct node: the values of its ends | listed for this publication before: the same rows | walk it
+        a piece (pair, clause, where its rows are), of which `triplewire.kernels.joins.unions` makes products and unions
+
 Equal components of which the same is selected are listed once for a publication, whatever their variables are called.
-How a component is walked: `triplewire.kernels.joins.network.walk`. What is not listed here (LEFT) is left to
-`triplewire.verify.solve`.
+How a component is walked: `triplewire.kernels.joins.network.walk`. What is not listed here (LEFT) goes to the next step
+of `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """Trees are solved: which values a variable can have, so that all below it has a solution, and how many at most.
 
-The values of a node are those that its patterns allow, as far as each child has a value at the other end of its edge:
-one semijoin for each edge, from the leaves up. Source: M. Yannakakis, "Algorithms for Acyclic Database Schemes", VLDB
-1981, section 4. No solution is listed. They are counted only where the bound that goes along does not decide.
+    values(node) = values that all its patterns allow, and from which each of its links leads to a value of its child
+    bound(node)  = product over its steps of the most triples (for a link, times the child's bound) that a value has
+    solutions    <= bound(root) * number of values(root)
+    exactly: count(node, value) = product over its steps of
+        the triples that fit with the value | for a link, the sum of count(child, other end) over them
+
+Sets of values and of triples are bits of numbers, WORD in each. Source: M. Yannakakis, "Algorithms for Acyclic Database
+Schemes", VLDB 1981, section 4. No solution is listed. They are counted only where the bound does not decide.
 """
 
 from __future__ import annotations
@@ -89,7 +94,7 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, features: N
         fit = rest = fitting(n, w, FIRST_ROW, _int(0), triples, t0, listed, steps, work)
         while rest != 0:
             triple = w * WORD + lowest_bit(rest)
-            own = rest & -rest
+            own = rest & -rest  # the lowest bit that is set: that of this triple
             rest ^= own
             subject, object_ = work.triples[0, triple], work.triples[2, triple]
             if (is_loop and subject != object_) or (

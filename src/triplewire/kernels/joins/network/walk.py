@@ -1,5 +1,11 @@
 """A component is walked, level by level, to list its solutions: `triplewire.kernels.joins.network.levels`.
 
+    walk(component, selected columns):
+        open the first level; while there is one:
+            give the level's columns its next values: a term of a set, a triple that fits, or a row of a path
+            none is left: back to the level before. There is a next level: open it
+            else: a row of the selected columns; it counts if it is no row so far. Stop at `limit`
+
 In a tree each value leads to a solution, as its sets are solved, so that what is walked is no more than what is listed,
 but for rows that repeat others where variables are not selected.
 """
@@ -163,7 +169,7 @@ def _advance(depth: int, steps: StepColumns, lists: Lists, work: Scratch) -> boo
     for w in range(rest[depth, WORDS]):
         while rest[depth, w] != 0:
             own = w * WORD + lowest_bit(rest[depth, w])
-            rest[depth, w] &= rest[depth, w] - 1
+            rest[depth, w] &= rest[depth, w] - 1  # without that bit
             if kind == VALUES:
                 value[level[depth, COLUMN]] = own
                 return True

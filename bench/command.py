@@ -1,0 +1,122 @@
+"""The command `python -m bench`: measures matching on the papers' workloads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triplewire.cli import Program, output
+from triplewire.cli.arguments import Operating, checked_order, operators_from
+from triplewire.cli.inputs.engines import found_matcher
+from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.match import prepare_kernels
+from triplewire.cli.report import say
+
+if TYPE_CHECKING:
+    from bench.report import Figure
+
+DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
+WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
+LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out, as they take long
+NAMES = (*WORKLOADS, *LONG)
+
+
+BENCH = Program("bench", "bench.command:app")
+app = typer.Typer(
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+@app.command()
+@grouped
+def bench_command(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, or all.")],
+    matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "trie",
+    subscriptions: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="So many subscriptions instead of the workload's own number.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the rows, one JSON object a line.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the rows as SVG.")] = None,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Pair two matchers and print their ratios.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators, partition)."),
+    ] = None,
+    *,
+    operating: Operating,
+) -> None:
+    """
+    \b
+    python -m bench rtf --subscriptions 100000
+    python -m bench all --json bench.json --plot bench.svg
+    python -m bench cluster --compare trie reference --subscriptions 1000
+
+    Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
+    `partition`, `spark` and `operators`, which take long. A missed target is told, and no failure. Files go to the
+    temporary folder.
+    """
+    # imported here so that --help does not load NumPy
+    from bench.measure import Operators
+    from bench.report import summary, table_head, table_line
+    from bench.run import ALL, BenchPlan, end_in_order, run
+
+    if workload not in (*NAMES, ALL):
+        raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
+    found_matcher(matcher)
+    for name in compare or ():
+        found_matcher(name, "--compare")
+    _check_paths(data, figures, {"--json": json_file, "--plot": plot})
+    operators_from(operating.operators or ())
+    files = tuple([str(file.absolute()) for file in operating.operators or ()])
+    operators = Operators(files, checked_order(operating.operator_order))
+    prepare_kernels(matcher, "compiled")
+    end_in_order()
+    rows: list[Figure] = []
+    with output.text_output(None) as stream:
+        print(table_head(), file=stream, flush=True)
+        plan = BenchPlan(workload, matcher, compare or (), subscriptions, data, operators, figures)
+        for row in run(plan, say):
+            rows.append(row)
+            print(table_line(row), file=stream, flush=True)
+        for line in summary(rows):
+            print(line, file=stream)
+    _write(rows, workload, json_file, plot)
+
+
+def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:
+    """Write the rows to the files that the user wants."""
+    from bench.report import to_svg  # as in `bench_command`
+
+    if json_file is not None:
+        with output.text_output(json_file) as stream:
+            stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
+    if plot is not None:
+        with output.text_output(plot) as stream:
+            stream.write(to_svg(rows, f"python -m bench {workload} ({sys.platform})"))
+
+
+def _check_paths(data: Path | None, figures: Path | None, files: Mapping[str, Path | None]) -> None:
+    """Raises `typer.BadParameter` where a folder is not there, or something cannot be written or is named twice."""
+    if data is not None and not data.is_dir():
+        raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
+    output.check_apart(files)
+    if figures is not None:
+        try:
+            figures.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise typer.BadParameter(f"{figures} cannot be written: {error}", param_hint="--figures") from error

@@ -1,0 +1,192 @@
+"""Partitioning as in the cluster paper: sizes of the server's index, false positives, times of insertion and merging.
+
+Figures 9(c) to 9(h) of 001; 9(i) and 10: `bench.nodes`; what the paper says of them:
+`bench.nodes`.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from bench import nodes
+from bench.nodes import CONTAINMENT, MERGING, NODES, NONE, PERCENTS, Points, figures
+from bench.report import Figure
+from bench.workloads import graphs
+from bench.workloads import graphs as overlap
+from bench.workloads.catalogue import SEED, Case, Place
+from bench.workloads.corpus import Document
+from triplewire.config import Settings
+from triplewire.errors import raise_refusal
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.taxonomy import EMPTY
+from triplewire.languages.sources.files import read_subscriptions
+from triplewire.model.publication import Publication
+from triplewire.partition import cluster
+from triplewire.partition.cluster import Cluster
+from triplewire.partition.merging import MergingPartitioner
+from triplewire.partition.plan import partitioner
+from triplewire.read import read
+
+SUBSCRIPTIONS, FEW = 100_000, 10_000
+OVERLAPS = (0, 25, 50, 75)
+AIMED_OVERLAP, AIMED_PERCENT = 50, 90  # those with targets
+SHARES = (20, 40, 60, 80, 100)  # percent of the subscriptions, in 9(c) and 9(f)
+INDEX_SHARE, FALSE_PERCENT = 50, 0.13
+MATCHED = (("9(i)", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
+_PUBLICATIONS = 20_000
+_TIMED = 400
+_SEEN = 1_000  # publications that mergers are made by, where nodes are timed
+_SAMPLED = 10  # one in so many publications
+_INSERTED = 1_000  # subscriptions whose insertion is timed, as in the paper
+_NODES_OF_ONE, _EDGES = 30, 90  # nodes and edges of a publication, as in the paper
+
+
+def cases(place: Place) -> list[Case]:
+    """Subscriptions with overlap; the mergers' workload; those of the clusters."""
+    size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
+    out = [_case(place, f"overlap {percent} %", size, percent, 100 * size // SUBSCRIPTIONS) for percent in OVERLAPS]
+    out += [
+        _case(place, f"{share} %", max(2, size * share // 100), AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+        for share in SHARES
+    ]
+    out.append(_case(place, "merging", few, 50, 100))
+    return out + [_case(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
+
+
+def aimed_cases(place: Place) -> list[Case]:
+    """The cases with targets: containment, and merging."""
+    size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
+    overlap_case = _case(place, f"overlap {AIMED_OVERLAP} %", size, AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+    return [overlap_case, _case(place, "merging", few, 50, 100)]
+
+
+def aimed(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
+    """The figures with targets, of `aimed_cases`."""
+    full, world = place.size is None, World(EMPTY, {}, Settings())
+    yield from _containment(given[0], world, INDEX_SHARE if full else None)
+    yield from _merging(given[1], world, matcher, AIMED_PERCENT, FALSE_PERCENT if full else None)
+
+
+def _case(place: Place, label: str, size: int, percent: int, matches: int) -> Case:
+    workload = graphs.GraphWorkload(_NODES_OF_ONE, _EDGES, size, max(1, matches))
+    write = partial(_write, workload, size, percent)
+    return place.case(label, f"partition-{label.replace(' ', '-').replace('%', '')}", write)
+
+
+def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) -> Sequence[Document]:
+    return overlap.write_overlap(workload, path, size, percent, SEED)
+
+
+def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
+    """All figures; with tables and pictures where the place has a folder for them."""
+    full, world, points = place.size is None, World(EMPTY, {}, Settings()), Points()
+    with_overlaps, rest = given[: len(OVERLAPS)], given[len(OVERLAPS) :]
+    for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
+        yield from _containment(
+            case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None, percent, points
+        )
+    for case in rest[: len(SHARES)]:
+        yield from _sizes(case, world, points)
+    case = rest[len(SHARES)]
+    for percent in PERCENTS:
+        target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
+        yield from _merging(case, world, matcher, percent, target, points)
+    for case, number in zip(rest[len(SHARES) + 1 :], ("9i", "10"), strict=True):
+        yield from nodes.measure(_for_nodes(case, number, world, matcher), points)
+    yield from figures(points, place.figures)
+
+
+def _subscriptions(case: Case, world: World) -> list[Subscription]:
+    return list(read_subscriptions([case.subscriptions], settings=world.settings, on_refusal=raise_refusal))
+
+
+def _publications(case: Case, count: int) -> list[Publication]:
+    """So many publications of a case."""
+    return overlap.editions(read(case.publications), count, _EDGES, SEED)
+
+
+def _for_nodes(case: Case, number: str, world: World, matcher: str) -> nodes.Measured:
+    """Mergers are made by other publications than those that are timed."""
+    publications = _publications(case, _SEEN + _TIMED)
+    subscriptions, timed, seen = _subscriptions(case, world), publications[_SEEN:], publications[:_SEEN]
+    return nodes.Measured(case.label, number, subscriptions, timed, seen, world, matcher)
+
+
+def _containment(
+    case: Case, world: World, target: float | None, percent: int = 0, points: Points | None = None
+) -> Iterator[Figure]:
+    """Figures 9(c), (d), (f)."""
+    subscriptions = _subscriptions(case, world)
+    made = partitioner("containment", max(NODES), world)
+    begun = time.process_time()
+    made.subscribe(subscriptions)
+    seconds = time.process_time() - begun
+    share = 100 * made.placement.server_size / len(subscriptions)
+    yield Figure("cluster", f"{case.label}: server index after containment", share, "%", target)
+    yield Figure("cluster", f"{case.label}: insertion", seconds / len(subscriptions) * 1e6, "us/subscription")
+    if points is not None:
+        points.add("9d", CONTAINMENT, percent, made.placement.server_size)
+
+
+def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
+    """Figures 9(c) and (f): the index, and what one more subscription takes with so many."""
+    subscriptions = _subscriptions(case, world)
+    random.Random(SEED).shuffle(subscriptions)  # those that are contained come last in the file
+    size = len(subscriptions)
+    last = min(_INSERTED, size // 2)
+    points.add("9c", NONE, size, size)
+    merged = partitioner(MERGING, 1, world, sample=_publications(case, _SEEN), percent=AIMED_OVERLAP)
+    merged.subscribe(subscriptions)
+    points.add("9c", MERGING, size, merged.placement.server_size)
+    for name, line in (("replicated", NONE), ("containment", CONTAINMENT)):
+        made = partitioner(name, 1, world)
+        made.subscribe(subscriptions[:-last])
+        begun = time.process_time()
+        made.subscribe(subscriptions[-last:])
+        micros = (time.process_time() - begun) / last * 1e6
+        points.add("9f", line, size, micros)
+        yield Figure("cluster", f"{size:,} subscriptions, {line}: one more", micros, "us/subscription")
+    points.add("9c", CONTAINMENT, size, made.placement.server_size)
+    yield Figure("cluster", f"{size:,} subscriptions: server index", made.placement.server_size, "entries")
+
+
+def _merging(
+    case: Case, world: World, matcher: str, percent: int, target: float | None, points: Points | None = None
+) -> Iterator[Figure]:
+    """Figures 9(e), (g), (h)."""
+    subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
+    # not every tenth: editions come in turns, and each tenth would be of the same few
+    sample = random.Random(SEED).sample(publications, len(publications) // _SAMPLED)
+    made = MergingPartitioner(2, world, sample=sample, percent=percent)
+    begun = time.process_time()
+    there = Cluster(made, subscriptions, world, matcher=matcher)
+    seconds = time.process_time() - begun
+    label = f"merging at {percent} %"
+    yield Figure("cluster", f"{label}: server index", there.placement.server_size, "entries")
+    yield Figure("cluster", f"{label}: time", seconds, "s")
+    false = 100 * len(false_positives(there, made, publications)) / len(publications)
+    yield Figure("cluster", f"{label}: publications sent in vain", false, "%", target)
+    if points is not None:
+        points.add("9e", MERGING, percent, false)
+        points.add("9g", MERGING, percent, there.placement.server_size)
+        points.add("9g", NONE, percent, len(subscriptions))
+        points.add("9h", MERGING, percent, seconds)
+
+
+def false_positives(there: Cluster, made: MergingPartitioner, publications: list[Publication]) -> set[str]:
+    """The ids of publications that a merger matched though none of its members did."""
+    placement = made.placement
+    result = there.server.match(publications)
+    merger_of = {member: merger for merger in placement.mergers for member in made.members(merger)}
+    sent = {pair for pair in cluster.routed(result, placement) if pair[1] in placement.mergers}
+    for node, numbers in cluster.routes(result, publications, placement):
+        for part in there.nodes[node].match([publications[number] for number in numbers]).parts:
+            names = part.snapshot.ids(part.subscription)
+            for publication, name in zip(part.publication.tolist(), names, strict=True):
+                sent.discard((part.publications[publication], merger_of.get(name, "")))
+    return {publication for publication, _ in sent}
