@@ -25,11 +25,17 @@ def test_rows(folder: Path) -> None:
     a, b = ((folder / name).as_uri() for name in (A, B))
     rows = done.rows
     contents = {one.id: one.content_hash for one in read(A, B)}
-    assert [row.pop("content") for row in rows] == [contents[id_] for id_ in (a, a, b)]
-    first, other, again = (row.pop("revision") for row in rows)
+    assert [row.pop("content") for row in rows] == [contents[id_] for id_ in (b, a, a)]
+    first, again, other = (row.pop("revision") for row in rows)
     assert first == again != other
     assert [row.pop("construct") for row in rows] == [None, None, None]
     assert rows == [
+        {
+            "publication": b,
+            "subscription": "title",
+            "bindings": [{"t": {"type": "literal", "value": "Winter"}}],
+            "truncated": False,
+        },
         {
             "publication": a,
             "subscription": "title",
@@ -42,12 +48,6 @@ def test_rows(folder: Path) -> None:
             "bindings": [
                 {"y": {"type": "literal", "value": "2016", "datatype": "http://www.w3.org/2001/XMLSchema#integer"}}
             ],
-            "truncated": False,
-        },
-        {
-            "publication": b,
-            "subscription": "title",
-            "bindings": [{"t": {"type": "literal", "value": "Winter"}}],
             "truncated": False,
         },
     ]
@@ -79,15 +79,14 @@ def test_all_languages_refusals_and_order(folder: Path) -> None:
     done = triplewire("match", "--subscriptions", folder, "--publications", folder, "--taxonomy", "classes.tsv")
     assert done.code == 1
     found = [(row["publication"].rsplit("/", 1)[-1], row["subscription"]) for row in done.rows]
-    expected = {
-        A: ["ask", "games", "title", "year"],
-        B: ["ask", "snow", "title", "weather"],
-        "urn:p:0": ["title"],
-        "urn:p:1": ["title"],
-        "urn:p:2": ["games", "title"],
-    }
-    assert sorted(set(found)) == [(p, s) for p, names in sorted(expected.items()) for s in names]
-    assert found == sorted(found)
+    graphs = [("urn:p:0", ["title"]), ("urn:p:1", ["title"]), ("urn:p:2", ["games", "title"])]
+    expected = [
+        (A, ["ask", "games", "title", "year"]),
+        (B, ["ask", "snow", "title", "weather"]),
+        *graphs,  # of many.nq
+        *graphs,  # of many.nq.gz
+    ]
+    assert found == [(publication, name) for publication, names in expected for name in names]
     lines = done.err.splitlines()
     for name in ("refused subscription wrong", "refused subscription group", "broken.ttl:1:"):
         assert any(name in line for line in lines), name
@@ -233,14 +232,14 @@ NAMES = [f"{letter}{number}" for letter in "zaé\U0001f600" for number in (1, 10
 
 
 def test_many_rows_in_order(folder: Path) -> None:
-    """By code points, whatever the order of the files and of the publications."""
+    """Publications as they are read, the subscriptions of each by code points."""
     rows = [{"id": name, "language": "sparql", "query": "ASK { ?s ?p ?o }"} for name in NAMES]
     Path("many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     quads = "".join(f'<urn:s> <urn:p> "x" <urn:{name}> .\n' for name in NAMES)
     Path("first.nq").write_text(quads, "utf-8")
     Path("second.nq").write_text(quads.replace("urn:z", "urn:b"), "utf-8")
     start = ["match", "--subscriptions", "many.jsonl", "--publications", "first.nq", "second.nq", "--no-bindings"]
-    expected = sorted((f"urn:{p}".replace(*change), s) for change in ("zz", "zb") for p in NAMES for s in NAMES)
+    expected = [(f"urn:{p}".replace(*change), s) for change in ("zz", "zb") for p in NAMES for s in sorted(NAMES)]
     done = triplewire(*start)
     assert [(row["publication"], row["subscription"]) for row in done.rows] == expected
     assert list(done.rows[0]) == ["publication", "subscription", "truncated"]
@@ -260,7 +259,7 @@ def test_files_are_the_objects_byte_for_byte(folder: Path, examples: Path) -> No
     Path("odd.nq").write_text('<urn:s> <urn:p> "\\"\\\\\\n\\u0001\\u007F\U0001f600"@en <urn:é\U0001f600> .\n', "utf-8")
     engine.load_subscriptions("odd.jsonl")
     publications = [*read(str(examples / "publications"), "odd.nq", on_refusal=lambda refusal: None)]
-    matches = sorted(engine.match(publications), key=lambda match: (match.publication, match.subscription))
+    matches = engine.match(publications)
     assert len(matches) > 40
     wanted = [json.dumps(match.to_json(), ensure_ascii=False) for match in matches]
     start = [
@@ -286,3 +285,47 @@ def test_files_are_the_objects_byte_for_byte(folder: Path, examples: Path) -> No
         for row in stored
         if (bindings := row["bindings"]) and row.update(bindings="@") is None
     ] == [line.encode("utf-8", "backslashreplace").decode() for line in wanted]
+
+
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("form", ["jsonl", "no bindings"])
+def test_rows_come_while_the_pipe_is_open(folder: Path, form: str) -> None:
+    """A graph is matched when the lines of the next one begin; the order is that of the pipe."""
+    command = ["match", "--subscriptions", "title.rq", "--publications", "-"]
+    start = [sys.executable, "-c", "from triplewire.cli import main; main()", *command]
+    names = ["urn:g3", "urn:g1", "urn:g2"]
+    with subprocess.Popen(
+        [*start, "--no-bindings"] if form == "no bindings" else start,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        found = []
+        for name in names:
+            process.stdin.write(f'<urn:s> <http://e.org/title> "{name}" <{name}> .\n'.encode())
+            if name != names[0]:
+                found.append(process.stdout.readline().decode())
+        process.stdin.close()
+        found += [line.decode() for line in process.stdout]
+    assert process.returncode == 0
+    assert [name for line in found for name in names if name in line] == names
+    if form == "jsonl":
+        assert [json.loads(line)["bindings"][0]["t"]["value"] for line in found] == names
+
+
+def test_a_graph_that_comes_again_in_a_pipe_is_told(folder: Path) -> None:
+    command = ["match", "--subscriptions", "title.rq", "--publications", "-", "--no-bindings"]
+    lines = "".join(f'<urn:s> <http://e.org/title> "{n}" <urn:g{n % 2}> .\n' for n in range(4))
+    start = [sys.executable, "-c", "from triplewire.cli import main; main()", *command]
+    done = subprocess.run(start, input=lines, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert [json.loads(line)["publication"] for line in done.stdout.splitlines()] == ["urn:g0", "urn:g1"] * 2
+    assert done.stderr.count("warning ") == done.stderr.count("comes again behind other graphs") == 1
+    Path("mixed.nq").write_text(lines)
+    with open("mixed.nq") as stream:
+        done = subprocess.run(start, stdin=stream, cwd=folder, capture_output=True, text=True, check=False)
+    assert [json.loads(line)["publication"] for line in done.stdout.splitlines()] == ["urn:g0", "urn:g1"]
+    assert done.stderr == ""

@@ -13,12 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
 import pytest
 
 from amounts import IN_FULL
@@ -32,9 +31,7 @@ from conformance.test_workloads_expected import (
     taxonomy,
 )
 from shared_data import lines, path
-from triplewire import Engine
-from triplewire.cli.matches.collected import Collected
-from triplewire.cli.matches.rows import Ordered
+from triplewire import Engine, MatchResult
 from triplewire.engine.stats import Stats
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication
@@ -61,22 +58,27 @@ def loaded(file: Path, rows: Iterable[tuple[str, str, str]], taxonomy: Taxonomy 
     return engine
 
 
-def matched(engine: Engine, publications: str) -> tuple[Ordered, Stats]:
-    """All rows of a file of publications, without an object a match."""
-    collected, stats = Collected(None), Stats()
+Found: TypeAlias = dict[str, list[str]]
+"""Publication to the ids of the subscriptions that match it."""
+
+
+def collect(found: Found, result: MatchResult) -> None:
+    """Add the pairs of a result, without an object a match."""
+    for part in result.parts:
+        ids, names = part.snapshot.ids(part.subscription), part.publications
+        for number, id_ in zip(part.publication.tolist(), ids, strict=True):
+            found[names[number]].append(id_)
+
+
+def matched(engine: Engine, publications: str) -> tuple[Found, Stats]:
+    """All pairs of a file of publications."""
+    found: Found = defaultdict(list)
+    stats = Stats()
     for result in engine.match_files(str(path(publications))):
         assert not result.refusals
-        collected.add(result)
+        collect(found, result)
         stats.add(result.stats)
-    return collected.ordered(), stats
-
-
-def outcomes(rows: Ordered) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Publication to how many subscriptions match it, and a hash of their ids."""
-    ends = np.searchsorted(rows.publication, np.arange(len(rows.publications) + 1))
-    for number, name in enumerate(rows.publications):
-        ids = [rows.subscriptions[one] for one in rows.subscription[ends[number] : ends[number + 1]].tolist()]
-        yield name, (len(ids), hashed(ids))
+    return found, stats
 
 
 def hashed(ids: list[str]) -> str:
@@ -90,9 +92,9 @@ def stated(name: str) -> dict[str, tuple[int, str]]:
     return {publication: (int(count), sha) for publication, count, sha in rows if int(count)}
 
 
-def check(rows: Ordered, expected: dict[str, tuple[int, str]]) -> None:
+def check(matches: Found, expected: dict[str, tuple[int, str]]) -> None:
     """Every publication has exactly the subscriptions that the data set states."""
-    found = dict(outcomes(rows))
+    found = {name: (len(ids), hashed(ids)) for name, ids in matches.items()}
     wrong = [
         (name, expected.get(name), found.get(name))
         for name in sorted(expected.keys() | found.keys())
@@ -106,12 +108,12 @@ def test_rtf(share: str, tmp_path: Path) -> None:
     queries = part(share, f"10-workloads/rtf-queries-100k-{share}")
     engine = loaded(tmp_path / "queries.jsonl", ((str(key), "sparql", rtf_query(tuples)) for key, _, tuples in queries))
     assert len(engine.subscriptions) == len(queries)
-    rows, stats = matched(engine, "10-workloads/mixed-5000.nq.gz")
+    matches, stats = matched(engine, "10-workloads/mixed-5000.nq.gz")
     assert stats.publications == 5_000
     if IN_FULL:
         assert len(queries) == 100_000
-        check(rows, stated(f"10-workloads/rtf-expected-{share}.tsv.gz"))
-    counts = Counter(rows.subscriptions[number] for number in rows.subscription.tolist())
+        check(matches, stated(f"10-workloads/rtf-expected-{share}.tsv.gz"))
+    counts = Counter(chain.from_iterable(matches.values()))
     assert counts == {str(key): count for key, count, _ in queries if count}
     assert stats.candidates <= 1.05 * stats.matches
     assert stats.join_steps <= 0.1 * stats.matches  # what the index proves is not joined
@@ -123,9 +125,9 @@ def test_graph_subscriptions(tmp_path: Path) -> None:
     given = ((str(key), "gql", graph_query(edges, constraints)) for key, _, edges, constraints in queries)
     engine = loaded(tmp_path / "queries.jsonl", given, taxonomy())
     assert len(engine.subscriptions) == 100_000
-    rows, stats = matched(engine, "10-workloads/graph-publications.nq.gz")
+    matches, stats = matched(engine, "10-workloads/graph-publications.nq.gz")
     assert stats.publications == 2_000
-    check(rows, stated("10-workloads/graph-expected.tsv.gz"))
+    check(matches, stated("10-workloads/graph-expected.tsv.gz"))
     assert stats.candidates <= 1.05 * stats.matches
     assert 0 < stats.join_steps <= 0.6 * stats.matches  # a subscription has 6.5 edges: nearly all steps are shared
 
@@ -161,13 +163,15 @@ def test_full_text(tmp_path: Path) -> None:
     assert len(engine.subscriptions) == len(rows) == (6_000 if IN_FULL else 2_000)
     subject, predicate = IRI("http://example.org/s"), IRI("http://example.org/text")
     publications = (Publication(key, (Triple(subject, predicate, Literal(text)),)) for key, text in texts().items())
-    collected, result = Collected(None), engine.match(publications)
-    collected.add(result)
+    matches: Found = defaultdict(list)
+    result = engine.match(publications)
+    collect(matches, result)
     stats = result.stats
     assert stats.publications == 5_603
     found: dict[str, list[str]] = defaultdict(list)
-    for publication, subscription in collected.ordered().shown():
-        found[subscription].append(publication)
+    for publication, ids in matches.items():
+        for id_ in ids:
+            found[id_].append(publication)
     wrong = []
     for row in rows:
         keys = found[str(row["id"])]

@@ -10,8 +10,7 @@ from amounts import usually
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.config import Settings
-from triplewire.engine import result
-from triplewire.engine.details import subscription_ids
+from triplewire.engine import ids_and_graphs, result
 from triplewire.engine.segments import snapshot
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.model.match import Match
@@ -61,11 +60,11 @@ def test_matches_are_the_same_in_other_portions(
         monkeypatch.setattr(module, name, size)
     assert matches(subscribed(settings)) == wanted
     if sizes[0] == 5:  # the ids: fewer are kept than there are; or none is
-        monkeypatch.setattr(subscription_ids, "_KEPT", 12)
+        monkeypatch.setattr(ids_and_graphs, "_KEPT", 12)
         assert matches(subscribed(settings)) == wanted
-        monkeypatch.setattr(subscription_ids, "_KEPT", 3)
+        monkeypatch.setattr(ids_and_graphs, "_KEPT", 3)
         assert matches(subscribed(settings)) == wanted
-        monkeypatch.setattr(subscription_ids, "_SPARSE", 0)
+        monkeypatch.setattr(ids_and_graphs, "_SPARSE", 0)
         assert matches(subscribed(settings)) == wanted
     monkeypatch.setattr(snapshot, "DELTA", 3)  # and the subscriptions in several segments
     engine = subscribed(Settings(max_bindings=most, merge_subscriptions=1))

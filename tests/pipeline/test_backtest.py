@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from triplewire.cli import run
-from triplewire.cli.matches.collected import ordered_rows
-from triplewire.cli.matches.written import write_json_lines, write_parquet
+from triplewire.cli.matches import rows_in_order, write_file
 from triplewire.errors import ReadError
 from triplewire.folders import entries_below
 from triplewire.pipeline import backtest as backtesting
@@ -90,10 +89,8 @@ def test_the_bytes_do_not_depend_on_the_split(
     for number, batch in enumerate(batches):
         pq.write_table(pa.Table.from_batches(work([batch])), tmp_path / f"part-{number:05}.parquet")
     outcome = Outcome.of(tmp_path)
-    with (tmp_path / "out.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
-        write_json_lines(stream, ordered_rows(outcome.matches))
-    write_parquet(tmp_path / "out.parquet", ordered_rows(outcome.matches))
     for suffix in (".jsonl", ".parquet"):
+        write_file(tmp_path / f"out{suffix}", rows_in_order(outcome.matches))
         assert (tmp_path / f"out{suffix}").read_bytes() == matched(queries, archive, tmp_path, suffix), suffix
     assert len({refusal.subject for refusal in outcome.refusals}) == len(outcome.refusals) == 3
     assert outcome.publications == sum(1 for _ in read(str(archive), on_refusal=lambda refusal: None)) >= 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -83,23 +83,25 @@ def context_argument(text: str) -> ContextFile:
     raise typer.BadParameter(f"{text!r} is not URL=FILE with a file that is there")
 
 
+def files_option(*names: str, help: str) -> Any:
+    """An option that takes files and folders."""
+    return typer.Option(*names, metavar="FILE...", parser=file_argument, help=help)
+
+
+def folder_option(*names: str, help: str) -> Any:
+    """An option that takes a folder."""
+    return typer.Option(*names, metavar="DIR", parser=folder_argument, help=help)
+
+
 SubscriptionFiles = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--subscriptions",
-        metavar="FILE...",
-        parser=file_argument,
-        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
+    files_option(
+        "--subscriptions", help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them."
     ),
 ]
 TaxonomyFiles = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--taxonomy",
-        metavar="FILE...",
-        parser=file_argument,
-        help="The class hierarchy: RDFS, OWL, SKOS, or two columns; files, or folders of them.",
-    ),
+    files_option("--taxonomy", help="The class hierarchy: RDFS, OWL, SKOS, or two columns; files, or folders of them."),
 ]
 ContextFiles = Annotated[
     list[ContextFile] | None,
@@ -112,10 +114,8 @@ ContextFiles = Annotated[
 ]
 OperatorFiles = Annotated[
     list[Path] | None,
-    typer.Option(
+    files_option(
         "--operators",
-        metavar="FILE...",
-        parser=file_argument,
         help="Operators of your own: Python files with an attribute `operators`, which are run; TOML files.",
     ),
 ]
@@ -128,12 +128,7 @@ OperatorOrder = Annotated[
 
 OperatorCache = Annotated[
     Path | None,
-    typer.Option(
-        "--operator-cache",
-        parser=folder_argument,
-        metavar="DIR",
-        help="Keep outcomes of operators that state a version, from run to run.",
-    ),
+    folder_option("--operator-cache", help="Keep outcomes of operators that state a version, from run to run."),
 ]
 MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 EntailmentOption = Annotated[

@@ -23,13 +23,15 @@ from triplewire.cli.arguments import (
     OperatorFiles,
     Reading,
     TaxonomyFiles,
+    files_option,
+    folder_option,
     operators_from,
     settings_from_environment,
     wrong_usage,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
+from triplewire.cli.inputs.files import check_files, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.match import prepare_kernels, write
+from triplewire.cli.match import prepare_kernels
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
 from triplewire.cli.report import Report, counted, one_line, say
@@ -68,17 +70,13 @@ class Range:
 def backtest_command(
     subscriptions: Annotated[
         list[Path],
-        typer.Option(
+        files_option(
             "--subscriptions",
             "--subscription",
-            metavar="FILE...",
-            parser=file_argument,
             help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
         ),
     ],
-    archive: Annotated[
-        Path, typer.Option(parser=folder_argument, metavar="DIR", help="RDF documents and feeds that were published.")
-    ],
+    archive: Annotated[Path, folder_option(help="RDF documents and feeds that were published.")],
     file: Annotated[Path, typer.Option("--output", metavar="FILE", help="A .jsonl or .parquet file to write.")],
     days: Range,
     taxonomy: TaxonomyFiles = None,
@@ -100,7 +98,7 @@ def backtest_command(
     log-2026-05-17.nq), else the one that the publication states.
     """
     # --help does without Arrow and the engine
-    from triplewire.cli.matches.collected import ordered_rows
+    from triplewire.cli.matches import rows_in_order, write_file
     from triplewire.pipeline.backtest import ArchiveFilter, Days
 
     output.check_writable(file, (".jsonl", ".parquet"))
@@ -121,7 +119,7 @@ def backtest_command(
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
         report.refuse(refusal)
-    write(ordered_rows(outcome.matches), file)
+    write_file(file, rows_in_order(outcome.matches))
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)

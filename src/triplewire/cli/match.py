@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,8 +23,9 @@ from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
-    from triplewire.cli.matches.collected import Collected, Show
-    from triplewire.cli.matches.rows import Ordered
+    from collections.abc import Callable
+
+    from triplewire.cli.matches import Writer
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
 
@@ -65,18 +66,17 @@ def match_command(
     triplewire match --subscriptions queries.jsonl --publications feeds/ --format jsonl
     curl -s https://example.org/feed.xml | triplewire match --subscriptions *.rq --publications -
 
-    Match publications against subscriptions. Rows are ordered by publication, then by subscription.
+    Match publications against subscriptions. Rows come in the order in which publications are read, those of each by
+    the ids of subscriptions; JSON Lines are written as matches are found. The named graphs of N-Quads in a pipe are
+    matched one by one, while it is open.
     """
     given = inputs.sorted_out()
     output.check_writable(file, (".jsonl", ".parquet"))
     named = {"--output": file, "--stats": stats, "--refusals": refusals}
     output.check_apart(named, (*given.subscriptions, *given.publications))
-    if file is not None and form is Format.TABLE:
-        raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
-    if file is None and form is None:
-        form = Format.TABLE if sys.stdout.isatty() else Format.JSONL
+    form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
     # --help does without Arrow and the engine
-    from triplewire.cli.matches.collected import Collected
+    from triplewire.cli.matches import JsonLines, Table, file_writer
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
@@ -86,22 +86,30 @@ def match_command(
             prepare_kernels(matcher)
             engine = given.engine(matcher)
             given.subscribe(engine, report)
-        show: Show = None
-        if bindings:
-            show = output.bindings_short if form is Format.TABLE else "json"
-        begun, collected = time.perf_counter(), Collected(show, file)
-        totals = _matched(engine, given, collected, report, clock)
-        with clock("write"):
-            _put(collected.ordered(), file, out, form)
+        begun, table = time.perf_counter(), Table(bindings=bindings)
+        writer: Writer = table if form is Format.TABLE else JsonLines(out, bindings=bindings)
+        if file is not None:
+            writer = ended.enter_context(file_writer(file, bindings=bindings))
+        streaming = writer is not table and file is None and out.isatty()
+        with report.progress("publications", streaming=streaming) as advance:
+            totals = _matched(engine, given, writer, file, report, advance, clock)
+        if writer is table:
+            with clock("write"):
+                output.print_table(out, table.columns, table.rows, "no matches")
         report.finish()
     if file is not None or sys.stderr.isatty():
-        counts = (counted(totals.publications, "publication"), counted(len(engine.subscriptions), "subscription"))
-        cost = f"{', '.join(counts)}, {time.perf_counter() - begun:.1f} s"
-        say(f"{counted(len(collected), 'match', 'matches')} ({cost})" + (f" written to {file}" if file else ""))
+        _tell(totals, len(engine), time.perf_counter() - begun, file)
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
+
+
+def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
+    """Say what a run has done, on standard error."""
+    counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}"
+    matches = counted(totals.matches, "match", "matches")
+    say(f"{matches} ({counts}, {seconds:.1f} s)" + (f" written to {file}" if file else ""))
 
 
 def prepare_kernels(matcher: str, tier: str = "auto") -> None:
@@ -122,53 +130,34 @@ def _say_compiling() -> None:
         say("compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)")
 
 
-def _matched(engine: Engine, given: ResolvedInputs, collected: Collected, report: Report, clock: Clock) -> Stats:
-    """Match the publications and collect the rows; returns what it took."""
+def _matched(
+    engine: Engine,
+    given: ResolvedInputs,
+    writer: Writer,
+    file: Path | None,
+    report: Report,
+    advance: Callable[[int], None],
+    clock: Clock,
+) -> Stats:
+    """Match the publications and write the rows of each result, to `file` where there is one; returns what it took."""
     from triplewire.engine.stats import Stats  # as above
 
     totals = Stats()
-    with report.progress("publications") as advance:
-        for result in engine.match_files(
-            *map(str, given.filled(report)),
-            split=given.inputs.split.value,
-            as_written=given.inputs.as_written,
-            on_refusal=report.refuse,
-            clock=clock,
-            loader=given.loader,
-        ):
-            advance(result.publications)
-            for refusal in result.refusals:
-                report.refuse(refusal)
-            with clock("bindings" if collected.show else "write"):
-                collected.add(result)
-            totals.add(result.stats)  # only now, as listing bindings may find that some are cut
+    for result in engine.match_files(
+        *map(str, given.filled(report)),
+        split=given.inputs.split.value,
+        as_written=given.inputs.as_written,
+        on_refusal=report.refuse,
+        clock=clock,
+        loader=given.loader,
+    ):
+        advance(result.publications)
+        for refusal in result.refusals:
+            report.refuse(refusal)
+        with clock("write"), output.named(file or "standard output"):
+            for part in result.parts:
+                writer.write(part)
+        totals.add(result.stats)  # only now, as listing bindings may find that some are cut
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)
     return totals
-
-
-def _put(rows: Ordered, file: Path | None, out: IO[str], form: Format | None) -> None:
-    """The rows where the user wants them: in a file, or on standard output in this form."""
-    from triplewire.cli.matches.written import write_json_lines  # --help does without Arrow
-
-    if file is not None:
-        write(rows, file)
-    elif form is Format.TABLE:
-        columns = ("publication", "subscription", "bindings")[: 2 if rows.payload is None else 3]
-        output.print_table(out, columns, rows.shown(), "no matches")
-    else:
-        write_json_lines(out, rows)
-
-
-def write(rows: Ordered, file: Path) -> None:
-    """The rows in a file of the kind that its name says."""
-    # --help does without Arrow
-    from triplewire.cli.matches.written import write_json_lines, write_parquet
-
-    with output.named(file):
-        if file.suffix == ".parquet":
-            with output.seekable_file(file) as aside:
-                write_parquet(aside, rows)
-            return
-        with output.text_output(file) as stream:
-            write_json_lines(stream, rows)

@@ -6,6 +6,7 @@ A file is written under a temporary name and renamed when it is complete.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import errno
 import json
 import os
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import typer
 
@@ -28,6 +29,8 @@ from triplewire.model.match import Binding, Match
 from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
+
+Form = TypeVar("Form", bound=enum.StrEnum)
 
 _DESCRIPTOR = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
 _FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
@@ -179,7 +182,7 @@ def seekable_file(path: Path) -> Iterator[Path | IO[bytes]]:
         with tempfile.TemporaryFile() as file:
             yield file
             file.seek(0)
-            with open(part if number is None else os.dup(number), "wb") as out:
+            with named(path), open(part if number is None else os.dup(number), "wb") as out:
                 shutil.copyfileobj(file, out)
 
 
@@ -209,6 +212,14 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
             stream.flush()
     except BrokenPipeError:
         leave(stream)
+
+
+def chosen_form(form: Form | None, file: Path | None, table: Form, other: Form) -> Form:
+    """The form of the output: by default a table on a terminal, and the other one elsewhere. Raises `BadParameter` for
+    a table in a file."""
+    if file is not None and form is table:
+        raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
+    return form or (table if file is None and sys.stdout.isatty() else other)
 
 
 def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: str = "--output") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,10 +58,7 @@ def read_command(
 
     check_files(files)
     output.check_apart({"--output": file}, files)
-    if file is not None and form is Format.TABLE:
-        raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
-    if form is None:
-        form = Format.TABLE if file is None and sys.stdout.isatty() else Format.NQUADS
+    form = output.chosen_form(form, file, Format.TABLE, Format.NQUADS)
     report, loader = Report(), ContextLoader(dict(context or ()))
     rows: list[tuple[str, ...]] = []
     written = triples = 0

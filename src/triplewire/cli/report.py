@@ -8,14 +8,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import IO, TYPE_CHECKING, NoReturn, TypeVar
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-T = TypeVar("T")
 
 READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 
@@ -127,22 +125,10 @@ class Report:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
-    def counting(self, items: Iterable[T], what: str, *, streaming: bool) -> Iterator[Iterator[T]]:
-        """The items, with a running count on standard error if that is a terminal.
-
-        `streaming` says that results go to a terminal meanwhile: no count is shown then.
-        """
-        if streaming:
-            yield iter(items)
-            return
-        with self.progress(what) as advance:
-            yield _counted(items, advance)
-
-    @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[int], None]]:
+    def progress(self, what: str, *, streaming: bool = False) -> Iterator[Callable[[int], None]]:
         """A function to call with the number of new items, for a running count on standard error if that is a
-        terminal."""
-        if not sys.stderr.isatty():
+        terminal. `streaming`: results go to a terminal meanwhile, so no count is shown."""
+        if streaming or not sys.stderr.isatty():
             yield lambda more: None
             return
         # imported only where a bar is shown: loading it takes a tenth of a second
@@ -156,10 +142,3 @@ class Report:
                 yield partial(self._progress.advance, task)
             finally:
                 self._progress = None
-
-
-def _counted(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
-    """The items; `advance(1)` is called before each."""
-    for item in items:
-        advance(1)
-        yield item

@@ -26,7 +26,7 @@ from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler, compiler_of, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of, snapshot_for_more
 from triplewire.engine.explain.recent import RecentResults
-from triplewire.engine.incoming import ChunkSizer, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
+from triplewire.engine.incoming import Reading, chunks_of, chunks_of_batches, chunks_of_files, each_matched, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
@@ -298,25 +298,18 @@ class Engine:
     def _each_result(
         self, sources: Sequence[Source], reading: Reading, on_refusal: Refuse | None, clock: Clock | None
     ) -> Iterator[MatchResult]:
-        mine, sizer = clock or Clock(), ChunkSizer()
-        with mine("load"):
+        stage = clock or Clock()
+        with stage("load"):
             snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
-        publications = 0
-        for whole in chunks_of_files(sources, reading, compiler_of(snapshot), mine, on_refusal, snapshot.columnar):
-            for chunk in sizer.parts(whole):
-                publications += len(chunk)
-                if not snapshot.columnar:
-                    with mine("load"):
-                        snapshot = snapshot_for_more(snapshot, publications)
-                rows = snapshot.match(chunk, mine)
-                sizer.record(len(chunk), len(rows), rows.verified)
-                result = MatchResult(snapshot, self.settings.max_binding_bytes)
-                result.add(chunk, rows)
-                if clock is None:
-                    result.stats.seconds = mine.lap()
-                yield self._recent.keep(result)
-                if clock is None:
-                    mine.lap()  # what the caller did meanwhile
+        chunks = chunks_of_files(sources, reading, compiler_of(snapshot), stage, on_refusal, snapshot.columnar)
+        for current, chunk, rows in each_matched(snapshot, chunks, stage, snapshot_for_more):
+            result = MatchResult(current, self.settings.max_binding_bytes)
+            result.add(chunk, rows)
+            if clock is None:
+                result.stats.seconds = stage.lap()
+            yield self._recent.keep(result)
+            if clock is None:
+                stage.lap()  # what the caller did meanwhile
 
     def match_batch(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from triplewire.config import Settings
 from triplewire.encode.batch import Batch
-from triplewire.engine.chunk import Chunk, Snapshot
+from triplewire.engine.chunk import Chunk, Rows, Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
@@ -23,6 +23,7 @@ from triplewire.model.publication import Publication
 from triplewire.read import read_document
 from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.names import document_iri
+from triplewire.read.pipes import Document
 from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sniff import HEAD, begins_as_lines, sniff
 from triplewire.read.sources import Source, documents
@@ -125,27 +126,27 @@ def chunks_of_files(
     direct = columnar and reading.split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []
 
-    inputs = documents(*sources, settings=settings, on_refusal=on_refusal)
+    inputs = documents(*sources, settings=settings, on_refusal=on_refusal, split=reading.split)
     while True:
         with clock("read"):
             document = next(inputs, None)
         if document is None:
             break
-        name, data = document
-        batch = _columns(data, name, compiler, clock) if direct else None
+        batch = _columns(document, compiler, clock) if direct else None
         if batch is not None:
             yield from chunks_of(iter(waiting), compiler, clock)  # the order of the files is kept
             waiting = []
-            yield Chunk(batch=batch, source=name)
+            yield Chunk(batch=batch, source=document.name)
             continue
         with clock("read"):
             waiting += read_document(
-                data, name, split=reading.split, settings=settings, on_refusal=on_refusal, loader=reading.loader,
-                as_written=reading.as_written,
+                document.data, document.name, split=reading.split, settings=settings, on_refusal=on_refusal,
+                loader=reading.loader, as_written=reading.as_written, first_line=document.first_line,
             )  # fmt: skip
-        while len(waiting) >= CHUNK:
-            yield from chunks_of(iter(waiting[:CHUNK]), compiler, clock)
-            del waiting[:CHUNK]
+        full = len(waiting) if document.first_line else len(waiting) - len(waiting) % CHUNK
+        if full:
+            yield from chunks_of(iter(waiting[:full]), compiler, clock)
+            del waiting[:full]
     yield from chunks_of(iter(waiting), compiler, clock)
 
 
@@ -193,17 +194,18 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
     return Chunk(batch=batch, read_publication=read_publication)
 
 
-def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch | None:
+def _columns(document: Document, compiler: Compiler, clock: Clock) -> Batch | None:
     """A document as columns; None where it has to take the other way."""
     # compiled kernels, which the reference matcher does without
     from triplewire.encode.nquads import PADDING, encode_nquads
 
-    settings = compiler.world.settings
+    settings, name = compiler.world.settings, document.name
     with clock("read"):
         try:
-            text = gunzip_padded(data, settings.max_input_bytes, PADDING)
+            text = gunzip_padded(document.data, settings.max_input_bytes, PADDING)
             head = text[: min(HEAD, len(text) - len(PADDING))].tobytes()
-            if not begins_as_lines(head, name) and sniff(text[: -len(PADDING)].tobytes(), name) is not Syntax.N_QUADS:
+            is_lines = document.first_line or begins_as_lines(head, name)
+            if not is_lines and sniff(text[: -len(PADDING)].tobytes(), name) is not Syntax.N_QUADS:
                 return None
         except ReadError:
             return None  # the other way says what is wrong
@@ -211,13 +213,28 @@ def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch 
         return encode_nquads(text, document_iri(name), settings)
 
 
-def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
-    """The matches of chunks, in parts of so many rows."""
-    result, sizer = MatchResult(snapshot, settings.max_binding_bytes), ChunkSizer()
+def each_matched(
+    snapshot: Snapshot,
+    chunks: Iterable[Chunk],
+    clock: Clock,
+    for_more: Callable[[Snapshot, int], Snapshot] = lambda snapshot, publications: snapshot,
+) -> Iterator[tuple[Snapshot, Chunk, Rows]]:
+    """What a snapshot says of chunks, in parts of so many rows. `for_more` gives the snapshot for the next part, after
+    so many publications, where each part is a result of its own."""
+    sizer, publications = ChunkSizer(), 0
     for whole in chunks:
         for chunk in sizer.parts(whole):
+            publications += len(chunk)
+            snapshot = for_more(snapshot, publications)
             rows = snapshot.match(chunk, clock)
             sizer.record(len(chunk), len(rows), rows.verified)
-            result.add(chunk, rows)
+            yield snapshot, chunk, rows
+
+
+def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
+    """All matches of chunks."""
+    result = MatchResult(snapshot, settings.max_binding_bytes)
+    for _, chunk, rows in each_matched(snapshot, chunks, clock):
+        result.add(chunk, rows)
     result.stats.seconds = clock.seconds()
     return result

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine.chunk import Chunk, Details, Rows, Snapshot, Template
-from triplewire.engine.details.construct import construct
-from triplewire.engine.details.subscription_ids import SubscriptionIds
+from triplewire.engine.ids_and_graphs import SubscriptionIds, construct
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.model.html import table

@@ -1,8 +1,8 @@
 """Backtest: the matches that subscriptions would have had in an archive of publications, as a batch on Spark.
 
 A worker takes a run of files of the archive, in the order in which `triplewire.read` lists them, and matches them as
-`Engine.match_files` does in one process. Its rows carry the place of the run and their own place in it, so the driver
-puts all rows in the one order that does not depend on how the work was split (`triplewire.cli.matches`).
+`Engine.match_files` does in one process. Its rows carry the place of the run and their own place in it, so that they
+can be put in the order that one process gives, however the work was split (`triplewire.cli.matches`).
 
 The day of a publication is the date in the path of its file, below the archive (`2026/05/17/feed.xml`,
 `log-2026-05-17.nq`, `20260517T1200.rdf`; the last one counts), because archives are filed by when things came. Where

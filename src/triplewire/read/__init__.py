@@ -48,16 +48,17 @@ def read(
     limits = settings or Settings()
     return chain.from_iterable(
         read_document(
-            data,
-            name,
+            document.data,
+            document.name,
             base=base,
             split=split,
             settings=limits,
             on_refusal=on_refusal,
             loader=loader,
             as_written=as_written,
+            first_line=document.first_line,
         )
-        for name, data in documents(*sources, settings=limits, on_refusal=on_refusal)
+        for document in documents(*sources, settings=limits, on_refusal=on_refusal, split=split)
     )
 
 

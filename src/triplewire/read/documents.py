@@ -35,6 +35,7 @@ def read_document(
     on_refusal: Callable[[Refusal], None] | None = None,
     loader: Loader | None = None,
     as_written: bool = False,
+    first_line: int = 0,
 ) -> list[Publication]:
     """The publications of one document, gzipped or not.
 
@@ -58,8 +59,8 @@ def read_document(
     publications: list[Publication] = []
     try:
         data = gunzip(bytes(data), settings.max_input_bytes)
-        syntax = sniff(data, source)
-        request = Request(b"", syntax, document, source, base, split, settings, as_written=as_written)
+        syntax = Syntax.N_QUADS if first_line else sniff(data, source)
+        request = Request(b"", syntax, document, source, base, split, settings, first_line, as_written=as_written)
         publications.extend(_publications(data, request, on_refusal, loader))
     except ReadError as error:
         error.source = error.source or source or document
@@ -111,9 +112,10 @@ def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] 
     """The publications of an N-Quads or N-Triples document, which is parsed in pieces."""
     data = data.removeprefix(codecs.BOM_UTF8)
     collected = Collected(request.document, request.source, request.settings)
-    for first_line, piece in pieces(data):
+    for line, piece in pieces(data):
+        first_line = line + max(request.first_line - 1, 0)
         collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)
-    if collected.refused:
+    if collected.refused and not request.first_line:
         turtle = _as_turtle(data, request)
         if turtle is not None:
             yield from turtle

@@ -17,6 +17,7 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of
 from triplewire.model.references import is_address
 from triplewire.read.names import STDIN
+from triplewire.read.pipes import Document, is_pipe, pieces
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
 """A file, a folder (all files below), `-` (standard input), the bytes of a document, or a stream of one."""
@@ -29,20 +30,22 @@ _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*
 
 
 def documents(
-    *sources: Source, settings: Settings, on_refusal: Callable[[Refusal], None] | None = None
-) -> Iterator[tuple[str, bytes]]:
-    """The name and the bytes of each document of all sources, gzipped or not, as `triplewire.read` takes them."""
+    *sources: Source,
+    settings: Settings,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    split: str = "item",
+) -> Iterator[Document]:
+    """Each document of all sources, gzipped or not, as `triplewire.read` takes them. N-Quads that come through a pipe
+    are given in pieces of whole graphs, unless `split` joins graphs to subjects (`triplewire.read.pipes`)."""
     for source in sources:
-        for name, load in _documents(source, settings):
+        for name, load in _documents(source, settings, on_refusal, split != "subject"):
             try:
-                data = load()
+                yield from load()
             except (ReadError, OSError) as error:
                 refused = error if isinstance(error, ReadError) else _unreadable(name, error)
                 if on_refusal is None:
                     raise refused from None
                 on_refusal(Refusal.of("publication", name, refused))
-            else:
-                yield name, data
 
 
 def check_sources(where: str, sources: Iterable[object]) -> None:
@@ -76,30 +79,35 @@ def check_reading(
     expect_callable(f"{where}(loader=...)", loader)
 
 
-def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Each document of a source: its name, and how to get its bytes."""
+def _documents(
+    source: Source, settings: Settings, on_refusal: Callable[[Refusal], None] | None, cut: bool
+) -> Iterator[tuple[str, Callable[[], Iterable[Document]]]]:
+    """Each document of a source: its name, and how to get it, or the pieces of it."""
     limit = settings.max_input_bytes
     if isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
-        yield "", lambda: data
-    elif isinstance(source, str | os.PathLike):
-        if source == "-":
-            yield STDIN, lambda: _bounded(sys.stdin.buffer, STDIN, limit)
-            return
+        yield "", lambda: [Document("", data)]
+        return
+    if isinstance(source, str | os.PathLike) and source != "-":
         path = Path(source)
         for file, left_out in entries_of(path):
-            yield str(file if file is not path else source), partial(_from_file, file, limit, left_out)
+            name = str(file if file is not path else source)
+            yield name, partial(_from_file, name, file, limit, left_out)
+        return
+    stream: Any = sys.stdin.buffer if source == "-" else source
+    stream = stream.buffer if isinstance(stream, io.TextIOWrapper) else stream
+    name = getattr(stream, "name", "")
+    name = STDIN if stream is sys.stdin.buffer else name if isinstance(name, str) else ""
+    if cut and is_pipe(stream):
+        yield name, lambda: pieces(stream, name, limit, on_refusal)
     else:
-        stream: Any = source.buffer if isinstance(source, io.TextIOWrapper) else source
-        name = getattr(stream, "name", "")
-        name = STDIN if stream is sys.stdin.buffer else name if isinstance(name, str) else ""
-        yield name, lambda: _bounded(stream, name, limit)
+        yield name, lambda: [Document(name, _bounded(stream, name, limit))]
 
 
-def _from_file(path: Path, limit: int, left_out: str) -> bytes:
+def _from_file(name: str, path: Path, limit: int, left_out: str) -> list[Document]:
     if left_out:
         raise ReadError(left_out, source=str(path))
-    return file_bytes(path, limit)
+    return [Document(name, file_bytes(path, limit))]
 
 
 def file_bytes(path: Path, limit: int) -> bytes:

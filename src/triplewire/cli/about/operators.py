@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import OperatorFiles, operators_from
-from triplewire.cli.inputs.files import folder_argument
+from triplewire.cli.arguments import OperatorFiles, folder_option, operators_from
 from triplewire.cli.report import one_line, say
 from triplewire.errors import TriplewireError
 from triplewire.folders import text_of_file
@@ -30,11 +29,7 @@ def operators_command(
     ] = None,
     engine: Annotated[
         Path | None,
-        typer.Option(
-            parser=folder_argument,
-            metavar="DIR",
-            help="What a saved engine, or `pipeline run --output DIR`, has learned: calls, costs, failures.",
-        ),
+        folder_option(help="What a saved engine, or `pipeline run --output DIR`, has learned: calls, costs, failures."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines.")] = False,
 ) -> None:

@@ -78,7 +78,7 @@ def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "
 def read_publications(
     files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool
 ) -> Iterator[Publication]:
-    """The publications of the files; what is refused is reported. `streaming`: see `Report.counting`."""
+    """The publications of the files; what is refused is reported. `streaming`: see `Report.progress`."""
     # --help does without the parsers behind this
     from triplewire.read import read
 
@@ -90,5 +90,7 @@ def read_publications(
         on_refusal=report.refuse,
         loader=loader,
     )
-    with report.counting(publications, "publications", streaming=streaming) as counted:
-        yield from counted
+    with report.progress("publications", streaming=streaming) as advance:
+        for publication in publications:
+            advance(1)
+            yield publication

@@ -25,6 +25,7 @@ from triplewire.cli.arguments import (
     Split,
     SplitOption,
     TaxonomyFiles,
+    files_option,
 )
 from triplewire.cli.inputs.engines import load, new_engine
 from triplewire.cli.inputs.files import check_files, file_argument, is_there, refusal_of_nothing, refuse_hollow
@@ -54,21 +55,14 @@ class Inputs:
     ] = None
     subscriptions: Annotated[
         list[Path] | None,
-        typer.Option(
+        files_option(
             "--subscriptions",
-            metavar="FILE...",
-            parser=file_argument,
             help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; - is JSON Lines.",
         ),
     ] = None
     publications: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--publications",
-            metavar="FILE...",
-            parser=file_argument,
-            help="RDF documents and feeds, or folders of them; - is standard input.",
-        ),
+        files_option("--publications", help="RDF documents and feeds, or folders of them; - is standard input."),
     ] = None
     taxonomy: TaxonomyFiles = None
     operators: OperatorFiles = None

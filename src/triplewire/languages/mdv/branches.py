@@ -1,4 +1,4 @@
-"""From a branch of an MDV rule (a conjunction of comparisons) to the intermediate form.
+"""From an MDV rule to its tree, the intermediate form: each branch is a conjunction of comparisons.
 
 A path step becomes a pattern with a hidden variable. A comparison holds if some value at the end of its path satisfies
 it, so that each comparison has an end of its own: `c.set = 2 and c.set = 3` asks for two values. A resource that some
@@ -9,10 +9,10 @@ of the path. A `?` changes none of this. How a rule is read: `languages.mdv`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
+from triplewire.errors import LimitError
 from triplewire.ir.nodes import (
     AllOf,
     And,
@@ -22,6 +22,7 @@ from triplewire.ir.nodes import (
     Filter,
     Function,
     Negate,
+    Or,
     Pattern,
     TextRelation,
     TextTest,
@@ -30,36 +31,43 @@ from triplewire.ir.nodes import (
 )
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import rewrite, walk
+from triplewire.languages.context import Context
 from triplewire.languages.grammar.conditions import FLIPPED
-from triplewire.model.terms import IRI, Literal
+from triplewire.languages.mdv.form import CONTAINS, Path, Rule, Side, Test
+from triplewire.model.terms import IRI, RDF_TYPE, Literal
 
-CONTAINS = "contains"
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A variable of the search clause and the properties that lead on from it."""
-
-    variable: str
-    steps: tuple[IRI, ...] = ()
-
-
-Side: TypeAlias = Path | IRI | Literal
 Place: TypeAlias = str | int
 """Where paths with the same steps from the same variable meet: the variable's name, or a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
-    """A comparison. `op` is one of = != < <= > >= contains, a negation already worked in; `negated` is for contains."""
-
-    op: str
-    left: Side
-    right: Side
-    negated: bool = False
+def where_of(rule: Rule, context: Context) -> Where:
+    """What a rule asks, as a tree. Raises `LimitError` past `max_patterns`."""
+    searched = _searched(rule, context)
+    branches = tuple(_Branch(rule.registered).compile(searched, tests) for tests in rule.branches)
+    return branches[0] if len(branches) == 1 else Or(branches)
 
 
-def inline(rule: Subscription, variable: Variable, fresh: str) -> tuple[Where, ...]:
+def _searched(rule: Rule, context: Context) -> tuple[Where, ...]:
+    """What the search clause asks: classes as types, rules as their own conditions."""
+    limit, patterns = context.settings.max_patterns, 0
+    parts: list[Where] = []
+    for place, (name, meaning) in enumerate(rule.variables.items(), 1):
+        if isinstance(meaning, IRI):
+            parts.append(Pattern(Variable(name), RDF_TYPE, meaning))
+        else:
+            patterns += sum(isinstance(node, Pattern) for node in walk(meaning.where)) - 1
+            parts += _inlined(meaning, Variable(name), f".{place}.")
+        patterns += 1
+        if patterns > limit:
+            raise LimitError(
+                f"the rule and those that it names have more than {limit} patterns",
+                source=context.source,
+                remedy="raise max_patterns",
+            )
+    return tuple(parts)
+
+
+def _inlined(rule: Subscription, variable: Variable, fresh: str) -> tuple[Where, ...]:
     """The parts of another rule in which `variable` stands for what that rule registers.
 
     Its other variables become hidden ones, whose names begin with `fresh`."""
@@ -72,11 +80,6 @@ def inline(rule: Subscription, variable: Variable, fresh: str) -> tuple[Where, .
     return where.parts if isinstance(where, And) else (where,)
 
 
-def compile_branch(registered: str, searched: tuple[Where, ...], tests: Iterable[Test]) -> And:
-    """One branch: what the search clause asks, then the paths, then the conditions."""
-    return _Branch(registered).compile(searched, tests)
-
-
 class _Branch:
     def __init__(self, registered: str) -> None:
         self._registered = registered
@@ -87,11 +90,10 @@ class _Branch:
         self._count = 0  # hidden variables made
         self._same: dict[Variable, Variable] = {}  # a variable and another that is the same
 
-    def compile(self, searched: tuple[Where, ...], tests: Iterable[Test]) -> And:
-        tests = list(tests)
-        for test in tests:
-            self._walk(test.left)
-            self._walk(test.right)
+    def compile(self, searched: tuple[Where, ...], tests: tuple[Test, ...]) -> And:
+        """One branch: what the search clause asks, then the paths, then the conditions."""
+        for path in chain.from_iterable(test.paths for test in tests):
+            self._walk(path)
         filters = [condition for test in tests if (condition := self._condition(test)) is not None]
         parts: list[Where] = [*searched, *self._patterns, *filters]
         if self._same:
@@ -99,15 +101,13 @@ class _Branch:
             parts = [rewrite(part, (Variable,), lambda variable: names.get(variable, variable)) for part in parts]
         return And(tuple(dict.fromkeys(parts)))
 
-    def _walk(self, side: Side) -> None:
+    def _walk(self, path: Path) -> None:
         """Note the places along a path."""
-        if not isinstance(side, Path):
-            return
-        place: Place = side.variable
-        for number, step in enumerate(side.steps):
+        place: Place = path.variable
+        for number, step in enumerate(path.steps):
             if number:
                 self._middle.add(place)
-            place = self._places.setdefault((place, step), len(self._places))
+            place = self._places.setdefault((place, step.property), len(self._places))
 
     def _condition(self, test: Test) -> Filter | None:
         if test.op == "=" and isinstance(test.left, Path) and isinstance(test.right, Path):
@@ -131,11 +131,11 @@ class _Branch:
         at = Variable(path.variable)
         place: Place = path.variable
         for step in path.steps:
-            place = self._places[place, step]
+            place = self._places[place, step.property]
             following = self._shared.get(place)
             if following is None:
                 following = end if end is not None and place not in self._middle else self._hidden()
-                self._patterns.append(Pattern(at, step, following))
+                self._patterns.append(Pattern(at, step.property, following))
                 if place in self._middle:
                     self._shared[place] = following
             at = following

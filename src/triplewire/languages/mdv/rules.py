@@ -10,7 +10,7 @@
     path       := variable ("." step "?"?)*
 
 Keywords in any case; `--` begins a comment. `or` and `not` end here: a condition is read straight into disjunctive
-normal form, with negated operators. What the branches become: `languages.mdv.branches`.
+normal form, with negated operators. What is read is a `form.Rule`; the tree of it: `languages.mdv.branches`.
 
 A bare class or step lies in the default vocabulary (`PREFIX :`), else in the base's namespace, else, with a warning,
 in RSS 1.0. A class that is the name of another rule means that rule.
@@ -24,9 +24,7 @@ from math import prod
 from typing import TypeAlias
 
 from triplewire.errors import LimitError, SubscriptionError
-from triplewire.ir.nodes import Or, Pattern, Variable, Where
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
     COMPARISONS,
@@ -40,9 +38,10 @@ from triplewire.languages.grammar.bare import (
 )
 from triplewire.languages.grammar.strings import number, string_value
 from triplewire.languages.grammar.tokens import Token
-from triplewire.languages.mdv.branches import CONTAINS, Path, Side, Test, compile_branch, inline
+from triplewire.languages.mdv.branches import where_of
+from triplewire.languages.mdv.form import CONTAINS, Path, Rule, Searched, Side, Step, Test
 from triplewire.model.namespaces import RSS, label_iri
-from triplewire.model.terms import IRI, RDF_TYPE, Literal
+from triplewire.model.terms import IRI, Literal
 
 KEYWORDS = frozenset({"SEARCH", "REGISTER", "WHERE", "AND", "OR", "NOT", CONTAINS.upper()})
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", CONTAINS: CONTAINS}
@@ -68,7 +67,16 @@ Branches: TypeAlias = list[list[Test]]
 def parse(text: str, context: Context) -> Parsed:
     """Compile an MDV rule. Raises `LanguageError`, and `LimitError` past `max_branches` or `max_patterns`."""
     with bounded(context):
-        return _Rule(text, context).read()
+        rule = _Parser(text, context).rule()
+        return Parsed((rule.registered,), where_of(rule, context), warnings=rule.warnings)
+
+
+def parse_rule(text: str, context: Context | None = None) -> Rule:
+    """What an MDV rule says. `context` has what comes from outside the text: prefixes, base, other rules, limits.
+    Raises `LanguageError` with line and column, and `LimitError` past `max_branches`."""
+    context = Context() if context is None else context
+    with bounded(context):
+        return _Parser(text, context).rule()
 
 
 def _behind_a_side(previous: Token) -> bool:
@@ -80,15 +88,15 @@ def _behind_a_side(previous: Token) -> bool:
     return previous.kind in ("string", "number", "iri") or previous.text == "?"
 
 
-class _Rule:
+class _Parser:
     def __init__(self, text: str, context: Context) -> None:
         self._context = context
         self._tokens = BareTokens(text, context, _PATTERN, _behind_a_side)
         self._names = NamesInForce(self._tokens)
-        self._classes: dict[str, IRI | Subscription] = {}  # by search variable
+        self._searched: dict[str, Searched] = {}  # by variable
         self._guessed: dict[str, None] = {}  # bare names without a vocabulary
 
-    def read(self) -> Parsed:
+    def rule(self) -> Rule:
         """The whole text."""
         tokens = self._tokens
         self._names.prologue()
@@ -97,13 +105,11 @@ class _Rule:
         while tokens.accept(","):
             self._class()
         tokens.expect("REGISTER")
-        registered = self._search_variable()
+        registered = self._search_variable().text
         branches: Branches = self._or(negated=False) if tokens.accept("WHERE") else [[]]
         tokens.rest_is_empty()
-        searched = self._class_parts()
-        compiled = tuple(compile_branch(registered, searched, tests) for tests in branches)
-        where = compiled[0] if len(compiled) == 1 else Or(compiled)
-        return Parsed((registered,), where, warnings=self._warnings())
+        searched = tuple(self._searched.values())
+        return Rule(tokens.text, searched, registered, tuple(map(tuple, branches)), self._warnings())
 
     # --- the search clause
 
@@ -124,9 +130,9 @@ class _Rule:
         variable = tokens.peek()
         if variable.kind != "word" or variable.text.upper() in KEYWORDS:
             tokens.unexpected("a variable")
-        if variable.text in self._classes:
+        if variable.text in self._searched:
             tokens.fail(variable, f"the variable {variable.text!r} is taken", "give each class a variable of its own")
-        self._classes[tokens.next().text] = meaning
+        self._searched[tokens.next().text] = Searched(variable.text, meaning, token.offset)
 
     def _rule(self, token: Token, name: str) -> Subscription | None:
         """The other rule of that name, if there is one."""
@@ -138,31 +144,12 @@ class _Rule:
             self._tokens.fail(token, error.what, error.remedy)
         return rule if rule is not None and rule.language == "mdv" else None
 
-    def _search_variable(self) -> str:
+    def _search_variable(self) -> Token:
         token = self._tokens.expect_kind("word", "a variable of the search clause")
-        if token.text not in self._classes:
-            known = ", ".join(self._classes)
+        if token.text not in self._searched:
+            known = ", ".join(self._searched)
             self._tokens.fail(token, f"the search clause has no variable {token.text!r}", f"it has: {known}")
-        return token.text
-
-    def _class_parts(self) -> tuple[Where, ...]:
-        """What the search clause asks: classes as types, rules as their own conditions."""
-        limit, patterns = self._context.settings.max_patterns, 0
-        parts: list[Where] = []
-        for place, (name, meaning) in enumerate(self._classes.items(), 1):
-            if isinstance(meaning, IRI):
-                parts.append(Pattern(Variable(name), RDF_TYPE, meaning))
-            else:
-                patterns += sum(isinstance(node, Pattern) for node in walk(meaning.where)) - 1
-                parts += inline(meaning, Variable(name), f".{place}.")
-            patterns += 1
-            if patterns > limit:
-                raise LimitError(
-                    f"the rule and those that it names have more than {limit} patterns",
-                    source=self._context.source,
-                    remedy="raise max_patterns",
-                )
-        return tuple(parts)
+        return token
 
     def _bare(self, text: str) -> IRI:
         """The IRI of a class or step without prefix."""
@@ -234,7 +221,7 @@ class _Rule:
         op = operator.text.lower()
         if op == CONTAINS and (isinstance(left, IRI) or isinstance(right, IRI)):
             tokens.fail(operator, "contains compares text, not an IRI", "quote the text")
-        return Test(_NEGATED[op] if negated else op, left, right, negated)
+        return Test(_NEGATED[op] if negated else op, left, right, negated and op == CONTAINS, first.offset)
 
     def _side(self) -> Side:
         tokens = self._tokens
@@ -250,19 +237,20 @@ class _Rule:
             return number(token.text + tokens.next().text)
         if token.kind != "word" or token.text.upper() in KEYWORDS:
             tokens.unexpected("a path or a constant")
-        if token.text not in self._classes and tokens.peek(1).text != ".":
-            known = ", ".join(self._classes)
+        if token.text not in self._searched and tokens.peek(1).text != ".":
+            known = ", ".join(self._searched)
             tokens.fail(token, f"found {token}, expected a path or a constant", f"variables: {known}; quote a text")
         return self._path()
 
     def _path(self) -> Path:
         tokens = self._tokens
         variable = self._search_variable()
-        steps: list[IRI] = []
+        steps: list[Step] = []
         while tokens.accept("."):
             token = tokens.accept_kind("word", "name", "iri")
             if token is None:
                 tokens.unexpected("a step of the path")
-            steps.append(self._bare(token.text) if token.kind == "word" else self._names.iri_of(token))
-            tokens.accept("?")  # any element: without a schema every step means that
-        return Path(variable, tuple(steps))
+            step = self._bare(token.text) if token.kind == "word" else self._names.iri_of(token)
+            # `?`, any element: without a schema every step means that
+            steps.append(Step(step, tokens.accept("?") is not None))
+        return Path(variable.text, tuple(steps), variable.offset)

@@ -20,11 +20,12 @@ from triplewire.languages import parse
 from triplewire.languages.templates import call_lists
 from triplewire.languages.templates.builder import Equal, TemplateBuilder
 from triplewire.languages.templates.call_lists import CallList, CallLists
-from triplewire.languages.templates.conjunctions import Conjunctions, Environment
+from triplewire.languages.templates.conjunctions import Conjunctions
 from triplewire.languages.templates.parameters import (
     CONSTANTS,
     MARK,
     WITHOUT_VOCABULARIES,
+    Environment,
     Parameters,
     SplitText,
     can_be_split,

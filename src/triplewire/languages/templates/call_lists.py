@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
@@ -17,7 +17,7 @@ from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import And, Call, Variable
 from triplewire.ir.normal_form.clauses import NormalForm
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.parameters import Environment, Parameters
 from triplewire.languages.templates.template import Template
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.terms import Literal
@@ -30,9 +30,6 @@ _CALL = r"[A-Za-z_]\w*+\([\w .,+/-]*+\)"
 _LIST = re.compile(rf"{_CALL}(?:, *{_CALL})*+", re.ASCII)
 _BETWEEN = re.compile(r"(?<=\)), *")
 _EXAMPLES = ("7", "0815")
-
-Environment: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Language, base and prefixes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,11 +20,8 @@ from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.templates.builder import Equal
 from triplewire.languages.templates.guards import is_conjunction
-from triplewire.languages.templates.parameters import MARK, WITH_VARIABLES, Parameters
+from triplewire.languages.templates.parameters import MARK, WITH_VARIABLES, Environment, Parameters
 from triplewire.languages.templates.template import Conjunction, Template
-
-Environment: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
-"""What a text is parsed with: language, base, prefixes."""
 
 TemplateOf: TypeAlias = Callable[[str, Parameters, Environment, "Equal | None"], Template | None]
 

@@ -18,6 +18,9 @@ from triplewire.model.terms import IRI, XSD, Literal
 Parameters: TypeAlias = tuple[str, ...]
 """Parameters as written: `<IRI>`, a quoted string with its tag or datatype, a blank and a number, `?name`."""
 
+Environment: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""What a text is parsed with: language, base, prefixes."""
+
 MARK = "\0"  # stands for a parameter in the text of a template
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"

@@ -1,0 +1,149 @@
+"""N-Quads through a pipe: publications come while it is open, and do not depend on how the bytes come."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import threading
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from triplewire import Settings, read
+from triplewire.errors import ReadError
+from triplewire.model.publication import Publication
+
+CASES = tomllib.loads((Path(__file__).parents[1] / "cases/read/pipes.toml").read_text("utf-8"))["case"]
+
+
+class Pipe:
+    """A pipe that is read in a thread of its own: `publications` are those that came so far."""
+
+    def __init__(self, **options: Any) -> None:
+        self.publications: list[Publication] = []
+        self.refusals: list[str] = []
+        self._came = threading.Condition()
+        reader, self._writer = os.pipe()
+        self._thread = threading.Thread(target=self._read, args=(reader, options))
+        self._thread.start()
+
+    def _read(self, reader: int, options: dict[str, Any]) -> None:
+        with open(reader, "rb") as stream:
+            for publication in read(stream, on_refusal=lambda refusal: self.refusals.append(str(refusal)), **options):
+                with self._came:
+                    self.publications.append(publication)
+                    self._came.notify()
+
+    def write(self, data: bytes) -> None:
+        """Write bytes."""
+        while data:
+            data = data[os.write(self._writer, data) :]
+
+    def wait(self, count: int) -> list[str]:
+        """Id and size of all publications, once so many are there."""
+        with self._came:
+            self._came.wait_for(lambda: len(self.publications) >= count, 30)
+            return self.shown()
+
+    def shown(self) -> list[str]:
+        """Id and size of the publications that are there."""
+        return [f"{publication.id} {len(publication.triples)}" for publication in self.publications]
+
+    def close(self) -> list[str]:
+        """End the pipe; all publications."""
+        os.close(self._writer)
+        self._thread.join()
+        return self.shown()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_publications_come_while_the_pipe_is_open(case: dict[str, Any]) -> None:
+    pipe, expected = Pipe(), []
+    for text, now in zip(case["writes"], case["publications"], strict=False):
+        pipe.write(text.encode())
+        expected += now
+        if now:
+            assert pipe.wait(len(expected)) == expected
+    assert sorted(pipe.close()) == sorted(expected + case["publications"][-1])
+    refused = case.get("refused", [])
+    assert len(pipe.refusals) == len(refused), pipe.refusals
+    for said, begin in zip(pipe.refusals, refused, strict=False):
+        assert said.startswith(begin), said
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_how_the_bytes_come_changes_nothing(case: dict[str, Any]) -> None:
+    chance, data = random.Random(case["name"]), "".join(case["writes"]).encode()
+    expected = [one for now in case["publications"] for one in now]
+    for size in (1, 7, 30, 1 << 16):
+        pipe = Pipe()
+        while data:
+            end = chance.randint(1, size)
+            pipe.write(data[:end])
+            data = data[end:]
+        data = "".join(case["writes"]).encode()
+        assert sorted(pipe.close()) == sorted(expected)
+
+
+def lines(count: int) -> Iterator[str]:
+    """Graphs of one to five lines, with literals and IRIs of all kinds."""
+    chance = random.Random(5)
+    objects = ["<urn:o>", "_:b.c", '"a \\" . "', '"é"@fr', '"5"^^<urn:int>']
+    for graph in range(count):
+        for number in range(chance.randint(1, 5)):
+            yield f"<urn:s{number}> <urn:p> {chance.choice(objects)} <urn:g{graph}> .\n"
+
+
+def test_graphs_in_runs_are_those_of_the_file() -> None:
+    """So many that they come in many pieces; N-Quads whose graphs lie together say the same in a file and a pipe."""
+    data = "".join(lines(20_000)).encode()
+    wanted = list(read(io.BytesIO(data)))
+    pipe = Pipe()
+    pipe.write(data)
+    pipe.close()
+    assert len(wanted) == 20_000
+    assert [(one.id, one.content_hash) for one in pipe.publications] == [(one.id, one.content_hash) for one in wanted]
+    assert pipe.refusals == []
+
+
+def test_a_file_that_is_standard_input_is_a_file(tmp_path: Path) -> None:
+    """There, the lines of a graph may be anywhere."""
+    file = tmp_path / "a.nq"
+    file.write_text("".join(f'<urn:s> <urn:p> "{n}" <urn:g{n % 2}> .\n' for n in range(6)))
+    with file.open("rb") as stream:
+        assert [(one.id, len(one.triples)) for one in read(stream)] == [("urn:g0", 3), ("urn:g1", 3)]
+
+
+def test_subjects_are_of_the_whole_pipe() -> None:
+    pipe = Pipe(split="subject")
+    pipe.write(
+        b"<urn:a> <urn:p> <urn:o> <urn:g> .\n<urn:b> <urn:p> <urn:o> <urn:h> .\n<urn:a> <urn:q> <urn:o> <urn:h> .\n"
+    )
+    assert sorted(pipe.close()) == ["urn:a 2", "urn:b 1"]
+
+
+def test_a_graph_has_its_limit_the_pipe_has_none() -> None:
+    pipe = Pipe(settings=Settings(max_input_bytes=2_000))
+    for number in range(200):
+        pipe.write(f"<urn:s> <urn:p> <urn:o> <urn:g{number}> .\n".encode())
+        pipe.wait(number)
+    pipe.write(b"".join(b'<urn:s> <urn:p> "%d" <urn:long> .\n' % number for number in range(200)))
+    assert len(pipe.close()) == 200
+    assert len(pipe.refusals) == 1
+    assert pipe.refusals[0].endswith(": it has more than 2,000 bytes; raise max_input_bytes")
+
+
+def test_without_a_receiver_the_first_refusal_is_raised() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:o> <urn:h> .\nwrong\n")
+    os.close(writer)
+    with open(reader, "rb") as stream:
+        publications = read(stream)
+        assert next(publications).id == "urn:g"
+        with pytest.raises(ReadError, match="not N-Quads") as raised:
+            next(publications)
+    assert raised.value.line == 3
