@@ -1,7 +1,7 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
 Made by `triplewire.verify.batch_verifier`. `triplewire.verify.objects` and `triplewire.verify.json_texts` put them in
-order, as steps from each row to the next, with which it has most in common, and make `Binding` objects or texts of them.
+order, as steps from each row to the next, which are most alike, and make `Binding` objects or texts of them.
 """
 
 from __future__ import annotations
