@@ -27,13 +27,14 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, evaluate
 from triplewire.kernels.joins.alike import forms
 from triplewire.kernels.joins.network.columns import StepColumns
+from triplewire.kernels.joins.network.publication import FEW
 from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
 from triplewire.verify.answers import ResidualTests
 from triplewire.verify.evaluated import Content
 from triplewire.verify.rows import Bindings, Row, bindings_of, distinct
 from triplewire.verify.shared_joins import SharedJoins
-from triplewire.verify.solve import Pairs, Solved, Solver
+from triplewire.verify.solve import Pairs, Searched, Solved, Solver
 from triplewire.verify.truncated import FirstRows
 from triplewire.verify.verifier import Failure, Verified, VerifierInput
 
@@ -54,9 +55,9 @@ class Work:
 
     `candidates` are pairs (publication, place of a clause) of which nothing is known. `pairs`, of a publication and all
     candidate clauses of a subscription, are open while their `outcome` is LEFT or at least UNKNOWN; `is_exact`: do the
-    clauses say all of the subscription? `found` are matches, as columns. `members` are matches, as publications,
-    subscriptions and the numbers of the pairs with the same clauses. The rows of a pair begin at `start` in `rows`, and
-    they are `count`; a member in `answers` has its bindings there.
+    clauses say all of the subscription? `matches` are columns of those decided. `members` are known matches, as
+    publications, subscriptions and the numbers of the pairs with the same clauses. The rows of a pair begin at `start`
+    in `rows`, and they are `count`; a member in `answers` has its bindings there.
     """
 
     view: View
@@ -70,7 +71,7 @@ class Work:
     start: NDArray[np.int64] = field(init=False)
     count: NDArray[np.int64] = field(init=False)
     is_decided: bool = False  # all candidates are, and there are no pairs
-    found: list[Columns] = field(default_factory=list)
+    matches: list[Columns] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     waiting: list[tuple[int, int]] = field(default_factory=list)
     join_steps: int = 0
@@ -87,13 +88,13 @@ class Work:
         """The pairs with these numbers."""
         return self.pairs if len(numbers) == len(self.pairs) else self.pairs.take(numbers)
 
-    def put(self, numbers: NDArray[np.int64], solved: Solved, found: Bindings) -> None:
+    def put(self, numbers: NDArray[np.int64], solved: Solved, bindings: Bindings) -> None:
         """What the solutions of pairs say, and their rows, each once. `numbers`: those of the pairs."""
         is_match = (solved.outcome == MATCH) | (solved.outcome == TRUNCATED)
-        self.outcome[numbers] = np.where(is_match, np.where(found.more, TRUNCATED, MATCH), solved.outcome)
+        self.outcome[numbers] = np.where(is_match, np.where(bindings.more, TRUNCATED, MATCH), solved.outcome)
         if self.members is not None:
-            self.start[numbers], self.count[numbers] = found.start + sum(map(len, self.rows)), found.count
-            self.rows.append(found.rows)
+            self.start[numbers], self.count[numbers] = bindings.start + sum(map(len, self.rows)), bindings.count
+            self.rows.append(bindings.rows)
 
 
 class BatchVerifier:
@@ -149,10 +150,10 @@ class BatchVerifier:
         """See `triplewire.verify.verifier.Verifier`."""
         work = Work(view, content, (publication, place))
         self._run(work)
-        if len(work.found) == 1:
-            columns = work.found[0]
+        if len(work.matches) == 1:
+            columns = work.matches[0]
         else:
-            publications, subscriptions, truncated = zip(*work.found, strict=True)
+            publications, subscriptions, truncated = zip(*work.matches, strict=True)
             columns = np.concatenate(publications), np.concatenate(subscriptions), np.concatenate(truncated)
         verdict = Verified(*columns, work.failures, work.waiting, work.join_steps)
         return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
@@ -177,9 +178,9 @@ class BatchVerifier:
         self._run(work)
         rows = np.concatenate([_NONE, *work.rows])
         own = np.arange(len(pairs), dtype=np.int32)
-        found = Bindings(rows, work.start, work.count, pairs.width, work.outcome == TRUNCATED, own, {})
-        found = replace(found.of_groups(group[number]), answers=work.answers)
-        return found.within(self._world.settings.max_binding_bytes, view.batch.terms, Decoder(view.batch).terms)
+        bindings = Bindings(rows, work.start, work.count, pairs.width, work.outcome == TRUNCATED, own, {})
+        bindings = replace(bindings.of_groups(group[number]), answers=work.answers)
+        return bindings.within(self._world.settings.max_binding_bytes, view.batch.terms, Decoder(view.batch).terms)
 
     def few_rows(self, view: View, publication: Ids, subscription: Ids) -> list[list[Row]] | None:
         """See `triplewire.verify.verifier.Verifier`; with few pairs, NumPy takes longer. None where one of them has
@@ -218,7 +219,7 @@ class BatchVerifier:
         if work.members is not None:
             return
         decided, work.join_steps = self._shared.decide(work.view, *work.candidates, self._most)
-        work.found.append((decided.publication, decided.subscription, decided.truncated))
+        work.matches.append((decided.publication, decided.subscription, decided.truncated))
         work.is_decided = not len(decided.left_clause)
         if not work.is_decided:
             pairs, subscription = self._grouped(decided.left_publication, decided.left_clause)
@@ -226,7 +227,9 @@ class BatchVerifier:
 
     def _list(self, work: Work) -> None:
         """The network lists solutions of exact subscriptions, where their number does not say how many rows differ."""
-        listed = work.is_exact if work.members is not None else work.is_exact & (work.pairs.width > 0)
+        listed = work.is_exact & (np.diff(work.view.batch.offset) <= FEW)[work.pairs.publication]
+        if work.members is None:
+            listed &= work.pairs.width > 0
         for portion in self._portions(work, np.flatnonzero(listed)):
             pairs = work.take(portion)
             solved = self._shared.listed(work.view, pairs, self._most, self._world.settings.max_steps)
@@ -283,7 +286,7 @@ class BatchVerifier:
             answer = self._evaluated(int(publication[pair]), int(subscription[pair]), work)
             if answer is not None and answer.bindings:
                 matches[pair], truncated[pair] = True, answer.truncated
-        work.found.append((publication[matches], subscription[matches], truncated[matches]))
+        work.matches.append((publication[matches], subscription[matches], truncated[matches]))
 
     # --- one step
 
@@ -291,7 +294,8 @@ class BatchVerifier:
         """What the search finds of pairs of the batch."""
         view, publications = work.view, work.content.publication
         term, matched = Decoder(view.batch).term, work.members is not None
-        return self._solver.solve(view.batch.triples, view.features, pairs, keep, term, publications, matched)
+        searched = Searched.of(view.batch.triples, view.features, pairs.publication, term)
+        return self._solver.solve(searched, pairs, keep, publications, matched)
 
     def _portions(self, work: Work, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Pairs in portions whose rows are not too many to be put together at once; all, where rows are asked for."""

@@ -25,8 +25,7 @@ from triplewire.kernels.text import json_strings as kernels
 from triplewire.model.match import bindings_text
 from triplewire.model.packed import literal_with
 from triplewire.model.terms import IRI, BlankNode, Term, term_to_json
-from triplewire.verify.rows import Bindings
-from triplewire.verify.steps import UsedTerms
+from triplewire.verify.rows import Bindings, UsedTerms
 
 _KIND_RANK = np.zeros(4, np.int64)  # kind -> place in the order of `triplewire.model.match.term_key`
 _KIND_RANK[[BLANK_KIND, IRI_KIND, LITERAL_KIND]] = 0, 1, 2

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.model.match import Binding, SharedBinding, row_key, term_key
 from triplewire.model.terms import Term
-from triplewire.verify.rows import Bindings, Row, ToTerms
-from triplewire.verify.steps import Steps, UsedTerms
+from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms
 
 _TERMS = 1 << 18  # in rows that are put in order together
 _ROWS = 1 << 14  # that become objects together: with fewer, the collector looks at all there is far more often

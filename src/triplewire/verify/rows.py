@@ -1,6 +1,7 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
-Made by `triplewire.verify.batch_verifier`. `triplewire.verify.objects` makes `Binding` objects of them.
+Made by `triplewire.verify.batch_verifier`. `triplewire.verify.objects` and `triplewire.verify.json_texts` put them in
+order, as steps from each row to the next, which are most alike, and make `Binding` objects or texts of them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
+from triplewire.kernels.joins import steps as step_kernels
 from triplewire.kernels.joins import unions as kernels
 from triplewire.kernels.joins.alike import alike
-from triplewire.kernels.joins.steps import bytes_of_rows
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.outcomes import MATCH, TRUNCATED
 from triplewire.model.match import first_bindings, row_key, term_bytes
@@ -133,7 +134,7 @@ def _sizes(
     """How many bytes the terms have in the rows of each of these lists."""
     sizes = np.empty(len(lists), np.int64)
     columns = fixed(terms.start, terms.end, terms.suffix, terms.suffix_bytes)
-    bytes_of_rows(lists.astype(np.int64), start, count, width, rows, columns, sizes)
+    step_kernels.bytes_of_rows(lists.astype(np.int64), start, count, width, rows, columns, sizes)
     return sizes
 
 
@@ -171,3 +172,33 @@ def bindings_of(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     rows = np.concatenate((solved.rows, united[:used]))
     group = np.arange(len(pairs), dtype=np.int32)
     return Bindings(rows, start, np.minimum(count, most), pairs.width, count > most, group, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps through the rows of each pair, in the order of their terms."""
+
+    offset: Offsets  # pair -> where its steps begin; one longer than there are pairs
+    column: Ids  # that changes
+    place: Ids  # what it changes to, as a place in the order of the terms
+    completes: NDArray[np.bool_]  # is the row complete behind this step?
+
+
+class UsedTerms:
+    """The rows of some pairs, and `ids`: the terms that occur in them, ascending, first -1 where one is unbound."""
+
+    def __init__(self, bindings: Bindings, pairs: NDArray[np.integer[Any]]) -> None:
+        self._rows = bindings.rows
+        self._lists = bindings.start[pairs], bindings.count[pairs], bindings.width[pairs]
+        self._seen = np.zeros(bindings.rows.max(initial=-1) + 2, np.bool_)
+        self._size = step_kernels.mark(*self._lists, self._rows, self._seen)
+        self.ids: NDArray[np.int64] = np.flatnonzero(self._seen) - 1
+
+    def steps(self, order: NDArray[np.integer[Any]]) -> Steps:
+        """The steps, where `order` says which of `ids` comes first, second ..."""
+        rank = np.zeros(len(self._seen), np.int32)
+        rank[self.ids[order] + 1] = np.arange(len(order))
+        offset, steps = np.empty(len(self._lists[0]) + 1, np.int64), np.empty((2, self._size), np.int32)
+        completes = np.zeros(self._size, np.bool_)
+        step_kernels.steps(*self._lists, self._rows, rank, len(order), offset, steps, completes)
+        return Steps(offset, steps[0], steps[1], completes)

@@ -108,6 +108,24 @@ class _Inverse:
         return self._array
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The publications that are searched, as kernels take them. `term` gives the one with a number; `known`: of each
+    term the segment's constant, or -1."""
+
+    triples: SortedTriples
+    features: NodeFeatures
+    known: Ids
+    term: Callable[[int], Term]
+
+    @classmethod
+    def of(cls, triples: Triples, features: Features, publication: Ids, term: Callable[[int], Term]) -> Searched:
+        """A batch, of which these publications are asked for, each as often as there are pairs of it."""
+        columns = triples.offset, together(triples.subject, triples.predicate), triples.object
+        ordered = SortedTriples(*fixed(*columns, *_sort_triples(triples, publication)))
+        return cls(ordered, node_features(features), features.term, term)
+
+
 class Solver:
     """Solves the clauses of a segment. Safe with threads."""
 
@@ -153,26 +171,20 @@ class Solver:
 
     def solve(
         self,
-        triples: Triples,
-        features: Features,
+        searched: Searched,
         pairs: Pairs,
         keep: bool,
-        term: Callable[[int], Term],
         publications: Callable[[int], Publication],
         matched: bool = False,
     ) -> Solved:
         """The outcome of each pair, with its rows where they are to be kept: in the order in which the search finds
         them, which a pair alone does not owe to others. Residual predicates are answered in between; pairs that wait
-        are tried again. `term` and `publications` give what a residual predicate is asked of. `matched`: the
-        subscriptions of all pairs are known to match."""
+        are tried again; some ask for `publications`. `matched`: the subscriptions of all pairs are known to match."""
         components = self._of_matches if matched else self.stated
-        columns = triples.offset, together(triples.subject, triples.predicate), triples.object
-        facts = node_features(features)
         outcome, parts = np.zeros(len(pairs), np.uint8), []
         used, clauses = np.unique(pairs.clauses, return_inverse=True)
         joined = replace(pairs, clauses=clauses.astype(np.int32))
-        joined_clauses = self._resolved(used, components, features.term)
-        sorted_triples = SortedTriples(*fixed(*columns, *_sort_triples(triples, joined.publication)))
+        joined_clauses = self._resolved(used, components, searched.known)
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
         if is_residual:
@@ -182,12 +194,12 @@ class Solver:
             answers = Answers(self._residual.scope)
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.take(waiting)
-                own, rows, pieces = self._pass(portion, keep, joined_clauses, sorted_triples, facts, answers)
+                own, rows, pieces = self._pass(portion, keep, joined_clauses, searched, answers)
                 pieces[:, 0] = waiting[pieces[:, 0]]
                 parts.append((rows, pieces))
                 outcome[waiting] = own
                 waiting = waiting[own == UNKNOWN + kernels.UNSURE]
-                if len(waiting) and not self._residual.fill(answers, term, publications):
+                if len(waiting) and not self._residual.fill(answers, searched.term, publications):
                     apart = _by_publication(joined.publication, waiting)
                     if len(apart) > 1:  # what is too much for one publication must not depend on the others
                         groups += apart
@@ -199,8 +211,7 @@ class Solver:
         pairs: Pairs,
         keep: bool,
         joined_clauses: JoinedClauses,
-        triples: SortedTriples,
-        facts: NodeFeatures,
+        searched: Searched,
         answers: Answers,
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of each pair, as far as the answers are known."""
@@ -215,7 +226,7 @@ class Solver:
         search, columns, done = SearchState(frame, value, state), pairs.columns, 0
         while True:
             done = kernels.join(
-                done, columns, settings.most_bindings, keep, joined_clauses, triples, facts,
+                done, columns, settings.most_bindings, keep, joined_clauses, searched.triples, searched.features,
                 ResidualAnswers(answers.scope, answers.known), search, outcome, SolutionRows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):

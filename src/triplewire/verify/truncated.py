@@ -23,7 +23,7 @@ from triplewire.kernels.shared.outcomes import MATCH, TRUNCATED
 from triplewire.verify.evaluated import Content
 from triplewire.verify.json_texts import term_order
 from triplewire.verify.rows import bindings_of
-from triplewire.verify.solve import Pairs, Solver
+from triplewire.verify.solve import Pairs, Searched, Solver
 
 
 class FirstRows:
@@ -43,23 +43,16 @@ class FirstRows:
         number = int(pairs.publication[pair])
         ordered = self._ordered.get(number)
         if ordered is None:
-            ordered = self._ordered[number] = _Ordered.of(self._view, number)
+            ordered = self._ordered[number] = _Ordered.of(self._view, number, self._decoder)
         alone = replace(pairs.take(np.array([pair])), publication=np.zeros(1, np.int32))
-        ids = ordered.ids
         solved = self._solver.solve(
-            ordered.triples,
-            ordered.features,
-            alone,
-            True,
-            lambda term: self._decoder.term(int(ids[term])),
-            lambda _: self._content.publication(number),
-            matched=True,
+            ordered.searched, alone, True, lambda _: self._content.publication(number), matched=True
         )
         if solved.outcome[0] not in (MATCH, TRUNCATED):
             return None
-        found = bindings_of(solved, alone, self._most)
-        start, size = int(found.start[0]), int(found.count[0] * found.width[0])
-        return ids.take(found.rows[start : start + size]) if found.more[0] else None
+        bindings = bindings_of(solved, alone, self._most)
+        start, size = int(bindings.start[0]), int(bindings.count[0] * bindings.width[0])
+        return ordered.ids.take(bindings.rows[start : start + size]) if bindings.more[0] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +60,10 @@ class _Ordered:
     """A publication alone, in order."""
 
     ids: Ids  # term -> the same in the batch; one more is -1, so that ids[-1] is unbound
-    triples: Triples
-    features: Features
+    searched: Searched
 
     @classmethod
-    def of(cls, view: View, number: int) -> _Ordered:
+    def of(cls, view: View, number: int, decoder: Decoder) -> _Ordered:
         """The publication with this number."""
         batch, features, terms = view.batch, view.features, view.batch.terms
         stated = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
@@ -100,4 +92,6 @@ class _Ordered:
         )
         subject, predicate, object_ = np.ascontiguousarray(triples)
         ends = np.array([0, len(subject)])
-        return cls(np.append(ids, -1).astype(np.int32), Triples(ends, subject, predicate, object_), own)
+        ordered = Triples(ends, subject, predicate, object_)
+        searched = Searched.of(ordered, own, np.zeros(1, np.int32), lambda term: decoder.term(int(ids[term])))
+        return cls(np.append(ids, -1).astype(np.int32), searched)

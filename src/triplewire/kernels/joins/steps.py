@@ -1,6 +1,6 @@
 """The rows of matches in order, as steps from each to the next: which columns change, and to what.
 
-Used through `triplewire.verify.steps` and `triplewire.verify.rows`.
+Used through `triplewire.verify.rows`.
 """
 
 from __future__ import annotations
