@@ -177,7 +177,7 @@ class Engine:
     ) -> int:
         """Register the subscriptions of files, folders (`triplewire.languages.sources`) and tables; returns how many.
 
-        Texts of a table (`triplewire.extend.TableTexts`) stay there, but with "reference", and of rules that name others.
+        Texts of a table (`triplewire.extend.TableTexts`) stay there, but with "reference", or of rules that name rules.
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
         `SubscriptionError`; what came before it stays, and so may what was read with it. `on_warning` gets a
         subscription's id and what its author should know; `progress` gets the number of those registered so far, now
