@@ -40,6 +40,8 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionTexts
+from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
+from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
@@ -55,9 +57,9 @@ if TYPE_CHECKING:
     from triplewire.operators.calling.cache import OutcomeCache
     from triplewire.operators.order.statistics import LearnedCalls
 
-SubscriptionSource: TypeAlias = "str | os.PathLike[str] | SubscriptionTexts"
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
+Ids: TypeAlias = "frozenset[str] | None"
 
 ENTAILMENTS = ("none", "rdfs")
 
@@ -187,13 +189,9 @@ class Engine:
         progress: Callable[[int], None] | None = None,
         ids: Collection[str] | None = None,
     ) -> int:
-        """Register the subscriptions of files, folders (`triplewire.languages.sources.files`) and tables; returns how
-        many.
+        """Register the subscriptions of files, folders (`triplewire.languages.sources`) and tables; returns how many.
 
-        The texts of a table (`triplewire.extend.TableTexts`) stay there: the engine refers to its rows, and asks for a
-        text when it needs it. The matcher "reference" holds all subscriptions as objects, and so MDV rules that name
-        other rules are held, too.
-
+        Texts of a table (`triplewire.extend.TableTexts`) stay there, but with "reference", or of rules that name rules.
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
         `SubscriptionError`; what came before it stays, and so may what was read with it. `on_warning` gets a
         subscription's id and what its author should know; `progress` gets the number of those registered so far, now
@@ -214,9 +212,7 @@ class Engine:
         self._current.settle()
         return loaded
 
-    def _load(
-        self, files: list[SubscriptionSource], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None
-    ) -> Iterator[int]:
+    def _load(self, files: list[SubscriptionSource], refuse: Refuse, warn: Warn | None, ids: Ids) -> Iterator[int]:
         """Register the subscriptions of files; yields how many more, now and then."""
         from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
 
@@ -439,8 +435,7 @@ class Engine:
         A saved index is opened as a memory map, after every file has been read once and found to have the SHA-256 that
         it was saved with. Where operators have other units, or `max_branches` is another, the texts are compiled anew.
         Without an index, a text that other limits or operators refuse is refused here; with one, its pairs are refused
-        where it takes the text to decide them. `tables`: those from which subscriptions were loaded; a row that is gone
-        or has changed since is refused when its text is needed.
+        where it takes the text to decide them. `tables`: those from which subscriptions were loaded.
 
         Raises `StoreError` when the directory is damaged, of a newer version or no saved engine, and for a table that
         is not given.

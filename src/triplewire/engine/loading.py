@@ -16,8 +16,8 @@ from triplewire.engine.incoming import size_of
 from triplewire.engine.views.rules import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, Source, read_rows
-from triplewire.languages.sources.tables import SubscriptionTexts
+from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows
+from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.languages.templates import Templates
 
 Refuse: TypeAlias = Callable[[Refusal], None]
@@ -39,7 +39,7 @@ class Registrar(Protocol):
 
 
 def load(
-    sources: Sequence[Source],
+    sources: Sequence[SubscriptionSource],
     compiler: Compiler,
     current: CurrentSnapshot,
     refuse: Refuse,

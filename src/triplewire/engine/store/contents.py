@@ -99,7 +99,8 @@ def _register_pointers(
     from triplewire.languages.sources.rows import Row
 
     registrar = SegmentRegistrar(compiler, current, 0, raise_refusal, None)
-    registrar.add([ParsedRow(Row(**rows[one.id], table=table), None, (), one) for one in together])
+    parsed = [ParsedRow(Row(**rows[subscription.id], table=table), None, (), subscription) for subscription in together]
+    registrar.add(parsed)
     registrar.finish()
 
 

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, TypeAlias, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, StoreError, SubscriptionError, TriplewireError
@@ -28,7 +28,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.ids import FEW, Ids
 from triplewire.languages.sources.rows import Row, is_storable, json_rows, parquet_rows, refused
-from triplewire.languages.sources.tables import SubscriptionTexts
+from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.languages.templates import AnyTemplate, Templates
 from triplewire.languages.templates.parameters import Parameters
 from triplewire.model.operator import Operator
@@ -38,9 +38,6 @@ LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv",
 
 SUFFIXES = (*LANGUAGES, ".jsonl", ".parquet")
 """Of files of subscriptions."""
-
-Source: TypeAlias = "str | os.PathLike[str] | SubscriptionTexts"
-"""A file or folder of subscriptions, or a table."""
 
 STDIN = "standard input"
 ROWS_AHEAD = 4_096
@@ -80,7 +77,7 @@ def read_subscriptions(
 
 
 def read_rows(
-    paths: Iterable[Source],
+    paths: Iterable[SubscriptionSource],
     templates: Templates | None,
     *,
     operators: Mapping[str, Operator] | None = None,
@@ -176,7 +173,9 @@ class Reader(AbstractContextManager["Reader"]):
     def __exit__(self, *_: object) -> None:
         self._spool.close()
 
-    def rows(self, sources: Iterable[Source], ids: Collection[str] | None = None) -> Iterator[Row | Refusal]:
+    def rows(
+        self, sources: Iterable[SubscriptionSource], ids: Collection[str] | None = None
+    ) -> Iterator[Row | Refusal]:
         """The rows of all files and tables in order, not compiled; of tables, those with these ids."""
         for source in sources:
             if not isinstance(source, SubscriptionTexts):

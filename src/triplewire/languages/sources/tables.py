@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from triplewire.errors import ArgumentError, Refusal, StoreError
 from triplewire.forks import forget_in_children
@@ -26,6 +26,10 @@ T = TypeVar("T")
 
 AT_ONCE = 500  # rows of one query: SQLite takes 999 parameters, where it is old
 _NAME = re.compile(r"[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*)*")
+
+
+SubscriptionSource: TypeAlias = "str | os.PathLike[str] | SubscriptionTexts"
+"""A file or folder of subscriptions, or a table."""
 
 
 @runtime_checkable
@@ -194,13 +198,13 @@ def whole_rows(
         ids: dict[str, list[str]] = {}
         for row in filter(is_pointer, portion):
             ids.setdefault(row["table"], []).append(row["id"])
-        found: dict[tuple[str, str], Row] = {}
+        row_by_place: dict[tuple[str, str], Row] = {}  # table and id -> row
         for name, own in ids.items():
             for row_there in table_of(tables, name).rows(own):
                 if not isinstance(row_there, Refusal):
-                    found[name, row_there.id] = row_there
+                    row_by_place[name, row_there.id] = row_there
         for row in portion:
-            yield _whole(row, found.get((row["table"], row["id"]))) if is_pointer(row) else row
+            yield _whole(row, row_by_place.get((row["table"], row["id"]))) if is_pointer(row) else row
 
 
 def table_of(tables: Mapping[str, SubscriptionTexts], name: str) -> SubscriptionTexts:
