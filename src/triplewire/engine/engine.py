@@ -39,7 +39,6 @@ from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
-from triplewire.languages.sources.tables import SubscriptionTexts
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
