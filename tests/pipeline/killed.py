@@ -17,9 +17,9 @@ from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.parts import LETTER, MATCH
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
 from triplewire.pipeline.session import QUICK_START, session_for
-from triplewire.pipeline.sinks import Output
 
 
 def main(source: str, folder: str, point: str, sinks: str = "") -> None:

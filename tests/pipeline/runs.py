@@ -15,10 +15,10 @@ from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.model.match import bindings_text
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.run import PipelineRun, Summary
-from triplewire.pipeline.sinks import Output
 from triplewire.read import read
 
 if TYPE_CHECKING:

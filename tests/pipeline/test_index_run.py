@@ -16,8 +16,8 @@ from pipeline.runs import EXAMPLES, dead_letters_in, embedded, rows_in
 from triplewire.cli import run
 from triplewire.engine import Engine
 from triplewire.pipeline.index.pins import IndexSource, Pins
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

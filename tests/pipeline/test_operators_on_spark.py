@@ -18,8 +18,8 @@ from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,9 +22,9 @@ from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter, match_publications
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.rows import MATCH_ROWS
-from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications
 from triplewire.read import read
 

@@ -14,9 +14,9 @@ import pytest
 from triplewire.cli import run
 from triplewire.errors import Refusal
 from triplewire.pipeline.connect.arrivals import Arrivals
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.results.status import Status
-from triplewire.pipeline.sinks import Output
 
 
 def test_a_stream_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,8 @@ from triplewire.errors import Refusal, TriplewireError
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import dead_letters, matches, outcomes
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications, read_by_stream
 from triplewire.read import read
 

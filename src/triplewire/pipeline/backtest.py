@@ -35,8 +35,8 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
-from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import is_remote, local_path, refused_entry
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader

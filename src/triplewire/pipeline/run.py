@@ -1,6 +1,6 @@
 """A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
-Its parts: `sources` (publications), `jobs` (publications to outcomes), `sinks` (the output folder), `connect.delivery`
+Its parts: `sources` (publications), `jobs` (publications to outcomes), `output` (the output folder), `connect.delivery`
 (sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.match_ledger` (which matches
 are).
 """
@@ -32,12 +32,12 @@ from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.results.counts import Counts, Totals, last_batch, last_counts
 from triplewire.pipeline.results.match_ledger import HORIZON, MatchLedger
 from triplewire.pipeline.results.status import write_metrics
 from triplewire.pipeline.results.written import Target, Written
 from triplewire.pipeline.session import cancelled_at
-from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications, read_by_stream
 from triplewire.pipeline.structured import run_query
 

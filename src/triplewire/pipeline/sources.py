@@ -32,8 +32,8 @@ from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import is_list
 from triplewire.pipeline.connect.file_tasks import assign_tasks
 from triplewire.pipeline.connect.globs import escape, streamed_files
+from triplewire.pipeline.output import LOCAL_FILES
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
-from triplewire.pipeline.sinks import LOCAL_FILES
 from triplewire.read import read, read_document
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ def matches_command(
     rows.
     """
     # --help does without Arrow
+    from triplewire.pipeline.output import Output
     from triplewire.pipeline.results.export import SUFFIXES, export
-    from triplewire.pipeline.sinks import Output
 
     check_writable(file, SUFFIXES, "--export")
     with wrong_usage("--output"), whole_file(file) as aside:

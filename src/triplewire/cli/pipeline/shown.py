@@ -22,8 +22,8 @@ from triplewire.engine import Engine, Explanation
 from triplewire.engine.explain.explanation import Finding, Verdict
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.model.publication import Publication
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES
 from triplewire.pipeline.run import Summary
-from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES
 from triplewire.read import read
 
 OF_EACH, IN_ALL = 4, 60  # matches shown of one subscription, and altogether

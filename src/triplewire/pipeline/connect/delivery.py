@@ -54,7 +54,7 @@ def sink(target: Address, kind: str) -> Sink:
 @dataclass
 class Delivery:
     """The sinks of a run: for matches, and for dead letters. `stream` names the run in them; `at` is
-    `sinks.Output.at`, and `stop` ends the waiting of a sink."""
+    `output.Output.at`, and `stop` ends the waiting of a sink."""
 
     matches: Sequence[Sink] = ()
     letters: Sequence[Sink] = ()

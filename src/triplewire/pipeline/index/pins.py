@@ -28,7 +28,7 @@ _REMEDY = "put that index back, or choose another output folder"
 
 class Pins:
     """The ledger: micro-batch -> the name of its version, and the hash of that version's manifest. `at` is called at
-    the named points (`sinks.Output.at`)."""
+    the named points (`output.Output.at`)."""
 
     def __init__(self, file: Path, at: Callable[[str], None] = lambda point: None) -> None:
         self._file = file

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from triplewire.encode.buffers import of_strings
 from triplewire.errors import TriplewireError
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.committed import check_output, columns_of, committed_files, rows_of
-from triplewire.pipeline.sinks import Output
 
 SUFFIXES = (".parquet", ".jsonl", ".csv")
 _TRIES, _PAUSE = 20, 0.1  # while a batch run replaces the files; seconds
