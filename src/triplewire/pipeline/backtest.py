@@ -34,7 +34,7 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of, reason_left_out
 from triplewire.model.publication import Publication
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.output import Output
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
 from triplewire.pipeline.sources import is_remote, local_path, refused_entry
@@ -152,7 +152,7 @@ def _size(file: str) -> int:
 class ArchiveFilter:
     """Matches runs of files in a worker: rows of (place, paths) in, `ROWS` out."""
 
-    packed: PackedEngine
+    filter: IndexFilter
     archive: Archive
     days: Days = field(default_factory=Days)
     split: str = "item"
@@ -161,7 +161,7 @@ class ArchiveFilter:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of each run of files."""
-        engine = self.packed.engine()
+        engine = self.filter.opened().server()
         for batch in batches:
             for row in range(batch.num_rows):
                 place, paths = (batch.column(name)[row].as_py() for name in ("place", "paths"))

@@ -28,8 +28,7 @@ from triplewire.pipeline.connect.feeds.lists import addresses, is_list
 from triplewire.pipeline.connect.feeds.poller import Poller
 from triplewire.pipeline.connect.feeds.pruning import prune
 from triplewire.pipeline.connect.topic import StreamedTopic, Topic
-from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
 from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output
@@ -49,7 +48,7 @@ _PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for th
 _STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 
 
-Work: TypeAlias = "Callable[[PackedEngine | IndexFilter, Target], Written]"
+Work: TypeAlias = "Callable[[IndexFilter, Target], Written]"
 """What matches a micro-batch with these subscriptions, and has the outcomes written."""
 
 
@@ -67,9 +66,9 @@ class Summary:
 
 @dataclass
 class PipelineRun:
-    """One run: a source of publications, packed subscriptions or an index, and an output folder that is prepared.
+    """One run: a source of publications, an index of subscriptions, and an output folder that is prepared.
 
-    `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
+    `refused` are subscriptions that were refused before; they are written as dead letters too.
     `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
     counts after each micro-batch, and `look` with up to `samples` matches of each subscription, as (subscription,
     publication, source). `delivery` has the sinks beside the output folder. Another thread may set `stop`, which ends
@@ -79,7 +78,7 @@ class PipelineRun:
     """
 
     source: str
-    subscriptions: PackedEngine | IndexSource
+    subscriptions: IndexSource
     output: Output
     refused: tuple[Refusal, ...] = ()
     split: str = "item"
@@ -111,8 +110,7 @@ class PipelineRun:
         self._process(spark, partial(write_outcomes, rows, reader=self._reader), "", refused=self.refused)
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.output.record(**facts, matches=self.summary.matches, ended=ended)
-        if isinstance(self.subscriptions, IndexSource):
-            self.subscriptions.release()
+        self.subscriptions.release()
         return self.summary
 
     def stream(
@@ -179,7 +177,7 @@ class PipelineRun:
         """Process a micro-batch that Structured Streaming has made, with what is gone of its topic."""
         gone: list[Refusal] = []
 
-        def work(chosen: PackedEngine | IndexFilter, target: Target) -> Written:
+        def work(chosen: IndexFilter, target: Target) -> Written:
             with topic.around_job(number, gone):
                 return write_outcomes(batch, chosen, target, reader=self._reader)
 
@@ -240,10 +238,8 @@ class PipelineRun:
             connections=self.connections,
         )
 
-    def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
+    def _filter(self, part: str, number: int) -> IndexFilter:
         """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
-        if isinstance(self.subscriptions, PackedEngine):
-            return self.subscriptions
         pins = Pins(self.output.pins, self.output.at)
         return self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
 
@@ -255,13 +251,11 @@ class PipelineRun:
     @property
     def _version(self) -> str:
         """What the record of a run says of its subscriptions."""
-        if isinstance(self.subscriptions, PackedEngine):
-            return self.subscriptions.version
         return self.subscriptions.source or str(self.subscriptions.directory)
 
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
-        if isinstance(self.subscriptions, IndexSource) and not self.subscriptions.source:
+        if not self.subscriptions.source:
             return  # an index is meant to change
         before = self.output.last_record() or {}
         if before.get("streaming") is True and before.get("subscriptions") != self._version:

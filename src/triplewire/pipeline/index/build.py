@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,8 +31,10 @@ from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.plan import partitioner
+from triplewire.pipeline.calling import Calling
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
-from triplewire.pipeline.index.open_version import opened, usable
+from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import (
     PLAN,
     SERVER,
@@ -181,6 +184,28 @@ def saved_once(
         version = publish(directory, write)
         sweep(directory, retained=OWN_RETAINED)
         return version
+
+
+def shipped(engine: Engine, operators: Sequence[OperatorFile] = ()) -> IndexFilter:
+    """The subscriptions of an engine as a version whose files travel with the filter, so that no folder has to be
+    shared; it is named by the hash of what it says. `operators`: the files that give the engine its own.
+
+    Raises `StoreError` where these files lack an operator that is called, and where a subscription cannot be compiled
+    from its text again."""
+    with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
+        directory = Path(folder, "index")
+        directory.mkdir()
+
+        def write(aside: Path, name: str) -> Content:
+            engine.save(aside / SERVER, index=False, learned=False)
+            source = _source_of(aside / SERVER, operators)
+            return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
+
+        version = publish(directory, write)
+        refuse_missing(OpenVersion(version, operators))
+        files = Path(shutil.make_archive(str(Path(folder, "files")), "zip", directory)).read_bytes()
+    calling = Calling(engine.operator_order)
+    return IndexFilter("", version.content.source, operators=tuple(operators), calling=calling, files=files)
 
 
 def _has_index(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from triplewire.engine import Engine
 from triplewire.errors import StoreError
 from triplewire.operators.files import OperatorFile
-from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import Version, current, pin, unpin
 from triplewire.pipeline.results.ledger_file import connected
