@@ -319,10 +319,14 @@ class Snapshot(Protocol):
     """Subscriptions as they stand at one moment. Never changed, so any number of threads may use it at once.
 
     Each subscription has a number of this snapshot. `columnar`: publications are taken as batches; without it, as
-    objects.
+    objects. `compiler`: what the subscriptions are compiled and evaluated with.
     """
 
     columnar: bool
+    compiler: SubscriptionCompiler
+
+    def with_compiler(self, compiler: SubscriptionCompiler) -> Snapshot:
+        """The same subscriptions with another compiler, which differs in nothing but its taxonomy."""
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Snapshot:
         """A snapshot without those removed, then with those added; this one stays as it is.
@@ -384,8 +388,18 @@ class SubscriptionCompiler(Protocol):
     def meant(self, subscription: Subscription) -> Subscription:
         """The subscription as it is evaluated: where entailment is on, with subclasses."""
 
-    def compiled(self, row: Mapping[str, object]) -> Subscription:
-        """The subscription of a row {"id", "language", "query", "prefixes", "base"}, as it was registered."""
+    def compiled(self, row: Mapping[str, object], *, full: bool = True) -> Subscription:
+        """The subscription of a row {"id", "language", "query", "prefixes", "base"}, as it was registered; where not
+        `full`, without being `checked`."""
+
+    def check_calls(self, subscription: Subscription) -> None:
+        """Raises what `checked` raises."""
+
+    def checked(self, subscription: Subscription) -> Subscription:
+        """The subscription with all its warnings. Raises `SubscriptionError`."""
+
+    def checked_again(self, subscription: Subscription, before: SubscriptionCompiler) -> Subscription:
+        """A subscription that was checked by the compiler before, with the warnings of this one's taxonomy."""
 
     def is_plain(self, subscription: Subscription) -> bool:
         """Is the subscription what its text gives by itself, without other rules?"""

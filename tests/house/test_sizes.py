@@ -1,4 +1,4 @@
-"""A file has at most 400 lines, a function 60, a folder 15 entries: what is larger holds more than one idea."""
+"""A file has at most 600 lines, a function 60, a folder 15 entries: what is larger holds more than one idea."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from house.source import entries, package_folders, python_files, shown, tree
 
-FILE_LINES = 400
+FILE_LINES = 600
 FUNCTION_LINES = 60
 FOLDER_ENTRIES = 15
 

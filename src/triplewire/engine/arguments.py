@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from triplewire.argument_checks import (
@@ -22,6 +23,7 @@ from triplewire.errors import ArgumentError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators, with_taxonomy
 from triplewire.operators.calling.isolated import isolated
@@ -47,12 +49,8 @@ def world_of(
     expect_text(f"{where}(operator_order=...)", order)
     check_order(order)
     limits = settings or Settings()
-    classes = _taxonomy(where, taxonomy, limits)
-    called = with_taxonomy(built_in_operators() if operators is None else operators, classes)
-    try:
-        called = isolated(called)
-    except ValueError as error:
-        raise ArgumentError(str(error), source=f"{where}(operators=...)", remedy="define it in a module") from None
+    classes = taxonomy_of(f"{where}(taxonomy=...)", taxonomy, limits)
+    called = _called(where, built_in_operators() if operators is None else operators, classes)
     recall = None
     if cache is not None:
         from triplewire.operators.calling.cache import (  # SQLite, which most programs do without
@@ -67,12 +65,29 @@ def world_of(
     return World(classes, called, limits, order, recall)
 
 
-def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:
+def with_other_taxonomy(world: World, taxonomy: Taxonomy) -> World:
+    """The same with another taxonomy, also for those operators that ask one."""
+    called = _called("Engine", world.operators, taxonomy)
+    recall = None if world.recall is None else world.recall.of(called, taxonomy)
+    return replace(world, taxonomy=taxonomy, operators=called, recall=recall)
+
+
+def _called(where: str, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
+    """The operators as they are called: over this taxonomy, and some in processes of their own."""
+    try:
+        return isolated(with_taxonomy(operators, taxonomy))
+    except ValueError as error:
+        raise ArgumentError(str(error), source=f"{where}(operators=...)", remedy="define it in a module") from None
+
+
+def taxonomy_of(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:
+    """A taxonomy, or that of a file; an empty one for None. Raises `ArgumentError` for anything else, and what
+    `load_taxonomy` raises."""
     if taxonomy is None:
         return EMPTY
     if isinstance(taxonomy, Taxonomy):
         return taxonomy
-    expect_path(f"{where}(taxonomy=...)", taxonomy, "load_taxonomy(path) makes a Taxonomy of a file")
+    expect_path(where, taxonomy, "load_taxonomy(path) makes a Taxonomy of a file")
     # most programs have no taxonomy, or have read it already
     from triplewire.read.taxonomy import load_taxonomy
 

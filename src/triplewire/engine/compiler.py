@@ -6,10 +6,12 @@ The languages themselves: `triplewire.languages`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from triplewire.engine.arguments import with_other_taxonomy
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.entailment import with_subclasses
@@ -20,6 +22,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages import parse
+from triplewire.matchers import Snapshot, SubscriptionCompiler
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
@@ -66,12 +69,36 @@ class Compiler:
         template = [term for triple in subscription.construct or () for term in triple]
         warnings = dict.fromkeys(subscription.warnings)
         warnings |= dict.fromkeys(questions_of(subscription.where, nodes, template).warnings())
+        warnings |= self._warnings_of_names(nodes, subscription.id)
+        return replace(subscription, warnings=tuple(warnings)) if warnings else subscription
+
+    def _warnings_of_names(self, nodes: Iterable[object], source: str) -> dict[str, None]:
+        """What operators and the taxonomy say of the calls and classes among these nodes. Raises as `checked`."""
+        warnings: dict[str, None] = {}
         for node in nodes:
             if isinstance(node, Call):
-                warnings |= dict.fromkeys(call_warnings(node, subscription.id, self.world.operators))
+                warnings |= dict.fromkeys(call_warnings(node, source, self.world.operators))
             elif isinstance(node, InstanceOf) and (warning := class_warning(node.cls, self.world.taxonomy)):
                 warnings[warning] = None
-        return replace(subscription, warnings=tuple(warnings)) if warnings else subscription
+        return warnings
+
+    def checked_again(self, subscription: Subscription, before: SubscriptionCompiler) -> Subscription:
+        """A subscription that another compiler has checked, which has another taxonomy, with the warnings of this one;
+        itself where they are the same, and where an operator now refuses it, which its calls will say."""
+        assert isinstance(before, Compiler)
+        nodes = [node for node in walk(subscription.where) if isinstance(node, Call | InstanceOf)]
+        if not nodes:
+            return subscription
+        with suppress(SubscriptionError):
+            former = before._warnings_of_names(nodes, subscription.id)
+            if self._warnings_of_names(nodes, subscription.id) != former:
+                others = tuple(warning for warning in subscription.warnings if warning not in former)
+                return self.checked(replace(subscription, warnings=others))
+        return subscription
+
+    def with_taxonomy(self, taxonomy: Taxonomy) -> Compiler:
+        """The same with another taxonomy."""
+        return replace(self, world=with_other_taxonomy(self.world, taxonomy))
 
     def check_calls(self, subscription: Subscription) -> None:
         """Raises what `checked` raises, without a look at anything that only warns."""
@@ -94,6 +121,13 @@ class Compiler:
         if self.entailment == "none":
             return publication
         return self.world.taxonomy.properties.entail(publication)
+
+
+def compiler_of(snapshot: Snapshot) -> Compiler:
+    """The compiler that an engine gave a snapshot."""
+    compiler = snapshot.compiler
+    assert isinstance(compiler, Compiler)
+    return compiler
 
 
 def row_of(subscription: Subscription) -> dict[str, Any]:

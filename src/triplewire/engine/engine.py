@@ -21,7 +21,7 @@ from triplewire import plugins
 from triplewire.argument_checks import expect_callable, expect_path, expect_text, plain_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
-from triplewire.engine.compiler import Compiler, id_is_taken
+from triplewire.engine.compiler import Compiler, compiler_of, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of
 from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.incoming import ChunkSizer, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
@@ -68,7 +68,7 @@ class Engine:
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
     of `operators.order.ORDERS`. `operator_cache`: a folder for outcomes of operators that state a version; they are
     used again for publications of the same content. Any thread may call any method; a match call works on the
-    subscriptions there are then.
+    subscriptions, and the taxonomy, that there are then.
     """
 
     def __init__(
@@ -86,10 +86,9 @@ class Engine:
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
         world = arguments.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
-        self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
-        self._current = CurrentSnapshot(empty_snapshot(self._matcher, self._compiler))
+        self._current = CurrentSnapshot(empty_snapshot(self._matcher, Compiler(world, entailment)))
         self._last_number = 0
         self._recent = RecentResults()
 
@@ -97,6 +96,17 @@ class Engine:
     def _snapshot(self) -> Snapshot:
         """Read once a call: a snapshot is never changed, only replaced."""
         return self._current.snapshot
+
+    @property
+    def _compiler(self) -> Compiler:
+        return compiler_of(self._snapshot)
+
+    def _with(self, snapshot: Snapshot) -> Engine:
+        """An engine of the same matcher with another snapshot."""
+        other = object.__new__(Engine)
+        other._matcher_name, other._matcher, other._last_number = self._matcher_name, self._matcher, self._last_number
+        other._current, other._recent = CurrentSnapshot(snapshot), RecentResults()
+        return other
 
     # --- subscriptions -----------------------------------------------------------------------------------------------
 
@@ -242,7 +252,8 @@ class Engine:
         """
         each = arguments.each_publication(publications)
         snapshot, clock = self._current.snapshot_for_matching(), Clock()
-        return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock, self.settings))
+        compiler = compiler_of(snapshot)
+        return self._recent.keep(matched(snapshot, chunks_of(each, compiler, clock), clock, compiler.world.settings))
 
     def match_files(
         self,
@@ -268,7 +279,7 @@ class Engine:
         mine, sizer = clock or Clock(), ChunkSizer()
         with mine("load"):
             snapshot = self._current.snapshot_for_matching(lambda: publications_of(sources))
-        for whole in chunks_of_files(sources, reading, self._compiler, mine, on_refusal, snapshot.columnar):
+        for whole in chunks_of_files(sources, reading, compiler_of(snapshot), mine, on_refusal, snapshot.columnar):
             for chunk in sizer.parts(whole):
                 rows = snapshot.match(chunk, mine)
                 sizer.record(len(chunk), len(rows), rows.verified)
@@ -302,7 +313,7 @@ class Engine:
         expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = arguments.record_batches(batch), Clock()
         snapshot = self._current.snapshot_for_matching(lambda: sum(part.num_rows for part in batches))
-        chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
+        chunks = chunks_of_batches(batches, compiler_of(snapshot), clock, on_refusal, snapshot.columnar)
         result = matched(snapshot, chunks, clock, self.settings)
         for refusal in result.refusals:
             if on_refusal is None:
@@ -320,10 +331,44 @@ class Engine:
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
         the publication is missing, `LimitError` where the evaluation passes one.
         """
-        pair = self._recent.pair(self._snapshot, subscription, publication)
+        registered, known, snapshot = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explained  # matching does without it
 
-        return explained(*pair, self._compiler, self._recent.calls(subscription))
+        return explained(registered, known, compiler_of(snapshot), self._recent.calls(subscription))
+
+    # --- the taxonomy, and other properties --------------------------------------------------------------------------
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        """The taxonomy. Another one takes its place where it is set, and may be the path of its file, or None.
+
+        Match calls that begin later see it; those that run, and results that are there, keep the one before. No
+        subscription is compiled again; which class tests hold of a name is found out again where the change touches
+        it. Raises what `load_taxonomy` raises, as for a cycle: then the one before stays.
+        """
+        return self._compiler.world.taxonomy
+
+    @taxonomy.setter
+    def taxonomy(self, taxonomy: Taxonomy | str | os.PathLike[str] | None) -> None:
+        new = arguments.taxonomy_of("Engine.taxonomy", taxonomy, self.settings)
+        with self._current.lock:
+            self._current.snapshot = _with_taxonomy(self._snapshot, new)
+
+    def change_taxonomy(
+        self, *, add: Taxonomy | None = None, remove: Taxonomy | None = None, drop: Iterable[str] = ()
+    ) -> Taxonomy:
+        """Put the taxonomy that `Taxonomy.changed` makes of today's in its place, in one step; returns it. Raises what
+        that raises: then the one before stays."""
+        with self._current.lock:
+            new = self.taxonomy.changed(add=add, remove=remove, drop=drop)
+            self._current.snapshot = _with_taxonomy(self._snapshot, new)
+        return new
+
+    def with_taxonomy(self, taxonomy: Taxonomy | str | os.PathLike[str] | None) -> Engine:
+        """An engine of the same subscriptions with another taxonomy. Both share what does not depend on that; later
+        changes of the one are not seen by the other."""
+        new = arguments.taxonomy_of("Engine.with_taxonomy(taxonomy)", taxonomy, self.settings)
+        return self._with(_with_taxonomy(self._snapshot, new))
 
     @property
     def settings(self) -> Settings:
@@ -353,7 +398,7 @@ class Engine:
         that was not made from its text); `LimitError` where there are too many subscriptions for one index.
         """
         expect_path("save(path)", path)
-        contents.save(Path(path), self._current, self._compiler, self._matcher_name, index, learned)
+        contents.save(Path(path), self._current, self._matcher_name, index, learned)
 
     @classmethod
     def load(
@@ -389,3 +434,9 @@ class Engine:
         )
         contents.fill(engine._current, engine._compiler, engine._matcher, saved, Path(path))
         return engine
+
+
+def _with_taxonomy(snapshot: Snapshot, taxonomy: Taxonomy) -> Snapshot:
+    """The same subscriptions with this taxonomy."""
+    compiler = compiler_of(snapshot)
+    return snapshot if taxonomy is compiler.world.taxonomy else snapshot.with_compiler(compiler.with_taxonomy(taxonomy))

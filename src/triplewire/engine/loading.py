@@ -53,7 +53,7 @@ def load(
     world, templates, together = compiler.world, None, OBJECTS_TOGETHER
     raised: list[Exception] = []
     tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
-    registrar: Registrar = ObjectRegistrar(compiler, current, tell, warn)
+    registrar: Registrar = ObjectRegistrar(current, tell, warn)
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
@@ -105,8 +105,7 @@ def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callabl
 class ObjectRegistrar:
     """Registers rows that were parsed in full."""
 
-    def __init__(self, compiler: Compiler, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
-        self._compiler = compiler
+    def __init__(self, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
         self._current = current
         self._refuse = refuse
         self._warn = warn
@@ -123,7 +122,7 @@ class ObjectRegistrar:
                 try:
                     if id_ in snapshot:
                         raise id_is_taken(id_)
-                    checked[id_] = self._compiler.checked(parsed.subscription)
+                    checked[id_] = snapshot.compiler.checked(parsed.subscription)
                 except TriplewireError as error:
                     refusals.append(parsed.row.refusal(error))
             self._current.snapshot = snapshot.changed(tuple(checked.values()), ())

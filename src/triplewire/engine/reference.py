@@ -43,7 +43,7 @@ class ReferenceSnapshot:
         count: int = 0,
         stage: OperatorStage | None = None,
     ) -> None:
-        self._compiler = compiler
+        self.compiler = compiler
         self._stated = stated or {}
         self._recent = recent or {}
         self._count = count
@@ -64,10 +64,20 @@ class ReferenceSnapshot:
             recent[subscription.id] = subscription
         count += len(added)
         if len(recent) ** 2 <= max(len(self._stated), _RECENT**2):
-            return ReferenceSnapshot(self._compiler, self._stated, recent, count, self._stage)
+            return ReferenceSnapshot(self.compiler, self._stated, recent, count, self._stage)
         whole = {id_: subscription for id_, subscription in self._stated.items() if id_ not in recent}
         whole |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
-        return ReferenceSnapshot(self._compiler, whole, {}, count, self._stage)
+        return ReferenceSnapshot(self.compiler, whole, {}, count, self._stage)
+
+    def with_compiler(self, compiler: SubscriptionCompiler) -> ReferenceSnapshot:
+        """See `triplewire.matchers.Snapshot`."""
+
+        def again(subscription: Subscription) -> Subscription:
+            return compiler.checked_again(subscription, self.compiler)
+
+        stated = {id_: again(subscription) for id_, subscription in self._stated.items()}
+        recent = {id_: None if changed is None else again(changed) for id_, changed in self._recent.items()}
+        return ReferenceSnapshot(compiler, stated, recent, self._count)
 
     def background_work(self) -> Callable[[], Install] | None:
         """Nothing."""
@@ -103,7 +113,7 @@ class ReferenceSnapshot:
     def _meant(self) -> tuple[Subscription, ...]:
         """The subscriptions as they are evaluated, by number. At worst two threads make them at once."""
         if self._sorted is None:
-            self._sorted = tuple(sorted(map(self._compiler.meant, self._each()), key=attrgetter("id")))
+            self._sorted = tuple(sorted(map(self.compiler.meant, self._each()), key=attrgetter("id")))
         return self._sorted
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
@@ -118,7 +128,7 @@ class ReferenceSnapshot:
         candidates = len(chunk) * len(subscriptions)
         publications = list(map(chunk.publication, range(len(chunk))))
         triples = sum(len(current.triples) for current in publications)
-        at_once, world = self._stage.caller.at_once, self._compiler.world
+        at_once, world = self._stage.caller.at_once, self.compiler.world
         most_bytes = world.settings.max_binding_bytes
         counts = [CallCounts() for _ in publications]
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
+from triplewire.argument_checks import expect, plain_text
 from triplewire.errors import TaxonomyError
 from triplewire.ir.alike import AlikeNames
 from triplewire.ir.entailment import NONE, Edges, Properties
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.namespaces import beside
 from triplewire.model.publication import Graph
-from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term
+from triplewire.model.terms import IRI, RDF_TYPE, RDFS, BlankNode, Literal, Node, Term
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
@@ -41,7 +44,7 @@ class Taxonomy:
     entailment.
 
     All keys and values are IRIs without brackets, except the keys of `names`, which are texts. `build` makes a
-    taxonomy.
+    taxonomy, `changed` another one of it. It never changes itself.
     """
 
     superclasses: Edges = field(default_factory=dict)
@@ -59,27 +62,71 @@ class Taxonomy:
         instances: Pairs = (),
         names: Pairs = (),
         *,
+        classes: Iterable[str] = (),
         superproperties: Pairs = (),
         domains: Pairs = (),
         ranges: Pairs = (),
     ) -> Taxonomy:
         """A taxonomy of pairs: (class, superclass), (instance, class), (IRI, name), (property, superproperty),
-        (property, class).
+        (property, class). `classes`: IRIs that are classes, whatever else is stated about them.
 
         A pair of a class and itself is ignored. Raises `TaxonomyError`, which names a cycle.
         """
         named = _grouped((text, iri) for iri, text in names)
         properties = Properties(_grouped(superproperties), _grouped(domains), _grouped(ranges))
-        classes = _grouped((a, b) for a, b in subclasses if a != b)
-        taxonomy = cls(classes, _grouped(instances), named, properties)
-        _refuse_cycles(taxonomy.superclasses)
+        superclasses = _grouped((a, b) for a, b in subclasses if a != b)
+        declared = ((iri, RDFS + "Class") for iri in classes)
+        taxonomy = cls(superclasses, _grouped(chain(instances, declared)), named, properties)
+        _refuse_cycles(taxonomy.superclasses, taxonomy.superclasses)
         return taxonomy
+
+    def changed(
+        self, *, add: Taxonomy | None = None, remove: Taxonomy | None = None, drop: Iterable[str] = ()
+    ) -> Taxonomy:
+        """This taxonomy without what `remove` states, and without anything that is stated about the IRIs in `drop`
+        (classes, instances, properties), and then with what `add` states.
+
+        What is to be removed need not be there. What was below a dropped class is not put below what was above it.
+        Raises `ArgumentError` for other arguments, and `TaxonomyError`, which names a cycle.
+        """
+        for name, part in (("add", add), ("remove", remove)):
+            if part is not None:
+                expect(f"Taxonomy.changed({name}=...)", part, Taxonomy, "a Taxonomy", "Taxonomy.build(pairs) makes one")
+        where, wanted, example = "Taxonomy.changed(drop=...)", "IRIs (texts)", 'such as ["http://example.org/Bird"]'
+        expect(where, drop, Iterable, wanted, example)
+        dropped = [drop] if isinstance(drop, str) else list(drop)
+        for iri in dropped:
+            expect(where, iri, str, wanted, example)
+        more, less, gone = add or EMPTY, remove or EMPTY, frozenset(map(plain_text, dropped))
+        pairs = zip(self._tables().items(), more._tables().values(), less._tables().values(), strict=True)
+        tables = {name: _changed(table, adds, removes, gone, name) for (name, table), adds, removes in pairs}
+        _refuse_cycles(tables["superclasses"], more.superclasses)
+        return Taxonomy.of_tables(tables)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what has been worked out of it."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @cached_property
     def classes(self) -> frozenset[str]:
         """Every class that has or is a superclass, has an instance, or is declared as a class or concept."""
         declared = (iri for iri, classes in self.classes_of.items() if not classes.isdisjoint(DECLARES))
         return frozenset(self.superclasses).union(declared, *self.superclasses.values(), *self.classes_of.values())
+
+    @cached_property
+    def subclasses(self) -> Edges:
+        """Class -> the classes directly below it."""
+        return _reversed(self.superclasses)
+
+    @cached_property
+    def instances(self) -> Edges:
+        """Class -> its direct instances."""
+        return _reversed(self.classes_of)
+
+    @cached_property
+    def caches(self) -> WeakKeyDictionary[object, Any]:
+        """What others have worked out of this taxonomy: who did -> what it is. Kept as long as both are there."""
+        return WeakKeyDictionary()
 
     @cached_property
     def _closure(self) -> dict[str, frozenset[str]]:
@@ -227,19 +274,28 @@ class Taxonomy:
 
     def to_json(self) -> dict[str, dict[str, list[str]]]:
         """All tables, sorted, for `from_json`."""
-        tables = {name: getattr(self, name) for name in _TABLES}
-        tables |= {name: getattr(self.properties, name) for name in _PROPERTY_TABLES}
         return {
-            table: {key: sorted(values) for key, values in sorted(edges.items())} for table, edges in tables.items()
+            table: {key: sorted(values) for key, values in sorted(edges.items())}
+            for table, edges in self._tables().items()
         }
+
+    def _tables(self) -> dict[str, Edges]:
+        tables = {name: getattr(self, name) for name in _TABLES}
+        return tables | {name: getattr(self.properties, name) for name in _PROPERTY_TABLES}
+
+    @classmethod
+    def of_tables(cls, tables: Mapping[str, Edges]) -> Taxonomy:
+        """The taxonomy of all tables by name, which have no cycle."""
+        properties = Properties(**{name: tables[name] for name in _PROPERTY_TABLES})
+        return cls(**{name: tables[name] for name in _TABLES}, properties=properties)
 
     @classmethod
     def from_json(cls, rows: Mapping[str, Mapping[str, Iterable[str]]]) -> Taxonomy:
         """The taxonomy that `to_json` wrote. Raises `KeyError` where a table is missing, `ValueError` where it is
         malformed, and `TaxonomyError` on a cycle."""
-        tables = {table: _table(rows[table]) for table in _TABLES}
-        _refuse_cycles(tables["superclasses"])
-        return cls(**tables, properties=Properties(**{table: _table(rows[table]) for table in _PROPERTY_TABLES}))
+        tables = {table: _table(rows[table]) for table in (*_TABLES, *_PROPERTY_TABLES)}
+        _refuse_cycles(tables["superclasses"], tables["superclasses"])
+        return cls.of_tables(tables)
 
 
 _TABLES = ("superclasses", "classes_of", "names")
@@ -247,6 +303,25 @@ _PROPERTY_TABLES = ("above", "domains", "ranges")
 
 EMPTY = Taxonomy()
 """No classes: only the publication's own rdf:type triples count."""
+
+
+def touched(before: Taxonomy, after: Taxonomy, classes: Iterable[str] = ()) -> set[str]:
+    """The IRIs and names whose relation to some class, as `Taxonomy.readings` has it, may differ between two
+    taxonomies; with those at or below more `classes`, and their instances."""
+    below = _differing(before.superclasses, after.superclasses) | (before.classes ^ after.classes) | set(classes)
+    todo = list(below)
+    while todo:
+        cls = todo.pop()
+        fresh = (before.subclasses.get(cls, NONE) | after.subclasses.get(cls, NONE)) - below
+        below |= fresh
+        todo.extend(fresh)
+    found = below | _differing(before.classes_of, after.classes_of)
+    for taxonomy in (before, after):
+        found.update(*(taxonomy.instances.get(cls, NONE) for cls in below))
+    named = _differing(before.names, after.names)
+    for names in (before.names, after.names):
+        named.update(text for text, iris in names.items() if not found.isdisjoint(iris))
+    return found | named
 
 
 def _types(node: Node, graph: Graph) -> list[str]:
@@ -261,6 +336,32 @@ def _grouped(pairs: Pairs) -> Edges:
     return {key: frozenset(values) for key, values in values_of.items()}
 
 
+def _reversed(edges: Edges) -> Edges:
+    return _grouped((value, key) for key, values in edges.items() for value in values)
+
+
+def _differing(table: Edges, other: Edges) -> set[str]:
+    """The keys under which two tables have other values."""
+    if table is other:
+        return set()
+    return {key for key in table.keys() | other.keys() if table.get(key) != other.get(key)}
+
+
+def _changed(table: Edges, added: Edges, removed: Edges, gone: frozenset[str], name: str) -> Edges:
+    """The table with this name without those removed, and without the IRIs that are gone, and then with those added."""
+    if not (added or removed or gone):
+        return table
+    new = dict(table)
+    if gone:
+        keys_gone = NONE if name == "names" else gone  # the keys of names are no IRIs
+        new = {key: values - gone for key, values in table.items() if key not in keys_gone}
+    for key, values in removed.items():
+        new[key] = new.get(key, NONE) - values
+    for key, values in added.items():
+        new[key] = new.get(key, NONE) | values
+    return {key: values for key, values in new.items() if values}
+
+
 def _table(rows: object) -> Edges:
     """A table as `to_json` wrote it. Raises `ValueError`."""
     if not isinstance(rows, dict):
@@ -271,10 +372,11 @@ def _table(rows: object) -> Edges:
     return {key: frozenset(values) for key, values in rows.items()}
 
 
-def _refuse_cycles(superclasses: Edges) -> None:
-    """Raise where a class is its own ancestor. The walk is depth first, without recursion."""
+def _refuse_cycles(superclasses: Edges, roots: Iterable[str]) -> None:
+    """Raise where a class at or above one of the roots is its own ancestor. The walk is depth first, without
+    recursion."""
     done: set[str] = set()
-    for root in superclasses:
+    for root in roots:
         way: list[str] = []
         on_way: set[str] = set()
         todo = [(root, False)]

@@ -38,14 +38,12 @@ class AsksTaxonomy(Protocol):
     """What an operator may have besides: a need of the taxonomy."""
 
     def with_taxonomy(self, taxonomy: Taxonomy) -> Operator:
-        """The same operator over this taxonomy. The engine calls it once, before the first subscription."""
+        """The same operator over this taxonomy. The engine calls it before the first subscription, and for each
+        taxonomy that takes the place of that one."""
 
 
 def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
     """The same operators; those that ask a taxonomy ask this one."""
-    given = {
-        name: operator.with_taxonomy(taxonomy)
-        for name, operator in operators.items()
-        if isinstance(operator, AsksTaxonomy)
-    }
-    return {**operators, **given} if given else operators
+    inner = {name: getattr(operator, "inner", operator) for name, operator in operators.items()}  # of isolated ones
+    asking = {name: own.with_taxonomy(taxonomy) for name, own in inner.items() if isinstance(own, AsksTaxonomy)}
+    return {**operators, **asking} if asking else operators

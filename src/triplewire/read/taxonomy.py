@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from triplewire.argument_checks import expect, expect_path
 from triplewire.config import Settings
@@ -71,7 +72,7 @@ def load_taxonomy(
             files.append(file)
     if not files:
         raise TaxonomyError("the folder holds no file", source=", ".join(map(str, given)))
-    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    pairs: dict[str, Any] = defaultdict(list)  # the arguments of `Taxonomy.build`
     for file in files:
         for table, rows in _statements(file, settings or Settings()).items():
             pairs[table] += rows

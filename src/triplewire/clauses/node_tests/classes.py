@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -24,7 +24,7 @@ from triplewire.encode.names import Names
 from triplewire.forks import new_lock
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
-from triplewire.ir.taxonomy import Taxonomy
+from triplewire.ir.taxonomy import Taxonomy, touched
 from triplewire.kernels.classes import KnownSets
 from triplewire.model.namespaces import beside
 from triplewire.model.terms import IRI, Literal
@@ -38,21 +38,23 @@ _MOST_CODES = 5  # of one name, whose spellings are still told one by one
 _MOST_KNOWN = 200_000  # terms whose tests are remembered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Classes(KeyedTests):
-    """The tests of each class, by (relation, IRI, and the name of a label), and the index over them for the taxonomy
-    that was last asked."""
-
-    _index: list[ClassIndex] = field(default_factory=list, compare=False, repr=False)
+    """The tests of each class, by (relation, IRI, and the name of a label). There is an index over them for each
+    taxonomy that was asked."""
 
     def index(self, taxonomy: Taxonomy) -> ClassIndex:
         """The index for a taxonomy."""
-        for known in self._index:
-            if known.taxonomy is taxonomy:
-                return known
-        fresh = ClassIndex(taxonomy, self._tests())
-        self._index[:] = [fresh]
-        return fresh
+        known: ClassIndex | None = taxonomy.caches.get(self)
+        if known is None:
+            known = taxonomy.caches[self] = ClassIndex(taxonomy, self._tests())
+        return known
+
+    def change(self, before: Taxonomy, after: Taxonomy) -> None:
+        """Make the index for another taxonomy of that for the one before it, if there is one."""
+        known: ClassIndex | None = before.caches.get(self)
+        if known is not None and self not in after.caches:
+            after.caches[self] = known.changed(after, self._tests())
 
     def _tests(self) -> Iterable[tuple[Relation, Name, list[int]]]:
         for number, (relation, iri, *text) in enumerate(self.asked):
@@ -125,6 +127,35 @@ class ClassIndex:
         self.tests_a_term = 4  # as many as terms of a batch had on average, at most: a guess of what others will have
         self._instances: dict[str, TestNumbers] = {}
 
+    def changed(self, taxonomy: Taxonomy, tests: Iterable[tuple[Relation, Name, list[int]]]) -> ClassIndex:
+        """The index of the same tests for another taxonomy. What is known of names is taken over, but for those that
+        the change touches."""
+        other = ClassIndex(taxonomy, tests)
+        if "names" in vars(self):
+            views = other.views.items()
+            asked = {cls for namespace, view in views for cls in view.differing(self.views[namespace])}
+            names = touched(self.taxonomy, taxonomy, asked)
+            other._take_over(self, names | self.spelled(names)[0])
+        return other
+
+    def _take_over(self, before: ClassIndex, names: set[str]) -> None:
+        """Take over what another index knows of all names but these."""
+        self.tests_a_term = before.tests_a_term
+        self._instances = {cls: tests for cls, tests in before._instances.items() if cls not in names}
+        number = _numbers(self.names[0], before.names[0])  # of each name there -> of the same one here
+        left_out = _numbers(before.names[0], Names.build([to_bytes(name) for name in names], TEXT_SEED))
+        number[left_out[left_out >= 0]] = -1
+        taken = np.flatnonzero(number >= 0)
+        for theirs, ours in (
+            (before.sets_of_iris, self.sets_of_iris),
+            (before.sets_of_literals, self.sets_of_literals),
+            (before.sets_of_classes, self.sets_of_classes),
+        ):
+            known = taken[theirs[taken] >= 0]
+            sets, place = np.unique(theirs[known], return_inverse=True)
+            own_sets = np.array([self.sets.number(before.sets.tests(number)) for number in sets.tolist()], np.int32)
+            ours[number[known]] = own_sets[place]
+
     @cached_property
     def texts(self) -> Names:
         """The names that the taxonomy has for classes and instances."""
@@ -180,10 +211,8 @@ class ClassIndex:
     @cached_property
     def is_name(self) -> Bytes:
         """Number among `names` -> is it a name that the taxonomy has for classes and instances?"""
-        names, own = self.names[0], self.texts
-        number = names.find_all(own.text, own.offset[:-1], own.offset[1:], own.hash)
-        is_name = np.zeros(len(names) + 1, np.uint8)
-        is_name[number] = 1
+        is_name = np.zeros(len(self.names[0]) + 1, np.uint8)
+        is_name[_numbers(self.names[0], self.texts)] = 1
         return is_name
 
     @property
@@ -218,6 +247,11 @@ class ClassIndex:
                 self._instances.clear()
             tests = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
         return tests
+
+
+def _numbers(names: Names, of: Names) -> Ids:
+    """The number of each string of the second table in the first, or -1."""
+    return names.find_all(of.text, of.offset[:-1], of.offset[1:], of.hash)
 
 
 def spellings(name: str) -> list[str] | None:
@@ -274,9 +308,14 @@ class NamespaceView:
                     self._lower[cls] += tests
 
     @property
-    def asked(self) -> Sequence[Iterable[str]]:
-        """The classes that have tests."""
+    def asked(self) -> tuple[Mapping[str, list[int]], ...]:
+        """The tests of classes, in a table for each relation."""
         return self._above, self._lower, self._equal, self.below
+
+    def differing(self, other: NamespaceView) -> Iterator[str]:
+        """The classes that have other tests in another view."""
+        for table, of_other in zip(self.asked, other.asked, strict=True):
+            yield from (cls for cls in table.keys() | of_other.keys() if table.get(cls) != of_other.get(cls))
 
     def direct(self, cls: str, is_class: bool) -> Iterable[int]:
         """The tests that hold of an instance of the class, or of the class itself."""

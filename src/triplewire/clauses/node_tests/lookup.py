@@ -20,7 +20,7 @@ TEXT_SEED = 1
 """Texts are hashed as if they were IRIs, whatever they are."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyedTests:
     """Distinct keys of a few strings, each with a slice of tests."""
 

@@ -48,8 +48,9 @@ class RecentResults:
 
     def pair(
         self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None
-    ) -> tuple[Subscription, Publication]:
-        """The subscription and the publication that a caller names: by id, or by a match.
+    ) -> tuple[Subscription, Publication, Snapshot]:
+        """The subscription and the publication that a caller names: by id, or by a match; and the snapshot in which
+        the subscription is.
 
         Of a match, the subscription is the one that matched, even if it was removed since. Raises `SubscriptionError`
         where there is none, and `ArgumentError` where the publication is missing or is another one.
@@ -63,11 +64,11 @@ class RecentResults:
             raise SubscriptionError("there is no subscription of this id", source=subscription)
         check_publication("explain(publication)", publication)
         assert publication is not None
-        return registered, publication
+        return registered, publication, snapshot
 
     def _of_match(
         self, snapshot: Snapshot, match: Match, publication: Publication | None
-    ) -> tuple[Subscription, Publication]:
+    ) -> tuple[Subscription, Publication, Snapshot]:
         part = self._part_of(match)
         if part is not None:
             snapshot = part.snapshot
@@ -82,7 +83,7 @@ class RecentResults:
             if publication.id != match.publication:
                 what = f"the match is one of {match.publication!r}, the publication given is {publication.id!r}"
                 raise ArgumentError(what, source=_WHERE)
-            return registered, publication
+            return registered, publication, snapshot
         remedy = "give it as well: engine.explain(match, publication)"
         if part is None:
             what = f"the publication {match.publication!r} is missing: the match result that held it is gone"
@@ -91,7 +92,7 @@ class RecentResults:
         if len(graphs) != 1:
             what = f"{len(graphs)} publications of the id {match.publication!r} were matched together"
             raise ArgumentError(what, source=_WHERE, remedy=remedy)
-        return registered, next(iter(graphs.values()))
+        return registered, next(iter(graphs.values())), snapshot
 
     def calls(self, subscription: str | Match) -> CallResults:
         """The operator calls about the publication of a match that its result still holds; none of an id."""

@@ -42,13 +42,20 @@ class SegmentContext:
         self.arenas: Pool[Arena] = Pool()
         self.operators = OperatorPairs(compiler.world, compiler.learned)
 
+    def with_compiler(self, compiler: SubscriptionCompiler) -> SegmentContext:
+        """The same with a compiler of another taxonomy, on which nothing in the cache depends."""
+        other = SegmentContext(compiler, self.maker)
+        other._cache, other.arenas = self._cache, self.arenas
+        return other
+
     def compiled(self, source: TextSource, start: int, length: int) -> Forms:
-        """The subscription whose text lies at this place of the source."""
+        """The subscription whose text lies at this place of the source; its warnings are those of the text alone."""
         key = id(source), start, length
         known = self._cache.get(key)
         if known is not None and known[0]() is source:
             return known[1]
-        registered = self.compiler.compiled(_row(source.read(start, length)))
+        registered = self.compiler.compiled(_row(source.read(start, length)), full=False)
+        self.compiler.check_calls(registered)
         forms = Forms(registered, self.compiler.meant(registered))
         self._cache.put(key, (weakref.ref(source), forms), length, KEPT_BYTES)  # texts go with their segment
         return forms

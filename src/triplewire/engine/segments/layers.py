@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.mapped_zeros import mapped_zeros
 from triplewire.encode.batch import Ids
 from triplewire.engine.segments.arena import Arena
+from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
 from triplewire.engine.segments.segment import Segment, SegmentCounts, SegmentRows
@@ -91,6 +92,10 @@ class Layer:
             return number
         place = int(np.searchsorted(self.tombstones, number))
         return -1 if place < len(self.tombstones) and self.tombstones[place] == number else number
+
+    def within(self, context: SegmentContext) -> Layer:
+        """The same in a context that has another taxonomy."""
+        return replace(self, segment=self.segment.within(context))
 
     def without(self, numbers: Collection[int]) -> Layer:
         """The same with more tombstones, of subscriptions that are there."""

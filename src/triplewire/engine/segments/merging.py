@@ -44,8 +44,9 @@ class MergedSegment:
     ) -> tuple[tuple[Layer, ...], tuple[CompiledSubscription, ...]]:
         """The current layers and delta with the merged segment in place of its sources. A subscription that was removed
         since the merge began gets a tombstone, as does one that has moved from the delta to a layer of its own."""
-        number_of = {id(layer.segment): number for number, layer in enumerate(self.made_of.layers)}
-        left = {number_of[id(layer.segment)]: layer for layer in layers if id(layer.segment) in number_of}
+        # by their clauses, as a segment may have got another context since
+        number_of = {id(layer.segment.clauses): number for number, layer in enumerate(self.made_of.layers)}
+        left = {number_of[key]: layer for layer in layers if (key := id(layer.segment.clauses)) in number_of}
         gone, start = [], 0
         for number, (before, own) in enumerate(zip(self.made_of.layers, self.numbers, strict=False)):  # then the delta
             if number in left:
@@ -57,9 +58,9 @@ class MergedSegment:
         waiting, taken = set(map(id, delta)), set(map(id, self.made_of.delta))
         is_gone = np.array([id(compiled) not in waiting for compiled in self.made_of.delta], np.bool_)
         whole = Layer(self.segment, np.concatenate([*gone, start + np.flatnonzero(is_gone)]).astype(np.int32))
-        others = [layer for layer in layers if id(layer.segment) not in number_of]
+        others = [layer for layer in layers if id(layer.segment.clauses) not in number_of]
         # those merged were neighbours; what came before them still does
-        place = next((n for n, layer in enumerate(layers) if id(layer.segment) in number_of), len(others))
+        place = next((n for n, layer in enumerate(layers) if id(layer.segment.clauses) in number_of), len(others))
         others.insert(place, whole)
         alive = tuple([layer for layer in others if layer.alive])
         return alive, tuple([compiled for compiled in delta if id(compiled) not in taken])

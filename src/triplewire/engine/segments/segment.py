@@ -109,9 +109,9 @@ class Segment:
         return len(self.selection)
 
     def stated(self, number: int) -> Subscription:
-        """A subscription as it was registered."""
+        """A subscription as it was registered, with the warnings of today's taxonomy."""
         pinned = self.pinned.get(number)
-        return pinned if pinned is not None else self._forms(number).registered
+        return pinned if pinned is not None else self.context.compiler.checked(self._forms(number).registered)
 
     def meant(self, number: int) -> Subscription:
         """A subscription as it is evaluated."""
@@ -267,7 +267,7 @@ class Segment:
         templates, cut = {}, []
         for pair in np.flatnonzero(self.construct[subscription]).tolist():
             try:
-                templates[pair] = self.stated(int(subscription[pair])).construct or ()
+                templates[pair] = self.meant(int(subscription[pair])).construct or ()
             except TriplewireError:
                 templates[pair] = ()
                 cut.append(pair)
@@ -344,6 +344,21 @@ class Segment:
             pinned,
             frozenset().union(*(part.operators for part in parts)),
         )
+
+    def within(self, context: SegmentContext) -> Segment:
+        """The same segment in a context that has another taxonomy. The clauses, the index and the join network do not
+        depend on that; which class tests hold of names is found out again for those that the change touches."""
+        before, after = self.context.compiler, context.compiler
+        if before is after:
+            return self
+        if (classes := self.clauses.tests.classes) is not None:
+            classes.change(before.world.taxonomy, after.world.taxonomy)
+        pinned = {number: after.checked_again(subscription, before) for number, subscription in self.pinned.items()}
+        network = self.network if "_verifier" in vars(self) else self.saved_network
+        other = replace(self, context=context, pinned=pinned, saved_network=network)
+        if "_revisions" in vars(self):
+            vars(other)["_revisions"] = self._revisions
+        return other
 
     def tidied(self) -> Segment:
         """The same segment for long use: its texts in few files, its ranks of ids and its join network computed."""

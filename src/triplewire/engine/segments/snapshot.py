@@ -34,7 +34,7 @@ from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
-from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
+from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, SubscriptionCompiler, Template
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -55,6 +55,7 @@ class SegmentSnapshot:
         self, context: SegmentContext, layers: Sequence[Layer] = (), delta: Sequence[CompiledSubscription] = ()
     ) -> None:
         self.context = context
+        self.compiler = context.compiler
         self.layers = tuple(layers)
         self.delta = tuple(delta)
         self._extra_calls = 0  # calls to segments that one segment of all would have saved
@@ -62,6 +63,18 @@ class SegmentSnapshot:
         self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
 
     # --- changes
+
+    def with_compiler(self, compiler: SubscriptionCompiler) -> SegmentSnapshot:
+        """See `triplewire.matchers.Snapshot`."""
+        context, indexed = self.context.with_compiler(compiler), self._indexed
+        delta = [
+            replace(waiting, subscription=compiler.checked_again(waiting.subscription, self.compiler))
+            for waiting in self.delta
+        ]
+        other = SegmentSnapshot(context, [layer.within(context) for layer in self.layers], delta)
+        if indexed is not None:
+            other._indexed = (*other.layers, *(layer.within(context) for layer in indexed[len(self.layers) :]))
+        return other
 
     @property
     def _full(self) -> int:
@@ -136,7 +149,7 @@ class SegmentSnapshot:
         """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
         layers = self._grown(self.layers, self.delta) if self.delta else self.layers
         tombstones = held(layers, segment.ids)
-        new = Layer(segment, tombstones)
+        new = Layer(segment.within(self.context), tombstones)
         return SegmentSnapshot(self.context, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
 
     def registered(self, ids: Sequence[str]) -> set[str]:
@@ -368,7 +381,8 @@ def _work(merging: MergeJob) -> Callable[[], Install]:
 
         def install(latest: Snapshot) -> Snapshot:
             assert isinstance(latest, SegmentSnapshot)
-            return SegmentSnapshot(latest.context, *merged.put_into(latest.layers, latest.delta))
+            layers, delta = merged.put_into(latest.layers, latest.delta)
+            return SegmentSnapshot(latest.context, [layer.within(latest.context) for layer in layers], delta)
 
         return install
 

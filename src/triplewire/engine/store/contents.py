@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.compiler import Compiler
+from triplewire.engine.compiler import Compiler, compiler_of
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
@@ -20,10 +20,11 @@ from triplewire.select.index import IndexMaker
 LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 
 
-def save(path: Path, current: CurrentSnapshot, compiler: Compiler, matcher: str, index: bool, learned: bool) -> None:
+def save(path: Path, current: CurrentSnapshot, matcher: str, index: bool, learned: bool) -> None:
     """Write an engine to a directory. Raises what `Engine.save` says."""
-    count = len(current.snapshot)
-    snapshot, world = current.compiled() if index and count else current.snapshot, compiler.world
+    snapshot = current.compiled() if index and len(current.snapshot) else current.snapshot
+    compiler = compiler_of(snapshot)
+    world = compiler.world
     head = store.header(world.settings, matcher, compiler.entailment, len(snapshot))
     parts = {"taxonomy": store.taxonomy_part(world.taxonomy), **(_learned_part(compiler) if learned else {})}
     if not (index and snapshot.columnar and len(snapshot)):

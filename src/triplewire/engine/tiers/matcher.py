@@ -9,7 +9,7 @@ from triplewire.engine.reference import ReferenceSnapshot
 from triplewire.engine.tiers.kernels import KERNELS
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot, Successor
 from triplewire.errors import TriplewireError
-from triplewire.matchers import Reference, Snapshot
+from triplewire.matchers import Reference, Snapshot, SubscriptionCompiler
 from triplewire.select.index import IndexMaker
 
 
@@ -24,10 +24,10 @@ def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snaps
     if KERNELS.are_loaded():
         return _compiled(matcher, compiler)
     pairs = ReferenceSnapshot(compiler)
-    return InterpretedSnapshot(pairs, Successor(partial(_compiled, matcher, compiler), pairs, set()))
+    return InterpretedSnapshot(pairs, Successor(partial(_compiled, matcher), pairs, set()))
 
 
-def _compiled(maker: IndexMaker, compiler: Compiler) -> Snapshot:
+def _compiled(maker: IndexMaker, compiler: SubscriptionCompiler) -> Snapshot:
     # compiled kernels, which the interpreted tier does without
     from triplewire.engine.segments.context import SegmentContext
     from triplewire.engine.segments.snapshot import SegmentSnapshot

@@ -16,7 +16,7 @@ from triplewire.engine.reference import ReferenceSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, SMALL_PAIRS
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage
+from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, SubscriptionCompiler
 
 _FORMER = 1_000  # ids that were removed, and are kept among the others
 
@@ -26,7 +26,9 @@ class Successor:
     empty compiled snapshot. `unproven`: ids, also former ones, of subscriptions that their texts alone may not give.
     """
 
-    def __init__(self, make: Callable[[], Snapshot], pairs: ReferenceSnapshot, unproven: set[str]) -> None:
+    def __init__(
+        self, make: Callable[[SubscriptionCompiler], Snapshot], pairs: ReferenceSnapshot, unproven: set[str]
+    ) -> None:
         self._make = make
         self._pairs = pairs
         self._unproven = unproven
@@ -53,7 +55,7 @@ class Successor:
         if self.snapshot is None and KERNELS.wait():
             with self._lock:
                 if self.snapshot is None:
-                    self.snapshot = self.added(self._make(), self._pairs.all(), ())
+                    self.snapshot = self.added(self._make(self._pairs.compiler), self._pairs.all(), ())
         return self.snapshot
 
     def match(self, snapshot: Snapshot, chunk: Chunk, stage: Stage) -> Rows:
@@ -83,6 +85,7 @@ class InterpretedSnapshot:
     columnar = False
 
     def __init__(self, pairs: ReferenceSnapshot, successor: Successor, left: float = float("inf")) -> None:
+        self.compiler = pairs.compiler
         self._pairs = pairs
         self._successor = successor
         self._left = left
@@ -99,6 +102,11 @@ class InterpretedSnapshot:
         unproven = () if plain else [subscription.id for subscription in added]
         return InterpretedSnapshot(pairs, self._successor.of(pairs, unproven))
 
+    def with_compiler(self, compiler: SubscriptionCompiler) -> InterpretedSnapshot:
+        """See `triplewire.matchers.Snapshot`."""
+        pairs = self._pairs.with_compiler(compiler)
+        return InterpretedSnapshot(pairs, self._successor.of(pairs, ()))
+
     def background_work(self) -> Callable[[], Install] | None:
         """The take-over, when the kernels are loaded, or compiled and worth loading."""
         if self._successor.snapshot is None and not KERNELS.are_loaded() and not KERNELS.are_worth_loading(len(self)):
@@ -110,8 +118,8 @@ class InterpretedSnapshot:
         made = self._successor.made()
 
         def install(latest: Snapshot) -> Snapshot:
-            if made is None or not isinstance(latest, InterpretedSnapshot):
-                return latest
+            if made is None or not isinstance(latest, InterpretedSnapshot) or latest.compiler is not self.compiler:
+                return latest  # with another taxonomy, it has a take-over of its own
             before = {subscription.id: subscription for subscription in self.all()}
             now = {subscription.id: subscription for subscription in latest.all()}
             added = [subscription for id_, subscription in now.items() if before.get(id_) is not subscription]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.engine import Engine
-from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Snapshot
 
 
 def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: Collection[str] = ()) -> Engine:
@@ -24,16 +21,9 @@ def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: 
     for plain, group in ((True, [s for s in new if not s.rules]), (False, [s for s in new if s.rules])):
         if group:
             snapshot = snapshot.changed(group, (), plain=plain)
-    return _with(engine, snapshot)
+    return engine._with(snapshot)
 
 
 def empty_engine(engine: Engine) -> Engine:
     """An engine of the same taxonomy, operators, limits, matcher and entailment, without subscriptions."""
-    return _with(engine, empty_snapshot(engine._matcher, engine._compiler))
-
-
-def _with(engine: Engine, snapshot: Snapshot) -> Engine:
-    other = object.__new__(Engine)
-    other.__dict__.update(engine.__dict__)
-    other._current, other._recent = CurrentSnapshot(snapshot), RecentResults()
-    return other
+    return engine._with(empty_snapshot(engine._matcher, engine._compiler))

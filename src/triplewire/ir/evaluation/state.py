@@ -52,6 +52,9 @@ class CallCache(Protocol):
     def flush(self) -> None:
         """Write what waits."""
 
+    def of(self, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> CallCache:
+        """The same cache for other operators, or another taxonomy."""
+
 
 @dataclass(frozen=True)
 class World:

@@ -288,6 +288,10 @@ class OperatorCallCache:
         """Write what waits."""
         self._cache.flush()
 
+    def of(self, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> OperatorCallCache:
+        """The same cache for other operators, or another taxonomy."""
+        return OperatorCallCache(self._cache, operators, taxonomy)
+
 
 def _identity(operator: Operator, taxonomy: Taxonomy) -> bytes:
     """What tells an operator from all others, and from itself with another version or taxonomy; empty where its
