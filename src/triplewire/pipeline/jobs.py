@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -170,8 +170,8 @@ def compile_filter(
     settings, refuse = settings or Settings(), on_refusal or raise_refusal
     classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
     engine = IndexOptions(classes, entailment, operators_of(operators), settings, matcher).engine()
-    single = isinstance(subscriptions, str | os.PathLike | Subscription)
-    entries = [subscriptions] if single else list(subscriptions)
+    is_single = isinstance(subscriptions, str | os.PathLike | Subscription)
+    entries: list[Any] = [subscriptions] if is_single else list(cast("Iterable[Any]", subscriptions))
     for subscription in entries:
         if isinstance(subscription, Subscription):
             try:
@@ -179,8 +179,9 @@ def compile_filter(
             except TriplewireError as error:
                 refuse(Refusal.of("subscription", subscription.id, error))
                 continue
-            for warning in registered.warnings if on_warning is not None else ():
-                on_warning(registered.id, warning)
+            if on_warning is not None:
+                for warning in registered.warnings:
+                    on_warning(registered.id, warning)
     files = [entry for entry in entries if not isinstance(entry, Subscription)]
     if files:
         engine.load_subscriptions(files, on_refusal=refuse, on_warning=on_warning)
