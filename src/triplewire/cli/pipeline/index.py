@@ -41,24 +41,25 @@ Index = Annotated[
 Output = Annotated[
     Path, typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version.")
 ]
+PartitionerOption = Annotated[
+    str, typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random.")
+]
+SampleFiles = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
+]
 
 
 @grouped
 def index_command(
     output: Output,
     subscriptions: SubscribedOption = None,
-    partitioner: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random."),
-    ] = "replicated",
+    partitioner: PartitionerOption = "replicated",
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=1024, help="Over so many nodes.")] = 1,
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     *,
-    sample: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
-    ] = None,
+    sample: SampleFiles = None,
     reading: Reading,
     matcher: MatcherOption = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,

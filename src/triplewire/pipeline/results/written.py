@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from triplewire.encode.match_files import parquet_writer
 from triplewire.encode.matches import TEXTS, MatchColumns, shared
 from triplewire.encode.schema import MATCHES, storable_text, to_batch
 from triplewire.engine import Engine
@@ -50,7 +51,6 @@ MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20  # matches of a row group, and bytes of their texts, about
 _TEXT_BYTES = "text bytes"  # in the metadata of a file: those of the bindings and graphs of its rows
 _LETTERS = 4_096  # that are written together
-_STATISTICS = ["publication", "subscription", "matched_at"]  # other columns have texts too long for that
 _SHORT = dict(zip('"\\\b\t\n\f\r', ('\\"', "\\\\", "\\b", "\\t", "\\n", "\\f", "\\r"), strict=True))
 _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {ord(text): escape for text, escape in _SHORT.items()}
 
@@ -183,12 +183,7 @@ class TaskFiles:
         if kind not in self._writers:
             file = parquet_file(self.target.folder, kind, self._name)
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._writers[kind] = pq.ParquetWriter(
-                file,
-                table.schema,
-                store_schema=False,  # readers see plain columns
-                write_statistics=[name for name in _STATISTICS if name in table.schema.names],
-            )
+            self._writers[kind] = parquet_writer(file, table.schema)
         self._writers[kind].write_table(table, row_group_size=max(table.num_rows, 1))
 
     def _sample(self, subscription: str, publication: str, source: str) -> None:
