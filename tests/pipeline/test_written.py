@@ -60,8 +60,7 @@ def of_files(packed: IndexFilter, file: Path, target: Target) -> Written:
 
 def done(target: Target, reports: object) -> Written:
     rows = [row for batch in reports for row in batch.to_pylist()]  # type: ignore[attr-defined]  # an iterator
-    samples = [tuple(tuple(sample.values()) for sample in row.pop("samples")) for row in rows]
-    return Written(Path(target.folder), [Report(**row, samples=own) for row, own in zip(rows, samples, strict=True)])
+    return Written(Path(target.folder), [Report(**row) for row in rows])
 
 
 def rows_of(written_files: Written) -> list[dict[str, object]]:
@@ -72,10 +71,10 @@ def rows_of(written_files: Written) -> list[dict[str, object]]:
 
 def test_files_and_rows_give_the_same(packed: IndexFilter, file: Path, tmp_path: Path) -> None:
     """From files, whose matches never become rows, and from rows of publications."""
-    direct = of_files(packed, file, Target(str(tmp_path / "direct"), "v1", True, 2))
+    direct = of_files(packed, file, Target(str(tmp_path / "direct"), "v1", True))
     refusals: list[Refusal] = []
     batch = widened(to_batch(read(str(file), on_refusal=refusals.append)), PUBLICATION_ROWS)
-    target = Target(str(tmp_path / "rows"), "v1", True, 2)
+    target = Target(str(tmp_path / "rows"), "v1", True)
     by_rows = done(target, OneStage(packed, target)([batch]))
     given = [[{**row, "matched_at": None} for row in rows_of(each)] for each in (direct, by_rows)]
     assert given[0] == given[1]
@@ -84,8 +83,6 @@ def test_files_and_rows_give_the_same(packed: IndexFilter, file: Path, tmp_path:
     assert [row["construct"] is None for row in given[0]].count(False) == 1
     assert direct.identities() == by_rows.identities()
     assert direct.candidates == by_rows.candidates >= len(given[0])
-    assert direct.samples(2) == by_rows.samples(2)
-    assert [sample[:2] for sample in direct.samples(2)[:2]] == [("again", "urn:g1"), ("made", "urn:g4")]
     assert (direct.publications, direct.refused, by_rows.refused) == (4, 1, 0)
     (letters,) = direct.files("dead-letter")
     assert pq.read_table(letters).to_pylist() == [{name: getattr(refusals[0], name) for name in DEAD_LETTERS.names}]

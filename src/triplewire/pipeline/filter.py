@@ -65,27 +65,24 @@ class IndexFilter:
             yield from outcomes_of(engine, batches)
 
 
-def outcomes_of(
-    engine: Engine, batches: Iterable[pa.RecordBatch], on_stats: OnStats = None
-) -> Iterator[pa.RecordBatch]:
-    """The outcomes of publications, by an engine. What was counted goes to `on_stats`."""
+def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The outcomes of publications, by an engine."""
     for batch in batches:
         refusals, publications = parted(batch)
-        if refusals is not None:
-            yield refusals
+        if refusals.num_rows:
+            yield widened(refusals, OUTCOME_ROWS)
         failed: list[Refusal] = []
-        for rows, matches in matched(engine, publications, failed, on_stats):
+        for rows, matches in matched(engine, publications, failed):
             yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
         yield refused(failed, OUTCOME_ROWS)
 
 
-def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
-    """The refused inputs of a batch as outcomes, where it may have some; and its publications."""
+def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The refused inputs of a batch, as a column `refusal`, and its publications."""
     if "refusal" not in batch.schema.names:
-        return None, batch
+        return refused((), pa.schema([OUTCOME_ROWS.field("refusal")])), batch
     is_refusal = pc.is_valid(batch.column("refusal"))
-    refusals = widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
-    return refusals, batch.filter(pc.invert(is_refusal))
+    return batch.filter(is_refusal).select(["refusal"]), batch.filter(pc.invert(is_refusal))
 
 
 def matched(

@@ -126,12 +126,7 @@ def write_outcomes_of_files(
 
 def _written(target: Target, reports: Iterable[dict[str, Any]]) -> Written:
     """The reports of tasks in the order of their files."""
-    out = []
-    for report in sorted(reports, key=lambda report: str(report["file"])):
-        names = ("subscription", "publication", "source")
-        samples = tuple((*(sample[name] for name in names),) for sample in report["samples"])
-        out.append(Report(**{**report, "samples": samples}))
-    return Written(Path(target.folder), out)
+    return Written(Path(target.folder), sorted((Report(**report) for report in reports), key=lambda one: one.file))
 
 
 def matches(outcomes: DataFrame) -> DataFrame:

@@ -69,10 +69,9 @@ class PipelineRun:
     """One run: a source of publications, an index of subscriptions, and an output folder that is prepared.
 
     `refused` are subscriptions that were refused before; they are written as dead letters too.
-    `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
-    counts after each micro-batch, and `look` with up to `samples` matches of each subscription, as (subscription,
-    publication, source). `delivery` has the sinks beside the output folder. Another thread may set `stop`, which ends
-    the stream.
+    `on_refusal` is called with each other refusal, `on_note` with what else a user should know, and `on_batch` with
+    the counts after each micro-batch. `delivery` has the sinks beside the output folder. Another thread may set
+    `stop`, which ends the stream.
 
     The next run repeats a micro-batch that was not finished.
     """
@@ -87,8 +86,6 @@ class PipelineRun:
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_note: Callable[[str], None] = lambda note: None
     on_batch: Callable[[Summary], None] = lambda summary: None
-    samples: int = 0
-    look: Callable[[list[tuple[str, str, str]]], None] = lambda samples: None
     calling: Calling = field(default_factory=Calling)
     connections: Connections | None = None  # what the source needs
     delivery: Delivery = field(default_factory=Delivery)
@@ -328,7 +325,7 @@ class PipelineRun:
             return
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
-        target = Target(self.output.for_tasks(), chosen.version, ledger is not None, self.samples)
+        target = Target(self.output.for_tasks(), chosen.version, ledger is not None)
         with self._learning.batch(spark, called) as calling:
             written = work(replace(chosen, calling=calling), target)
         repeats = 0
@@ -338,8 +335,6 @@ class PipelineRun:
                 written.retain(is_new)
         for kind in (MATCHES, DEAD_LETTER):
             self.output.take(kind, written.files(kind))
-        if self.samples:
-            self.look(written.samples(self.samples))
         self.output.write_refusals(refused)
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:

@@ -24,10 +24,10 @@ from triplewire.encode.schema import PUBLICATIONS
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.folders import reason_left_out
-from triplewire.pipeline.filter import IndexFilter, matched, outcomes_of, parted, sources_of
+from triplewire.pipeline.filter import IndexFilter, matched, parted
 from triplewire.pipeline.index.open_version import OpenVersion
 from triplewire.pipeline.results.written import REPORTS, Target, TaskFiles
-from triplewire.pipeline.rows import FILE_ROWS, OUTCOME_ROWS, widened
+from triplewire.pipeline.rows import FILE_ROWS, widened
 from triplewire.pipeline.sources import FileReader, local_path
 
 NODE, ROUTED, REPORT = "node", "routed", "report"
@@ -90,11 +90,7 @@ class FirstStage:
         """Publications for nodes, and the report of the task (`ROUTED_ROWS`)."""
         version, files = self.filter.opened(), TaskFiles(self.target)
         with self.filter.calling.task(version.server()):
-            for batch in batches if self.reader is None else self.reader(batches):
-                refusals, publications = parted(batch)
-                if refusals is not None:
-                    files.add_rows(refusals)
-                files.publications += publications.num_rows
+            for publications in _publications(batches if self.reader is None else self.reader(batches), files):
                 yield from _route(version, publications, files)
         for report in files.reports():
             as_struct = pa.StructArray.from_arrays(report.columns, fields=list(REPORTS))
@@ -126,17 +122,27 @@ class SecondStage:
                         begun.add(node)
                     failed: list[Refusal] = []
                     to_node = publications.filter(pc.equal(nodes, node))
-                    for each, matches in matched(version.node(node), to_node, failed, files.count):
-                        files.add_rows(widened(matches, OUTCOME_ROWS, source=sources_of(each, matches)))
+                    for _, matches in matched(version.node(node), to_node, failed, files.count):
+                        files.add_rows(matches)
                     files.refuse(refusal for refusal in failed if not _is_of_row(refusal))
         yield from files.reports()
 
 
-def _match_rows(engine: Engine, batches: Iterable[pa.RecordBatch], files: TaskFiles) -> None:
+def _publications(batches: Iterable[pa.RecordBatch], files: TaskFiles) -> Iterator[pa.RecordBatch]:
+    """The publications of batches (`rows.PUBLICATION_ROWS`); the inputs among them that were refused are written."""
     for batch in batches:
-        files.publications += parted(batch)[1].num_rows
-        for rows in outcomes_of(engine, [batch], files.count):
-            files.add_rows(rows)
+        refusals, publications = parted(batch)
+        files.refuse(Refusal(**row["refusal"]) for row in refusals.to_pylist())
+        files.publications += publications.num_rows
+        yield publications
+
+
+def _match_rows(engine: Engine, batches: Iterable[pa.RecordBatch], files: TaskFiles) -> None:
+    for publications in _publications(batches, files):
+        failed: list[Refusal] = []
+        for _, matches in matched(engine, publications, failed, files.count):
+            files.add_rows(matches)
+        files.refuse(failed)
 
 
 def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, files: TaskFiles) -> None:
@@ -175,10 +181,9 @@ def _route(version: OpenVersion, publications: pa.RecordBatch, files: TaskFiles)
     for rows, matches in matched(version.server(), publications, failed, files.count):
         for node, to_node in _routed(version, rows, matches, failed):
             yield _for_node(node, to_node)
-        told = matches
         if len(version.routers):
-            told = matches.filter(pc.invert(pc.is_in(matches.column("subscription"), version.routers)))
-        files.add_rows(widened(told, OUTCOME_ROWS, source=sources_of(rows, told)))
+            matches = matches.filter(pc.invert(pc.is_in(matches.column("subscription"), version.routers)))
+        files.add_rows(matches)
     files.refuse(refusal for refusal in failed if not _is_of(refusal, version.version.plan.routers))
 
 

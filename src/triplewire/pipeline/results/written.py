@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from triplewire.encode.match_files import parquet_writer
 from triplewire.encode.matches import TEXTS, MatchColumns, shared
-from triplewire.encode.schema import MATCHES, storable_text, to_batch
+from triplewire.encode.schema import MATCHES, to_batch
 from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
@@ -30,7 +30,6 @@ from triplewire.errors import LimitError, Refusal
 from triplewire.pipeline.filter import matched
 from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
 
-_SAMPLE = pa.struct([("subscription", pa.string()), ("publication", pa.string()), ("source", pa.string())])
 REPORTS = pa.schema(
     [
         ("file", pa.string()),
@@ -39,7 +38,6 @@ REPORTS = pa.schema(
         ("refused", pa.int64()),
         ("publications", pa.int64()),
         ("candidates", pa.int64()),
-        ("samples", pa.list_(_SAMPLE)),
     ]
 )
 """The row of a task: the name of its files, how many matches and dead letters lie in them (there is no file of none),
@@ -58,13 +56,11 @@ _ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {ord(text): escape f
 @dataclass(frozen=True)
 class Target:
     """Where tasks write, and what. `folder` is a new one that all workers see; `version` is that of the subscriptions;
-    `identities`: are the identities of matches written as well? `samples`: so many matches of each subscription are
-    told in the row of the task."""
+    `identities`: are the identities of matches written as well?"""
 
     folder: str
     version: str
     identities: bool = False
-    samples: int = 0
 
 
 @dataclass
@@ -81,7 +77,6 @@ class TaskFiles:
     _pending: list[tuple[MatchColumns, dt.datetime]] = field(default_factory=list)
     _letters: list[dict[str, str]] = field(default_factory=list)
     _writers: dict[str, pq.ParquetWriter] = field(default_factory=dict)
-    _samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     _name: str = field(default_factory=lambda: f"part-{_partition():05}-{secrets.token_hex(8)}")
 
     def add(self, engine: Engine, part: Part) -> None:
@@ -96,32 +91,16 @@ class TaskFiles:
             self.refuse(refusal for refusal in failed if refusal.kind == "publication")
             return
         self._pending += [(each, part.matched_at) for each in columns]
-        if self.target.samples:
-            sources = [storable_text(part.chunk.origin(number)[0]) for number in range(len(part.chunk))]
-            names, ids = part.publications, part.snapshot.ids(part.subscription)
-            for number, subscription in zip(part.publication.tolist(), ids, strict=True):
-                self._sample(subscription, names[number], sources[number])
         rows = sum(len(each.truncated) for each, _ in self._pending)
         if rows >= _GROUP_ROWS or sum(_bytes_of(each) for each, _ in self._pending) >= _GROUP_BYTES:
             self._write_pending()
 
-    def add_rows(self, outcomes: pa.RecordBatch) -> None:
-        """Write outcomes that are rows already (`rows.OUTCOME_ROWS`, or plain matches)."""
-        rows = outcomes
-        if "refusal" in outcomes.schema.names:
-            is_refusal = pc.is_valid(outcomes.column("refusal"))
-            rows = outcomes.filter(pc.invert(is_refusal))
-            if rows.num_rows < outcomes.num_rows:
-                letters = outcomes.column("refusal").filter(is_refusal).to_pylist()
-                self.refuse(Refusal(**letter) for letter in letters)
-        if not rows.num_rows:
+    def add_rows(self, matches: pa.RecordBatch) -> None:
+        """Write matches that are rows already (`encode.schema.MATCHES`)."""
+        if not matches.num_rows:
             return
-        if self.target.samples:
-            own = [rows.column(name).to_pylist() for name in ("subscription", "publication", "source")]
-            for subscription, publication, source in zip(*own, strict=True):
-                self._sample(subscription, publication, source or "")
-        held = {name: rows.column(name) for name in MATCHES.names}
-        held[INDEX_VERSION] = pa.array([self.target.version], pa.string()).take(pa.array([0] * rows.num_rows))
+        held = {name: matches.column(name) for name in MATCHES.names}
+        held[INDEX_VERSION] = pa.array([self.target.version] * matches.num_rows, pa.string())
         for name, column in held.items():
             if pa.types.is_string(column.type):
                 held[name] = column.cast(pa.large_string()).dictionary_encode()
@@ -149,15 +128,9 @@ class TaskFiles:
                 writer.add_key_value_metadata({_TEXT_BYTES: str(self._text_bytes)})
             writer.close()
         if self._matches or self._letter_count or self.publications:
-            samples = [
-                {"subscription": subscription, "publication": publication, "source": source}
-                for subscription, own in self._samples.items()
-                for publication, source in own
-            ]
             counts = {"matches": self._matches, "letters": self._letter_count, "refused": self._refused}
             counts |= {"publications": self.publications, "candidates": self.candidates}
-            row = {"file": self._name, **counts, "samples": samples}
-            yield pa.RecordBatch.from_pylist([row], schema=REPORTS)
+            yield pa.RecordBatch.from_pylist([{"file": self._name, **counts}], schema=REPORTS)
 
     def _write_pending(self) -> None:
         if self._pending:
@@ -185,12 +158,6 @@ class TaskFiles:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._writers[kind] = parquet_writer(file, table.schema)
         self._writers[kind].write_table(table, row_group_size=max(table.num_rows, 1))
-
-    def _sample(self, subscription: str, publication: str, source: str) -> None:
-        own = self._samples.setdefault(subscription, [])
-        own.append((publication, source))
-        own.sort()
-        del own[self.target.samples :]
 
 
 def parquet_file(folder: str | Path, kind: str, name: str) -> Path:
@@ -256,7 +223,6 @@ class Report:
     refused: int
     publications: int
     candidates: int
-    samples: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -307,14 +273,6 @@ class Written:
             first += report.matches
             if not own.all():
                 _retain(parquet_file(self.folder, MATCHES_IN, report.file), own)
-
-    def samples(self, of_each: int) -> list[tuple[str, str, str]]:
-        """The first matches of each subscription, (subscription, publication, source), in order: of each the first one,
-        then of each the second one, and so on."""
-        each: dict[str, list[tuple[str, str, str]]] = {}
-        for sample in sorted(sample for report in self.reports for sample in report.samples):
-            each.setdefault(sample[0], []).append(sample)
-        return [own[rank] for rank in range(of_each) for own in each.values() if rank < len(own)]
 
 
 def _retain(file: Path, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
