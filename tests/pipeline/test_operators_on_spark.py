@@ -20,6 +20,8 @@ from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.index.build import shipped
 from triplewire.pipeline.output import Output
+from triplewire.pipeline.results.tasks import OneStage
+from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.run import PipelineRun
 
 if TYPE_CHECKING:
@@ -69,13 +71,14 @@ def test_a_task_begins_with_what_is_known_and_tells_what_it_counted(tmp_path: Pa
     known = LearnedCalls()
     known.merge({"operators": {"holds": [1000, 0, 1.0]}, "calls": [['["holds",["7","x",""]]', 10, 1000, 1.0]]})
     text = json.dumps(known.to_json())
-    calling = Calling("naive", str(tmp_path / "cache"), learned=text, tell=told.extend)
+    calling = Calling("naive", str(tmp_path / "cache"), learned=text)
     second = replace(first, calling=calling)
     assert second.opened().server() is not first.opened().server(), "one of another order is another engine"
     assert second.opened().server().operator_order == "naive"
     batches = [to_batch(publications()[:5]), to_batch(publications()[5:9])]
     for number, batch in enumerate(batches, 1):
-        list(second([batch]))
+        (report,) = OneStage(second, Target(str(tmp_path / "out"), "v1"))([batch])
+        told += [json.loads(each) for each in report.to_pylist()[0]["learned"]]
         assert second.opened().server().learned.by_operator()["holds"]["calls"] == 1000 + sum(
             line["operators"]["holds"][0] for line in told
         )
@@ -85,7 +88,7 @@ def test_a_task_begins_with_what_is_known_and_tells_what_it_counted(tmp_path: Pa
     orders = []
     for counted in (told, told[::-1]):
         job = JobLearning(tmp_path / f"learned-{len(orders)}")
-        job.merge(counted)
+        job.merge(map(json.dumps, counted))
         orders.append(job.calls.to_json())
         assert JobLearning(tmp_path / f"learned-{len(orders) - 1}").calls.to_json() == job.calls.to_json()
     assert orders[0] == orders[1], "whichever task ends first"

@@ -37,7 +37,7 @@ from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.output import Output
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
-from triplewire.pipeline.sources import is_remote, local_path, refused_entry
+from triplewire.pipeline.sources import is_remote, local_path, refused_entry, size_of
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader
 
@@ -121,7 +121,7 @@ class Archive:
         """The files whose day may be one of these, in order, as runs of files that follow one another."""
         files = [str(file) for file, _ in entries_of(Path(self.path))]
         wanted = [file for file in files if (day := self.day(file)) is None or day in days]
-        sizes = [_size(file) for file in wanted]
+        sizes = [size_of(file) for file in wanted]
         runs_in_all = max(tasks * _RUNS_OF_A_TASK, 1)
         most_files = min(_RUN_FILES, -(-len(wanted) // runs_in_all))
         most_bytes = min(_RUN_BYTES, -(-sum(sizes) // runs_in_all))
@@ -139,13 +139,6 @@ class Archive:
         """The day in the path of a file, below the archive; of an archive of one file, in its name."""
         inside = os.path.relpath(file, self.path)
         return day_in_path(os.path.basename(file) if inside == "." else inside)
-
-
-def _size(file: str) -> int:
-    try:
-        return os.path.getsize(file)
-    except OSError:  # opening it fails, and is reported
-        return 0
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class IndexFilter:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
         engine = self.opened().server()
-        with self.calling.task(engine):
-            yield from outcomes_of(engine, batches)
+        self.calling.begin(engine)
+        yield from outcomes_of(engine, batches)
 
 
 def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

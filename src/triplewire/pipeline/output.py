@@ -174,8 +174,7 @@ class Output:
         """Write the dead letters of the driver to `_writing`, beside those of the workers."""
         folder = self._writing / DEAD_LETTER
         folder.mkdir(parents=True, exist_ok=True)
-        table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
-        pq.write_table(table, folder / "driver.parquet")
+        _write_letters(refusals, folder / "driver.parquet")
 
     def uncommitted(self) -> tuple[Path, Path]:
         """The folders with the matches and the dead letters that were written, and are not committed yet."""
@@ -193,10 +192,9 @@ class Output:
             return
         folder = self.folder / DEAD_LETTER / part
         folder.mkdir(parents=True, exist_ok=True)
-        table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
         file = folder / f"driver-{len(list(folder.glob('driver-*.parquet')))}.parquet"
         aside = folder / f".{file.name}"
-        pq.write_table(table, aside)
+        _write_letters(refusals, aside)
         os.replace(aside, file)
 
     def is_committed(self, part: str) -> bool:
@@ -270,3 +268,7 @@ class Output:
 
 def _rows_in(folder: Path) -> int:
     return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
+
+
+def _write_letters(refusals: Iterable[Refusal], file: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS), file)

@@ -104,7 +104,7 @@ class PipelineRun:
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
-        self._process(spark, partial(write_outcomes, rows, reader=self._reader), "", refused=self.refused)
+        self._process(partial(write_outcomes, rows, reader=self._reader), "", refused=self.refused)
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.output.record(**facts, matches=self.summary.matches, ended=ended)
         self.subscriptions.release()
@@ -178,7 +178,7 @@ class PipelineRun:
             with topic.around_job(number, gone):
                 return write_outcomes(batch, chosen, target, reader=self._reader)
 
-        self._process(batch.sparkSession, work, f"batch={number}", ledger, number, gone)
+        self._process(work, f"batch={number}", ledger, number, gone)
 
     def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: MatchLedger | None) -> None:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
@@ -193,7 +193,7 @@ class PipelineRun:
             while True:
                 for number, tasks in arrivals.batches(committed):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
-                    self._process(spark, work, f"batch={number}", ledger, number)
+                    self._process(work, f"batch={number}", ledger, number)
                     if self.stop.is_set():
                         return
                     committed = number
@@ -310,7 +310,6 @@ class PipelineRun:
 
     def _process(
         self,
-        spark: SparkSession,
         work: Work,
         part: str,
         ledger: MatchLedger | None = None,
@@ -326,8 +325,8 @@ class PipelineRun:
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
         target = Target(self.output.for_tasks(), chosen.version, ledger is not None)
-        with self._learning.batch(spark, called) as calling:
-            written = work(replace(chosen, calling=calling), target)
+        written = work(replace(chosen, calling=self._learning.told(called)), target)
+        self._learning.merge(written.learned)
         repeats = 0
         if ledger is not None:
             is_new, repeats = ledger.new(written.identities(), number)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +54,13 @@ class OneStage:
         """The report of the task (`REPORTS`)."""
         engine = self.filter.opened().server()
         files = TaskFiles(self.target)
-        with self.filter.calling.task(engine):
-            for batch in batches:
-                if self.reader is None:
-                    _match_rows(engine, [batch], files)
-                else:
-                    _match_files(engine, self.reader, batch, files)
-        yield from files.reports()
+        self.filter.calling.begin(engine)
+        for batch in batches:
+            if self.reader is None:
+                _match_rows(engine, [batch], files)
+            else:
+                _match_files(engine, self.reader, batch, files)
+        yield from files.reports(engine)
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,10 @@ class FirstStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Publications for nodes, and the report of the task (`ROUTED_ROWS`)."""
         version, files = self.filter.opened(), TaskFiles(self.target)
-        with self.filter.calling.task(version.server()):
-            for publications in _publications(batches if self.reader is None else self.reader(batches), files):
-                yield from _route(version, publications, files)
-        for report in files.reports():
+        self.filter.calling.begin(version.server())
+        for publications in _publications(batches if self.reader is None else self.reader(batches), files):
+            yield from _route(version, publications, files)
+        for report in files.reports(version.server()):
             as_struct = pa.StructArray.from_arrays(report.columns, fields=list(REPORTS))
             yield widened(pa.record_batch({NODE: pa.array([0], pa.int32()), REPORT: as_struct}), ROUTED_ROWS)
 
@@ -107,25 +106,24 @@ class SecondStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The reports of stage 1 that came here, and that of the task (`REPORTS`)."""
-        version, files, begun = self.filter.opened(), TaskFiles(self.target), set[int]()
-        with ExitStack() as tasks:
-            for batch in batches:
-                is_report = pc.is_valid(batch.column(REPORT))
-                reports = batch.column(REPORT).filter(is_report)
-                if len(reports):
-                    yield pa.RecordBatch.from_arrays(reports.flatten(), schema=REPORTS)
-                rows = batch.filter(pc.invert(is_report)).drop_columns([REPORT])
-                nodes, publications = rows.column(NODE), rows.drop_columns([NODE])
-                for node in pc.unique(nodes).to_pylist():
-                    if node not in begun:
-                        tasks.enter_context(self.filter.calling.task(version.node(node)))
-                        begun.add(node)
-                    failed: list[Refusal] = []
-                    to_node = publications.filter(pc.equal(nodes, node))
-                    for _, matches in matched(version.node(node), to_node, failed, files.count):
-                        files.add_rows(matches)
-                    files.refuse(refusal for refusal in failed if not _is_of_row(refusal))
-        yield from files.reports()
+        version, files, engines = self.filter.opened(), TaskFiles(self.target), dict[int, Engine]()
+        for batch in batches:
+            is_report = pc.is_valid(batch.column(REPORT))
+            reports = batch.column(REPORT).filter(is_report)
+            if len(reports):
+                yield pa.RecordBatch.from_arrays(reports.flatten(), schema=REPORTS)
+            rows = batch.filter(pc.invert(is_report)).drop_columns([REPORT])
+            nodes, publications = rows.column(NODE), rows.drop_columns([NODE])
+            for node in pc.unique(nodes).to_pylist():
+                if node not in engines:
+                    engines[node] = version.node(node)
+                    self.filter.calling.begin(engines[node])
+                failed: list[Refusal] = []
+                to_node = publications.filter(pc.equal(nodes, node))
+                for _, matches in matched(engines[node], to_node, failed, files.count):
+                    files.add_rows(matches)
+                files.refuse(refusal for refusal in failed if not _is_of_row(refusal))
+        yield from files.reports(*engines.values())
 
 
 def _publications(batches: Iterable[pa.RecordBatch], files: TaskFiles) -> Iterator[pa.RecordBatch]:

@@ -27,6 +27,7 @@ from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
+from triplewire.pipeline.calling import newly_learned
 from triplewire.pipeline.filter import matched
 from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
 
@@ -38,6 +39,7 @@ REPORTS = pa.schema(
         ("refused", pa.int64()),
         ("publications", pa.int64()),
         ("candidates", pa.int64()),
+        ("learned", pa.list_(pa.string())),
     ]
 )
 """The row of a task: the name of its files, how many matches and dead letters lie in them (there is no file of none),
@@ -119,8 +121,9 @@ class TaskFiles:
             if len(self._letters) >= _LETTERS:
                 self._write_letters()
 
-    def reports(self) -> Iterator[pa.RecordBatch]:
-        """End the files, and give the row of the task; no row for a task that had nothing to do."""
+    def reports(self, *engines: Engine) -> Iterator[pa.RecordBatch]:
+        """End the files, and give the row of the task, which these engines matched for; no row for a task that had
+        nothing to do."""
         self._write_pending()
         self._write_letters()
         for kind, writer in self._writers.items():
@@ -130,7 +133,8 @@ class TaskFiles:
         if self._matches or self._letter_count or self.publications:
             counts = {"matches": self._matches, "letters": self._letter_count, "refused": self._refused}
             counts |= {"publications": self.publications, "candidates": self.candidates}
-            yield pa.RecordBatch.from_pylist([{"file": self._name, **counts}], schema=REPORTS)
+            row = {"file": self._name, **counts, "learned": newly_learned(engines)}
+            yield pa.RecordBatch.from_pylist([row], schema=REPORTS)
 
     def _write_pending(self) -> None:
         if self._pending:
@@ -223,6 +227,7 @@ class Report:
     refused: int
     publications: int
     candidates: int
+    learned: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,11 @@ class Written:
     def refused(self) -> int:
         """How many inputs and pairs were refused."""
         return sum(report.refused for report in self.reports)
+
+    @property
+    def learned(self) -> list[str]:
+        """What the tasks have learned of operators."""
+        return [text for report in self.reports for text in report.learned]
 
     def files(self, kind: str) -> list[Path]:
         """The files that count, of matches or of dead letters."""
