@@ -1,9 +1,9 @@
-# make demo, make test, make full, make quick: each sets up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
+# make demo, make test, make full, make quick, make bench: each sets up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
 PYTHON ?= python3
 DATA ?= examples/publications
 READY := .venv/.ready
 
-.PHONY: demo test full quick bounds check setup clean
+.PHONY: demo test full quick bounds bench check setup clean
 
 setup: $(READY)
 
@@ -36,9 +36,13 @@ bounds: $(READY)
 	@.venv/bin/triplewire warm-up
 	@.venv/bin/python -m pytest -n 2 tests/encode tests/select tests/verify tests/agreement
 
+# all measurements, with their targets: half an hour; `.venv/bin/python -m bench --help` says which there are
+bench: $(READY)
+	@.venv/bin/python -m bench all
+
 check: $(READY)
 	@.venv/bin/ruff check .
-	@.venv/bin/mypy --strict src
+	@.venv/bin/mypy --strict src bench
 	@.venv/bin/lint-imports
 
 clean:

@@ -1,4 +1,4 @@
-"""`triplewire bench`: tiny runs of every workload, the forms of the report, two matchers, wrong usage."""
+"""`python -m bench`: tiny runs of every workload, the forms of the report, two matchers, wrong usage."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from cli.runner import triplewire
+from bench import measure, nodes, partition
+from bench.command import BENCH, LONG, NAMES
+from bench.experiments import EXPERIMENTS
+from bench.nodes import AGAIN, DRAWINGS, MATCHING, Points, figures
+from bench.report import Figure, from_line, summary, table_line, to_line, to_svg
+from bench.run import BenchPlan
+from bench.workloads import catalogue as workloads
+from bench.workloads.catalogue import WORKLOADS, Place
+from cli.runner import Done, triplewire
 from triplewire import plugins
-from triplewire.bench import measure, nodes, partition
-from triplewire.bench.cluster_paper import AGAIN, DRAWINGS, MATCHING, Points, figures
-from triplewire.bench.experiments import EXPERIMENTS
-from triplewire.bench.plot import to_svg
-from triplewire.bench.report import Figure, from_line, summary, table_line, to_line
-from triplewire.bench.run import BenchPlan
-from triplewire.bench.workloads import catalogue as workloads
-from triplewire.bench.workloads.catalogue import WORKLOADS, Place
-from triplewire.cli.bench import LONG, NAMES
+
+
+def bench(*arguments: object) -> Done:
+    """Run `python -m bench` in this process."""
+    return triplewire(*arguments, program=BENCH)
+
 
 KEYS = ["workload", "name", "value", "unit", "target", "met"]
 
@@ -41,9 +46,7 @@ def test_all_matchers_give_the_same_counts(workload: str, tmp_path: Path, monkey
 
 def test_a_run_reports_counts_and_times(tmp_path: Path) -> None:
     file, picture = tmp_path / "rows.json", tmp_path / "rows.svg"
-    done = triplewire(
-        "bench", "gtopss", "--matcher", "reference", "--subscriptions", 60, "--json", file, "--plot", picture
-    )
+    done = bench("gtopss", "--matcher", "reference", "--subscriptions", 60, "--json", file, "--plot", picture)
     assert done.code == 0, done.err
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert all(list(row) == KEYS for row in rows)
@@ -62,7 +65,7 @@ def test_a_run_reports_counts_and_times(tmp_path: Path) -> None:
 
 def test_two_matchers_are_paired(tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
-    done = triplewire("bench", "gtopss", "--compare", "reference", "reference", "--subscriptions", 40, "--json", file)
+    done = bench("gtopss", "--compare", "reference", "reference", "--subscriptions", 40, "--json", file)
     assert done.code == 0, done.err
     figures = {row["name"]: row["value"] for row in map(json.loads, file.read_text().splitlines())}
     assert figures["table 1: matches of reference over those of reference"] == 1
@@ -84,7 +87,7 @@ def test_two_matchers_are_paired(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage(arguments: list[str], said: str) -> None:
-    done = triplewire("bench", *arguments)
+    done = bench(*arguments)
     assert done.code == 2
     assert said in done.err
 
@@ -92,7 +95,7 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
 def test_a_step_that_fails_is_a_row_and_the_run_goes_on(tmp_path: Path) -> None:
     """Here the folder of real data lacks its publications."""
     file = tmp_path / "rows.json"
-    done = triplewire("bench", "rtf", "--data", tmp_path, "--subscriptions", 5, "--json", file)
+    done = bench("rtf", "--data", tmp_path, "--subscriptions", 5, "--json", file)
     assert done.code == 0
     (row,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert (row["value"], row["met"]) == (None, False)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.joins import Rules, beside_clips, facts_of
+from bench.workloads import corpus
+from bench.workloads.catalogue import SEED, Case
+from bench.workloads.mixed import write_documents
 from triplewire import Engine, read
-from triplewire.bench.joins.clips import Rules, beside_clips, facts_of
-from triplewire.bench.workloads import corpus
-from triplewire.bench.workloads.catalogue import SEED, Case
-from triplewire.bench.workloads.documents import write_documents
 from triplewire.errors import TriplewireError
 
 PUBLICATIONS, SUBSCRIPTIONS = 120, 300

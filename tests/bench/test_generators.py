@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triplewire.bench.workloads import adversarial, corpus, graphs, metadata, overlap, rtf
-from triplewire.bench.workloads import catalogue as workloads
-from triplewire.bench.workloads.catalogue import SEED, WORKLOADS, Place, rtf_case
-from triplewire.bench.workloads.documents import write_documents
-from triplewire.bench.workloads.pieces import Pieces, SubscriptionRows, write_rows
-from triplewire.bench.workloads.rtf_queries import RtfQueries
+from bench.workloads import catalogue as adversarial
+from bench.workloads import catalogue as workloads
+from bench.workloads import corpus, graphs, rtf
+from bench.workloads import graphs as overlap
+from bench.workloads import mixed as metadata
+from bench.workloads.catalogue import SEED, WORKLOADS, Place, rtf_case
+from bench.workloads.corpus import Pieces, SubscriptionRows, write_rows
+from bench.workloads.mixed import write_documents
+from bench.workloads.rtf import RtfQueries
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import raise_refusal

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench import measure
+from bench.measure import Operators
 from triplewire import Publication
-from triplewire.bench import measure
-from triplewire.bench.measure import Operators
 from triplewire.errors import SubscriptionError
 
 EVEN = """

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triplewire.bench.operators import paper, targets
-from triplewire.bench.operators.paper import Plot, Points, Setting
-from triplewire.bench.operators.simulation import Run, learning
-from triplewire.bench.workloads.catalogue import Place
-from triplewire.bench.workloads.operators import RECIPES, costs, generated
+from bench import operators as targets
+from bench import operators_paper as paper
+from bench.operators_paper import Plot, Points, Run, Setting, learning
+from bench.workloads.catalogue import Place
+from bench.workloads.operators import RECIPES, costs, generated
 from triplewire.operators.order import ORDERS
 
 

@@ -18,7 +18,7 @@ TOP = FOLDERS | {path.name for path in PACKAGE.glob("*.py")}
 
 # a path in backticks: `ir/nodes.py`, `tests/house/`, `.importlinter`; no glob, no placeholder, no address
 NAMED = re.compile(r"`([A-Za-z_.][\w.-]*(?:/[\w.-]+)*/?)`")
-OURS = {"src", "tests", "docs", "examples", ".ci"}
+OURS = {"src", "bench", "tests", "docs", "examples", ".ci"}
 
 
 def _named_paths(text: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from house.source import ROOT
 
 COMMANDS = {
-    "types": ["mypy", "--strict", "src"],
+    "types": ["mypy", "--strict", "src", "bench"],
     "style": ["ruff", "check", "--no-cache", "."],
     "form": ["ruff", "format", "--no-cache", "--check", "."],
 }

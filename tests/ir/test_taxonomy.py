@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import re
@@ -113,6 +114,64 @@ def test_a_diamond_is_no_cycle() -> None:
     taxonomy = Taxonomy.build(pairs)
     assert taxonomy.holds(IRI("0a"), Relation.DESCENDANT, IRI(f"{layers}b"), NO_GRAPH)
     assert len(taxonomy.path(IRI("0a"), Relation.DESCENDANT, IRI(f"{layers}b"), NO_GRAPH) or ()) == layers + 1
+
+
+# --- changes ---------------------------------------------------------------------------------------------------------
+
+IRIS = st.sampled_from([f"c{n}" for n in range(6)])
+PAIRS = st.lists(st.tuples(IRIS, IRIS), max_size=5)
+STATEMENTS = st.fixed_dictionaries(dict.fromkeys(("subclasses", "instances", "names", "domains"), PAIRS))
+
+
+def statements(taxonomy: Taxonomy) -> set[tuple[str, str, str]]:
+    return {
+        (table, key, value) for table, rows in taxonomy.to_json().items() for key, of in rows.items() for value in of
+    }
+
+
+def upwards(pairs: dict[str, list[tuple[str, str]]]) -> Taxonomy:
+    """The taxonomy of pairs; a class is below those with higher numbers only."""
+    return Taxonomy.build(**{**pairs, "subclasses": [(min(pair), max(pair)) for pair in pairs["subclasses"]]})
+
+
+@given(start=STATEMENTS, steps=st.lists(st.tuples(STATEMENTS, STATEMENTS, st.lists(IRIS, max_size=1)), max_size=3))
+def test_changes_add_and_remove_statements(start: Any, steps: Any) -> None:
+    taxonomy = upwards(start)
+    expected = statements(taxonomy)
+    for adds, removes, drop in steps:
+        add, remove = upwards(adds), upwards(removes)
+        before, kept = taxonomy, statements(taxonomy)
+        taxonomy = taxonomy.changed(add=add, remove=remove, drop=drop)
+        expected -= statements(remove)
+        gone = {(t, k, v) for t, k, v in expected if v in drop or (k in drop and t != "names")}  # its keys are texts
+        expected = (expected - gone) | statements(add)
+        assert statements(taxonomy) == expected
+        assert statements(before) == kept
+        anew = Taxonomy.from_json(taxonomy.to_json())
+        assert taxonomy == anew
+        for table in ("subclasses", "instances"):  # also where they are those of the taxonomy before, changed
+            known = {cls: of for cls, of in getattr(taxonomy, table).items() if of}
+            assert known == getattr(anew, table)
+
+
+@given(start=PAIRS, added=PAIRS)
+def test_a_change_that_closes_a_cycle_is_refused(start: Any, added: Any) -> None:
+    taxonomy = upwards({"subclasses": start})
+    try:
+        expected = Taxonomy.build([*((a, b) for a, of in taxonomy.superclasses.items() for b in of), *added])
+    except TaxonomyError:
+        try:
+            add = Taxonomy.build(added)
+        except TaxonomyError:
+            return
+        with pytest.raises(TaxonomyError, match="cycle") as caught:
+            taxonomy.changed(add=add)
+        way = caught.value.what.removeprefix("the classes form a cycle: ").split(" -> ")
+        edges = {*((a, b) for a, of in taxonomy.superclasses.items() for b in of), *added}
+        assert way[0] == way[-1]
+        assert edges.issuperset(itertools.pairwise(way))
+    else:
+        assert taxonomy.changed(add=Taxonomy.build(added)) == expected
 
 
 @pytest.mark.slow

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.bench.workloads import corpus, overlap
-from triplewire.bench.workloads.graphs import GraphWorkload
+from bench.workloads import corpus
+from bench.workloads import graphs as overlap
+from bench.workloads.graphs import GraphWorkload
 from triplewire.config import Settings
 from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World

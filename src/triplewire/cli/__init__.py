@@ -16,15 +16,25 @@ import sys
 from contextlib import suppress
 from threading import Timer
 from types import FrameType
-from typing import IO
+from typing import IO, NamedTuple
 
-__all__ = ["main", "run"]
+__all__ = ["TRIPLEWIRE", "Program", "main", "run"]
+
+
+class Program(NamedTuple):
+    """A command line: the name that its messages give it, and where its Typer application is ("module:attribute")."""
+
+    name: str
+    app: str
+
+
+TRIPLEWIRE = Program("triplewire", "triplewire.cli.commands:app")
 
 _SOON = 0.02  # seconds, after which a finalizer has ended
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
-def main() -> None:
+def main(program: Program = TRIPLEWIRE) -> None:
     """The console script: run the command line of this process and exit."""
     for number in _SIGNALS:  # all as Ctrl-C: no temporary file is left behind
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -33,7 +43,7 @@ def main() -> None:
     sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     with suppress(OSError, ValueError, AttributeError):  # where it is closed, or is no file
         os.set_blocking(sys.stdin.fileno(), True)  # of a pipe that does not wait, a pause looks like the end
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], program)
     for number in _SIGNALS:  # all is written: what is left may end at once
         if signal.getsignal(number) in (_interrupt, signal.default_int_handler):
             signal.signal(number, lambda *_: os._exit(code))
@@ -56,7 +66,7 @@ def _raise_again(ignored: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(ignored)
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], program: Program = TRIPLEWIRE) -> int:
     """Run one command line; returns its exit code. Never raises, never shows a traceback."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # the caller closed it: what goes there is for nobody
@@ -65,7 +75,7 @@ def run(arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):  # what a test puts in its place may not have it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        code = _run(arguments)
+        code = _run(arguments, program)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
@@ -107,29 +117,29 @@ def _gone() -> str:
     return ""
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], program: Program) -> int:
     if arguments == ["--version"]:
         from triplewire.cli.about.version import show_version
 
         show_version()
         return 0
     from triplewire.cli.arguments import repeat_options
-    from triplewire.cli.commands import app
     from triplewire.cli.report import messages_are_lost, one_line, say
     from triplewire.errors import TriplewireError
+    from triplewire.plugins import attribute
 
     try:
-        app(repeat_options(arguments), prog_name="triplewire")
+        attribute(program.app)(repeat_options(arguments), prog_name=program.name)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
         return 74 if code in (0, 1) and messages_are_lost() else code
     except TriplewireError as error:
-        say(f"triplewire: {one_line(str(error))}")
+        say(f"{program.name}: {one_line(str(error))}")
         return 1
     except OSError as error:
         return _failed(error)
     except Exception as error:  # the last resort: a fault of ours must not look like an answer
-        say(f"triplewire: internal error, please report it: {type(error).__name__}: {one_line(str(error))}")
+        say(f"{program.name}: internal error, please report it: {type(error).__name__}: {one_line(str(error))}")
         if os.environ.get("TRIPLEWIRE_TRACEBACK"):
             raise
         return 70

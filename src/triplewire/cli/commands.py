@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli import bench, check, explain, match, read, warm_up
+from triplewire.cli import check, explain, match, read, warm_up
 from triplewire.cli.about.operators import operators_command
 from triplewire.cli.about.version import show_version
 from triplewire.cli.backtest import backtest_command
@@ -27,7 +27,6 @@ app.command("check", short_help="Check subscriptions and taxonomies: errors, and
 )
 app.command("backtest", short_help="Run subscriptions over an archive of publications, on Spark.")(backtest_command)
 app.command("operators", short_help="List the operators that subscriptions may call.")(operators_command)
-app.command("bench", short_help="Measure matching on the papers' workloads.")(bench.bench_command)
 app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up.warm_up_command)
 app.add_typer(pipeline.app, name="pipeline")
 

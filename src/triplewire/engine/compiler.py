@@ -91,7 +91,7 @@ class Compiler:
             return subscription
         with suppress(SubscriptionError):
             former = before._warnings_of_names(nodes, subscription.id)
-            if self._warnings_of_names(nodes, subscription.id) != former:
+            if list(self._warnings_of_names(nodes, subscription.id)) != list(former):
                 others = tuple(warning for warning in subscription.warnings if warning not in former)
                 return self.checked(replace(subscription, warnings=others))
         return subscription

@@ -350,6 +350,7 @@ class Engine:
 
     @taxonomy.setter
     def taxonomy(self, taxonomy: Taxonomy | str | os.PathLike[str] | None) -> None:
+        """Put another taxonomy in its place."""
         new = arguments.taxonomy_of("Engine.taxonomy", taxonomy, self.settings)
         with self._current.lock:
             self._current.snapshot = _with_taxonomy(self._snapshot, new)

@@ -97,11 +97,16 @@ class Taxonomy:
         dropped = [drop] if isinstance(drop, str) else list(drop)
         for iri in dropped:
             expect(where, iri, str, wanted, example)
-        more, less, gone = add or EMPTY, remove or EMPTY, frozenset(map(plain_text, dropped))
-        pairs = zip(self._tables().items(), more._tables().values(), less._tables().values(), strict=True)
+        added, removed, gone = add or EMPTY, remove or EMPTY, frozenset(map(plain_text, dropped))
+        pairs = zip(self._tables().items(), added._tables().values(), removed._tables().values(), strict=True)
         tables = {name: _changed(table, adds, removes, gone, name) for (name, table), adds, removes in pairs}
-        _refuse_cycles(tables["superclasses"], more.superclasses)
-        return Taxonomy.of_tables(tables)
+        _refuse_cycles(tables["superclasses"], added.superclasses)
+        new = Taxonomy.of_tables(tables)
+        if "subclasses" in vars(self):  # where all of it was worked out, the rest of it still holds
+            vars(new)["subclasses"] = _reversed_again(self.subclasses, self.superclasses, new.superclasses)
+        if "instances" in vars(self):
+            vars(new)["instances"] = _reversed_again(self.instances, self.classes_of, new.classes_of)
+        return new
 
     def __getstate__(self) -> dict[str, object]:
         """Without what has been worked out of it."""
@@ -307,7 +312,7 @@ EMPTY = Taxonomy()
 
 def touched(before: Taxonomy, after: Taxonomy, classes: Iterable[str] = ()) -> set[str]:
     """The IRIs and names whose relation to some class, as `Taxonomy.readings` has it, may differ between two
-    taxonomies; with those at or below more `classes`, and their instances."""
+    taxonomies; with those at or below the `classes`, and their instances."""
     below = _differing(before.superclasses, after.superclasses) | (before.classes ^ after.classes) | set(classes)
     todo = list(below)
     while todo:
@@ -315,13 +320,13 @@ def touched(before: Taxonomy, after: Taxonomy, classes: Iterable[str] = ()) -> s
         fresh = (before.subclasses.get(cls, NONE) | after.subclasses.get(cls, NONE)) - below
         below |= fresh
         todo.extend(fresh)
-    found = below | _differing(before.classes_of, after.classes_of)
+    nodes = below | _differing(before.classes_of, after.classes_of)
     for taxonomy in (before, after):
-        found.update(*(taxonomy.instances.get(cls, NONE) for cls in below))
+        nodes.update(*(taxonomy.instances.get(cls, NONE) for cls in below))
     named = _differing(before.names, after.names)
     for names in (before.names, after.names):
-        named.update(text for text, iris in names.items() if not found.isdisjoint(iris))
-    return found | named
+        named.update(text for text, iris in names.items() if not nodes.isdisjoint(iris))
+    return nodes | named
 
 
 def _types(node: Node, graph: Graph) -> list[str]:
@@ -340,11 +345,21 @@ def _reversed(edges: Edges) -> Edges:
     return _grouped((value, key) for key, values in edges.items() for value in values)
 
 
+def _reversed_again(known: Edges, before: Edges, after: Edges) -> Edges:
+    """A table reversed, of which it is known what it was `before` it changed."""
+    new = dict(known)
+    for key in _differing(before, after):
+        there, here = before.get(key, NONE), after.get(key, NONE)
+        for value in there - here:
+            new[value] = new[value] - {key}
+        for value in here - there:
+            new[value] = new.get(value, NONE) | {key}
+    return new
+
+
 def _differing(table: Edges, other: Edges) -> set[str]:
     """The keys under which two tables have other values."""
-    if table is other:
-        return set()
-    return {key for key in table.keys() | other.keys() if table.get(key) != other.get(key)}
+    return set() if table is other else {key for key, _ in table.items() ^ other.items()}
 
 
 def _changed(table: Edges, added: Edges, removed: Edges, gone: frozenset[str], name: str) -> Edges:

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from triplewire import plugins
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Operator
+from triplewire.operators.calling.isolated import Isolated
 from triplewire.operators.function import function_operator
 
 __all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
@@ -44,6 +45,10 @@ class AsksTaxonomy(Protocol):
 
 def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
     """The same operators; those that ask a taxonomy ask this one."""
-    inner = {name: getattr(operator, "inner", operator) for name, operator in operators.items()}  # of isolated ones
-    asking = {name: own.with_taxonomy(taxonomy) for name, own in inner.items() if isinstance(own, AsksTaxonomy)}
+    asking: dict[str, Operator] = {}
+    for name, operator in operators.items():
+        inner = operator.inner if isinstance(operator, Isolated) else operator
+        if isinstance(inner, AsksTaxonomy):
+            new = inner.with_taxonomy(taxonomy)
+            asking[name] = operator.of(new) if isinstance(operator, Isolated) else new
     return {**operators, **asking} if asking else operators

@@ -126,7 +126,8 @@ def write_outcomes_of_files(
 
 def _written(target: Target, reports: Iterable[dict[str, Any]]) -> Written:
     """The reports of tasks in the order of their files."""
-    return Written(Path(target.folder), sorted((Report(**report) for report in reports), key=lambda report: report.file))
+    in_order = sorted(reports, key=lambda report: str(report["file"]))
+    return Written(Path(target.folder), [Report(**report) for report in in_order])
 
 
 def matches(outcomes: DataFrame) -> DataFrame:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.workloads.graphs import CLUSTER, write_graphs
 from triplewire import Engine, Publication, Triple
-from triplewire.bench.workloads.graphs import CLUSTER, write_graphs
 from triplewire.config import Settings
 from triplewire.engine.segments.segment import Segment
 from triplewire.model.terms import IRI

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from triplewire.bench.operators.bound import least_calls
-from triplewire.bench.operators.simulation import calls_made
-from triplewire.bench.workloads.operators import CallWorkload
+from bench.operators_paper import calls_made, least_calls
+from bench.workloads.operators import CallWorkload
 from triplewire.operators.order import ORDERS
 from triplewire.operators.order.named import order_named
 from triplewire.operators.order.protocol import Conjunctions, Expected

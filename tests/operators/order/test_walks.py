@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from triplewire.bench.operators.simulation import calls_made
+from bench.operators_paper import calls_made
 from triplewire.operators.order.named import order_named
 from triplewire.operators.order.protocol import Conjunctions, Expected
 from triplewire.operators.order.sub_order import ordered

@@ -47,16 +47,17 @@ class Classes(KeyedTests):
         """The index for a taxonomy."""
         known: ClassIndex | None = taxonomy.caches.get(self)
         if known is None:
-            known = taxonomy.caches[self] = ClassIndex(taxonomy, self._tests())
+            known = taxonomy.caches[self] = ClassIndex(taxonomy, self.tests())
         return known
 
     def change(self, before: Taxonomy, after: Taxonomy) -> None:
         """Make the index for another taxonomy of that for the one before it, if there is one."""
         known: ClassIndex | None = before.caches.get(self)
         if known is not None and self not in after.caches:
-            after.caches[self] = known.changed(after, self._tests())
+            after.caches[self] = known.changed(after, self.tests())
 
-    def _tests(self) -> Iterable[tuple[Relation, Name, list[int]]]:
+    def tests(self) -> Iterable[tuple[Relation, Name, list[int]]]:
+        """Relation, class and tests."""
         for number, (relation, iri, *text) in enumerate(self.asked):
             name = Label(text[0], iri) if text else IRI(iri)
             yield Relation(relation), name, self.test[self.offset[number] : self.offset[number + 1]].tolist()
@@ -126,35 +127,42 @@ class ClassIndex:
         self.sets = TestSets()
         self.tests_a_term = 4  # as many as terms of a batch had on average, at most: a guess of what others will have
         self._instances: dict[str, TestNumbers] = {}
+        self._touched = 0  # names that changes have touched since `names` was made
 
     def changed(self, taxonomy: Taxonomy, tests: Iterable[tuple[Relation, Name, list[int]]]) -> ClassIndex:
         """The index of the same tests for another taxonomy. What is known of names is taken over, but for those that
         the change touches."""
         other = ClassIndex(taxonomy, tests)
-        if "names" in vars(self):
-            views = other.views.items()
-            asked = {cls for namespace, view in views for cls in view.differing(self.views[namespace])}
-            names = touched(self.taxonomy, taxonomy, asked)
-            other._take_over(self, names | self.spelled(names)[0])
+        if "names" not in vars(self):
+            return other
+        views = other.views.items()
+        names = touched(self.taxonomy, taxonomy, {c for name, view in views for c in view.differing(self.views[name])})
+        other._touched = self._touched + len(names)
+        if other._touched <= len(self.names[0]):  # else there may be more names that are none any more than others
+            other._take_over(self, names)
         return other
 
     def _take_over(self, before: ClassIndex, names: set[str]) -> None:
-        """Take over what another index knows of all names but these."""
+        """Take over what another index knows of all names but these, among which are all new ones."""
+        texts, longest = self.spelled(names)
+        table, number = before.names[0].extended(
+            Names.build([to_bytes(name) for name in names | texts], TEXT_SEED), np.arange(len(names | texts))
+        )
+        vars(self)["names"] = table, max(longest, before.names[1])
+        if self.taxonomy.names is before.taxonomy.names:
+            vars(self)["texts"] = before.texts
         self.tests_a_term = before.tests_a_term
         self._instances = {cls: tests for cls, tests in before._instances.items() if cls not in names}
-        number = _numbers(self.names[0], before.names[0])  # of each name there -> of the same one here
-        left_out = _numbers(before.names[0], Names.build([to_bytes(name) for name in names], TEXT_SEED))
-        number[left_out[left_out >= 0]] = -1
-        taken = np.flatnonzero(number >= 0)
         for theirs, ours in (
             (before.sets_of_iris, self.sets_of_iris),
             (before.sets_of_literals, self.sets_of_literals),
             (before.sets_of_classes, self.sets_of_classes),
         ):
-            known = taken[theirs[taken] >= 0]
+            known = np.flatnonzero(theirs[: len(before.names[0])] >= 0)
             sets, place = np.unique(theirs[known], return_inverse=True)
-            own_sets = np.array([self.sets.number(before.sets.tests(number)) for number in sets.tolist()], np.int32)
-            ours[number[known]] = own_sets[place]
+            numbers_here = np.array([self.sets.number(before.sets.tests(number)) for number in sets.tolist()], np.int32)
+            ours[known] = numbers_here[place]
+            ours[number] = -1
 
     @cached_property
     def texts(self) -> Names:

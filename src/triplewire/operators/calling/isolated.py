@@ -27,12 +27,13 @@ class Isolated:
     """An operator whose calls run in processes with limits of time and memory, at most `concurrency` of them.
 
     A crash, a hang, a leak or a wrong answer costs its call. A process that has answered before may have been ended
-    from outside, or have leaked: then a new one is asked once more. `origin` says where the process gets it from.
+    from outside, or have leaked: then a new one is asked once more. `origin` says where the process gets it from; by
+    default, it gets a copy.
     """
 
     keeps_time = True
 
-    def __init__(self, operator: Operator, origin: tuple[str, ...]) -> None:
+    def __init__(self, operator: Operator, origin: tuple[str, ...] = ()) -> None:
         traits = traits_of(operator)
         self.inner = operator
         self.name = operator.name
@@ -107,9 +108,14 @@ class Isolated:
 
     def _opened(self) -> Process:
         try:
+            self._origin = self._origin or _copy_of(self.inner)
             return Process(self._origin, self.memory)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise OperatorFault(f"its process cannot be started: {error}") from None
+
+    def of(self, operator: Operator) -> Isolated:
+        """Another operator of the same kind, as this one over another taxonomy, in processes of its own."""
+        return Isolated(operator)
 
     def close(self) -> None:
         """End the processes; the next call starts another."""
@@ -141,8 +147,12 @@ def isolated(operators: Mapping[str, Operator]) -> Mapping[str, Operator]:
 
 
 def _of_object(operator: Operator) -> Isolated:
+    return Isolated(operator, _copy_of(operator))
+
+
+def _copy_of(operator: Operator) -> tuple[str, str]:
     try:
-        return Isolated(operator, ("object", pickle.dumps(operator).hex()))
+        return "object", pickle.dumps(operator).hex()
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         what = f"the operator {operator.name!r} is isolated, but cannot travel to another process: {error}"
         raise ValueError(what) from None

@@ -1,4 +1,4 @@
-"""The command `triplewire bench`: measures matching on the papers' workloads."""
+"""The command `python -m bench`: measures matching on the papers' workloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triplewire.cli import output
+from triplewire.cli import Program, output
 from triplewire.cli.arguments import Operating, checked_order, operators_from
 from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.groups import grouped
@@ -18,7 +18,7 @@ from triplewire.cli.match import prepare_kernels
 from triplewire.cli.report import say
 
 if TYPE_CHECKING:
-    from triplewire.bench.report import Figure
+    from bench.report import Figure
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
@@ -26,6 +26,15 @@ LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out,
 NAMES = (*WORKLOADS, *LONG)
 
 
+BENCH = Program("bench", "bench.command:app")
+app = typer.Typer(
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+@app.command()
 @grouped
 def bench_command(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, or all.")],
@@ -53,18 +62,18 @@ def bench_command(
 ) -> None:
     """
     \b
-    triplewire bench rtf --subscriptions 100000
-    triplewire bench all --json bench.json --plot bench.svg
-    triplewire bench cluster --compare trie reference --subscriptions 1000
+    python -m bench rtf --subscriptions 100000
+    python -m bench all --json bench.json --plot bench.svg
+    python -m bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
     `partition`, `spark` and `operators`, which take long. A missed target is told, and no failure. Files go to the
     temporary folder.
     """
     # imported here so that --help does not load NumPy
-    from triplewire.bench.measure import Operators
-    from triplewire.bench.report import summary, table_head, table_line
-    from triplewire.bench.run import ALL, BenchPlan, end_in_order, run
+    from bench.measure import Operators
+    from bench.report import summary, table_head, table_line
+    from bench.run import ALL, BenchPlan, end_in_order, run
 
     if workload not in (*NAMES, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
@@ -91,14 +100,14 @@ def bench_command(
 
 def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:
     """Write the rows to the files that the user wants."""
-    from triplewire.bench.plot import to_svg  # as in `bench_command`
+    from bench.report import to_svg  # as in `bench_command`
 
     if json_file is not None:
         with output.text_output(json_file) as stream:
             stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
     if plot is not None:
         with output.text_output(plot) as stream:
-            stream.write(to_svg(rows, f"triplewire bench {workload} ({sys.platform})"))
+            stream.write(to_svg(rows, f"python -m bench {workload} ({sys.platform})"))
 
 
 def _check_paths(data: Path | None, figures: Path | None, files: Mapping[str, Path | None]) -> None:

@@ -1,7 +1,7 @@
 """Partitioning as in the cluster paper: sizes of the server's index, false positives, times of insertion and merging.
 
-Figures 9(c) to 9(h) of 001; 9(i) and 10: `triplewire.bench.nodes`; what the paper says of them:
-`triplewire.bench.cluster_paper`.
+Figures 9(c) to 9(h) of 001; 9(i) and 10: `bench.nodes`; what the paper says of them:
+`bench.nodes`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from triplewire.bench import nodes
-from triplewire.bench.cluster_paper import CONTAINMENT, MERGING, NONE, Points, figures
-from triplewire.bench.nodes import NODES, PERCENTS
-from triplewire.bench.report import Figure
-from triplewire.bench.workloads import graphs, overlap
-from triplewire.bench.workloads.catalogue import SEED, Case, Place
-from triplewire.bench.workloads.corpus import Document
+from bench import nodes
+from bench.nodes import CONTAINMENT, MERGING, NODES, NONE, PERCENTS, Points, figures
+from bench.report import Figure
+from bench.workloads import graphs
+from bench.workloads import graphs as overlap
+from bench.workloads.catalogue import SEED, Case, Place
+from bench.workloads.corpus import Document
 from triplewire.config import Settings
 from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World

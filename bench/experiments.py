@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.bench import measure, partition, spark
-from triplewire.bench.joins.figures import graph_cases, graph_figures, latency_cases, latency_figures
-from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
-from triplewire.bench.measure import Timed
-from triplewire.bench.operators import targets
-from triplewire.bench.report import Figure
-from triplewire.bench.workloads.catalogue import (
+from bench import measure, partition, spark
+from bench import operators as targets
+from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
+from bench.measure import GIGA, MEGA, MICROS, Timed, allowed_micros, explained, inputs_of, load_case
+from bench.report import Figure
+from bench.workloads.catalogue import (
     RTF_SUBSCRIPTIONS,
     SEED,
     WORKLOADS,

@@ -5,6 +5,7 @@ Made from generated publications (`rtf`) or from an N-Quads file of real ones. M
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from triplewire.ir.fulltext.analysis import analyse
@@ -141,3 +143,130 @@ def from_nquads(path: Path) -> list[Document]:
             value, name, _ = rest.rsplit(" ", 2)
             documents.setdefault(name, {})[(subject, predicate, value)] = None
     return [(name, list(statements)) for name, statements in documents.items()]
+
+
+# --- vocabulary ------------------------------------------------------------------------------------------------------
+# Words and names, made from numbers, so that no list of them is needed.
+
+
+NAMESPACE = "http://bench.example.org/"
+
+_ONSETS = ("", "b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "st", "gr", "pl", "tr")
+_VOWELS = ("a", "e", "i", "o", "u", "ai")
+_SYLLABLES = tuple(onset + vowel for onset in _ONSETS for vowel in _VOWELS)
+_LATIN = "abdefghiklmnoprstuvz"
+_SCRIPTS = ("абдефгхиклмнопрстувз", "αβδεφγηικλμνοπρστυβζ")
+_FOREIGN = 40  # one word in so many is written in another script
+_PLAIN_VOCABULARY = 200  # but not the most frequent ones
+
+
+def word(number: int) -> str:
+    """The word of a rank, from 0. Different ranks have different words."""
+    rest, text = number, ""
+    while True:
+        rest, syllable = divmod(rest, len(_SYLLABLES))
+        text += _SYLLABLES[syllable]
+        if rest == 0:
+            break
+        rest -= 1
+    if number >= _PLAIN_VOCABULARY and number % _FOREIGN == 0:
+        return text.translate(str.maketrans(_LATIN, _SCRIPTS[number // _FOREIGN % len(_SCRIPTS)]))
+    return f"{text}{number}" if number >= _PLAIN_VOCABULARY and number % _FOREIGN == 1 else text
+
+
+def name(number: int) -> str:
+    """A capitalised name for a class or a thing, unique by its number."""
+    return f"{word(_PLAIN_VOCABULARY + number % 7_000).title()}_{number}"
+
+
+def iri(kind: str, local: str) -> str:
+    """An IRI of the benchmark's namespace, as N-Triples writes it."""
+    return f"<{NAMESPACE}{kind}/{local}>"
+
+
+class ZipfDraws:
+    """Ranks drawn by Zipf's law with Mandelbrot's shift: p(rank) ~ 1 / (rank + shift) ** exponent."""
+
+    def __init__(self, size: int, exponent: float, shift: float) -> None:
+        weights = 1.0 / (np.arange(1, size + 1) + shift) ** exponent
+        self._sums = np.cumsum(weights / weights.sum())
+        self._last = size - 1
+
+    def draw(self, random: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """`count` ranks, from 0."""
+        return np.minimum(np.searchsorted(self._sums, random.random(count), side="right"), self._last)
+
+
+# --- pieces ----------------------------------------------------------------------------------------------------------
+# Writes millions of rows fast: a row is a sequence of pieces, and a piece is a text that many rows share.
+
+
+Rows: TypeAlias = NDArray[np.int32]
+"""Piece ids, shape (rows, pieces of a row); the piece 0 is empty."""
+
+CHUNK = 100_000  # rows made at a time
+_THOUSAND = 1_000
+
+
+class Pieces:
+    """The distinct texts of which rows are made, with their numbers."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {"": 0}
+        self._texts: pa.Array | None = None
+
+    def add(self, text: str) -> int:
+        """The id of a text."""
+        known = self._ids.get(text)
+        if known is None:
+            known = self._ids[text] = len(self._ids)
+            self._texts = None
+        return known
+
+    def add_all(self, texts: Iterable[str]) -> Rows:
+        """The ids of texts."""
+        return np.array([self.add(text) for text in texts], dtype=np.int32)
+
+    def render(self, rows: Rows) -> memoryview:
+        """The bytes of the rows, one after the other."""
+        if self._texts is None:
+            self._texts = pa.array([text.encode() for text in self._ids], pa.large_binary())
+        taken = self._texts.take(pa.array(np.ascontiguousarray(rows).reshape(-1)))
+        size = int(np.frombuffer(taken.buffers()[1], np.int64)[len(taken)])
+        return memoryview(taken.buffers()[2])[:size]
+
+
+class SubscriptionRows:
+    """The frame of a JSON Lines row around the pieces of a query: its id, its language, its end."""
+
+    def __init__(self, pieces: Pieces, language: str, letter: str, query_head: str = "", query_tail: str = "") -> None:
+        self._pieces = pieces
+        self._head = pieces.add(f'{{"id": "{letter}')
+        self._numbers = pieces.add_all(f"{number:03d}" for number in range(_THOUSAND))
+        self._middle = pieces.add(f'", "language": "{language}", "query": "{quoted(query_head)}')
+        self._tail = pieces.add(f'{quoted(query_tail)}"}}\n')
+
+    def around(self, query: Rows, first: int) -> Rows:
+        """The pieces of whole rows, made from those of their queries. Ids count from `first`."""
+        number = np.arange(first, first + len(query))
+        frame = np.empty((len(query), 5), np.int32)
+        frame[:, 0] = self._head
+        for place, divisor in enumerate((_THOUSAND * _THOUSAND, _THOUSAND, 1), 1):
+            frame[:, place] = self._numbers[number // divisor % _THOUSAND]
+        frame[:, 4] = self._middle
+        return np.hstack([frame, query, np.full((len(query), 1), self._tail, np.int32)])
+
+
+def quoted(text: str) -> str:
+    """The text, escaped for a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def write_rows(path: Path, pieces: Pieces, chunks: Iterable[Rows]) -> int:
+    """Write rows to a file, chunk by chunk. Returns their number."""
+    count = 0
+    with path.open("wb") as stream:
+        for rows in chunks:
+            stream.write(pieces.render(rows))
+            count += len(rows)
+    return count

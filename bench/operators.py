@@ -2,25 +2,158 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from triplewire.bench.operators import paper
-from triplewire.bench.operators.bound import least_calls
-from triplewire.bench.operators.engines import asked, call_engine, planned, subscribe_millis, with_kinds
-from triplewire.bench.operators.service import slow_service
-from triplewire.bench.operators.simulation import Run, known_chances, learning
-from triplewire.bench.report import Figure
-from triplewire.bench.workloads.catalogue import SEED, Case, Place
-from triplewire.bench.workloads.operators import RECIPES, CallWorkload, Truths, costs, generated, real, real_folder
+from bench import operators_paper as paper
+from bench.operators_paper import Run, known_chances, learning, least_calls
+from bench.report import Figure
+from bench.workloads.catalogue import SEED, Case, Place
+from bench.workloads.operators import RECIPES, CallWorkload, Truths, costs, generated, real, real_folder
+from triplewire.engine import Engine
+from triplewire.model.operator import Argument, Operator
 from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.operators import function_operator
 from triplewire.operators.http.declared import declared
 from triplewire.operators.order import ORDERS
+
+# --- engines ---------------------------------------------------------------------------------------------------------
+# Engines with subscriptions of calls, and what they take.
+
+
+_KINDS = 100  # of subscriptions and events; each event has one
+_SUBSCRIBED = 100
+
+
+def call_engine(work: Path, workload: CallWorkload, truths: list[Truths], matcher: str) -> Engine:
+    """An engine whose subscriptions are calls alone, loaded from a file."""
+    return _loaded(work, workload, truths, matcher, lambda number, calls: {
+        "id": str(number), "language": "predicates", "query": ", ".join(f"holds({call})" for call in calls),
+    })  # fmt: skip
+
+
+def with_kinds(work: Path, workload: CallWorkload, truths: list[Truths], matcher: str) -> int:
+    """How many calls there are where each subscription has a pattern as well, which an event of a hundred satisfies."""
+
+    def row(number: int, calls: list[int]) -> dict[str, str]:
+        conditions = " && ".join(f'op:holds("{call}")' for call in calls)
+        query = f'SELECT * {{ ?event <urn:kind> "k{number % _KINDS}" FILTER ({conditions}) }}'
+        return {"id": str(number), "language": "sparql", "query": query}
+
+    return asked(_loaded(work, workload, truths, matcher, row), truths)
+
+
+def _loaded(
+    work: Path,
+    workload: CallWorkload,
+    truths: list[Truths],
+    matcher: str,
+    row: Callable[[int, list[int]], dict[str, str]],
+) -> Engine:
+    def holds(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+        (predicate,) = arguments
+        assert isinstance(predicate, Literal)
+        return bool(truths[int(publication.id)][int(predicate.lexical)])
+
+    operators: dict[str, Operator] = {"holds": function_operator("holds", ["number"], holds)}
+    engine, file = Engine(operators=operators, matcher=matcher), work / "operators.jsonl"
+    predicate, ends = workload.predicate.tolist(), workload.offset.tolist()
+    with file.open("w", encoding="utf-8") as out:
+        for number, (begin, end) in enumerate(pairwise(ends)):
+            out.write(json.dumps(row(number, predicate[begin:end])) + "\n")
+    engine.load_subscriptions(file)
+    engine.settle()
+    file.unlink()
+    return engine
+
+
+def _publications(truths: list[Truths]) -> Iterator[Publication]:
+    for number in range(len(truths)):
+        name = IRI(f"urn:event:{number}")
+        yield Publication(str(number), (Triple(name, IRI("urn:kind"), Literal(f"k{number % _KINDS}")),))
+
+
+def planned(engine: Engine, truths: list[Truths]) -> list[float]:
+    """The seconds that choosing the calls of each event took."""
+    return [engine.match(publication).stats.operators.planning_seconds for publication in _publications(truths)]
+
+
+def asked(engine: Engine, truths: list[Truths]) -> int:
+    """How many calls the events take."""
+    return engine.match(_publications(truths)).stats.operators.calls
+
+
+def subscribe_millis(engine: Engine) -> float:
+    """The median time of a further subscription."""
+    millis = []
+    for number in range(_SUBSCRIBED):
+        begun = time.perf_counter()
+        engine.subscribe(
+            f"holds({number}), holds({number + 7}), holds({3 * number + 11})", "predicates", id=f"+{number}"
+        )
+        millis.append((time.perf_counter() - begun) * 1e3)
+    return statistics.median(millis)
+
+
+# --- service ---------------------------------------------------------------------------------------------------------
+# A service that answers operator calls after a while, in a process of its own: `python -m ... SECONDS`.
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+
+
+async def _serve(seconds: float) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.lower().split(b"\r\n")
+                length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+                asked = json.loads(await reader.readexactly(length))
+                await asyncio.sleep(seconds)
+                body = json.dumps({"answers": [True] * len(asked["calls"])}).encode("ascii")
+                writer.write(_HEAD % (len(body), body))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+@contextmanager
+def slow_service(seconds: float) -> Iterator[str]:
+    """The URL of such a service, as long as the block runs."""
+    command = [sys.executable, "-m", __name__, str(seconds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
+        finally:
+            process.stdin.close()
+            process.wait(timeout=10)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(float(sys.argv[1])))
+
+
+# --- targets ------------------------------------------------------------
+
 
 EVENTS = 30  # for which the orders learn
 BOUNDED = 10  # of them, those whose lower bound is computed

@@ -1,31 +1,37 @@
-"""How many times as long as the engine does CLIPS take, a rule engine that shares joins among rules?
-
-A subscription becomes a rule that fires where there is a solution (`exists`: a rule of plain patterns fires for each
-solution, which takes 1.4 times as long), a triple a fact of three numbers. Timed are, of CLIPS, facts that are written
-as text from terms, the run, and what takes the facts away; of the engine, all from N-Quads bytes to match rows. CLIPS
-matches as Rete does: C. L. Forgy, "Rete: A Fast Algorithm for the Many Pattern/Many Object Pattern Match Problem",
-Artificial Intelligence 19, 1982.
-"""
+"""What is measured of graph patterns that join, and of publications that are handed in one by one."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from triplewire.bench import measure
-from triplewire.bench.loaded import MICROS
-from triplewire.bench.report import Figure
-from triplewire.bench.workloads.catalogue import Case
+from bench import measure
+from bench.measure import MEGA, MICROS, allowed_micros, explained, load_case
+from bench.report import Figure
+from bench.workloads.catalogue import (
+    GRAPH_SUBSCRIPTIONS,
+    RTF_SUBSCRIPTIONS,
+    Case,
+    Place,
+    document_case,
+    rtf_case,
+)
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form.clauses import Position, normal_form
 from triplewire.ir.subscription import Subscription
+from triplewire.model.publication import Publication
 from triplewire.read import read
+
+# --- clips -----------------------------------------------------------------------------------------------------------
+# How many times as long as the engine does CLIPS take, a rule engine that shares joins among rules?
+
 
 TIMES = 300  # as long as the engine, at least: the target
 _EACH = 10  # every tenth publication
@@ -119,3 +125,88 @@ def _sample(publications: Path, work: Path) -> measure.Input:
     sampled = list(islice(graphs, 0, None, _EACH))
     path.write_bytes(b"".join(sampled))
     return measure.Input(path, len(sampled))
+
+
+# --- figures ------------------------------------------------------------
+
+
+ENCODED_MICROS, SMALL_MICROS = 300, 66
+MEGABYTES, GROWTH = 60, 2.0
+ALONE = {"rtf": (80, 250), "graph": (400, 2_000)}
+"""Microseconds of a publication that is handed in alone: the median, and the 99th percentile."""
+
+_WARM_UP, _TIMED = 300, 1_200  # publications
+
+
+def graph_cases(place: Place) -> list[Case]:
+    """A tenth of the subscriptions, all, and all with nine times as many that match nothing."""
+    full = place.sized(GRAPH_SUBSCRIPTIONS)
+    return [
+        document_case(place, max(1, full // 10)),
+        document_case(place, full),
+        document_case(place, full, alien=9 * full),
+    ]
+
+
+def graph_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
+    """Match rows, memory, and ten times the subscriptions with the same matches."""
+    aimed, encoded = place.sized(GRAPH_SUBSCRIPTIONS) == GRAPH_SUBSCRIPTIONS, []
+    for number, case in enumerate(cases):
+        loaded = load_case(place, case, matcher)
+        source = measure.affordable(loaded.engine, loaded.inputs)
+        timing = measure.timed(loaded.engine, source)
+        encoded.append(timing.encoded_micros)
+        own = aimed and number == 1
+        yield Figure("graph", f"{case.label}: load", loaded.seconds, "s")
+        yield Figure("graph", f"{case.label}: matches a publication", timing.matches)
+        rows = Figure("graph", f"{case.label}: match rows from an encoded batch", timing.encoded_micros, MICROS,
+                      allowed_micros(ENCODED_MICROS if own else None, timing))  # fmt: skip
+        yield explained(rows, partial(measure.match, loaded.engine, source))
+        small = SMALL_MICROS if aimed and number == 0 else None
+        rows = Figure("graph", f"{case.label}: match rows from N-Quads bytes", timing.micros, MICROS, small)
+        yield explained(rows, partial(measure.match, loaded.engine, source))
+        if number == 0 and source == loaded.inputs[-1]:  # a matcher that takes too long for all is not compared
+            yield from beside_clips(loaded.engine, case, place.work, TIMES if aimed else None)
+        target = MEGABYTES if own else None
+        yield Figure("graph", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB", target)
+        del loaded
+    grown = encoded[2] / encoded[1]
+    yield Figure("graph", f"{cases[2].label} over {cases[1].label}", grown, "x", GROWTH if aimed else None)
+
+
+def latency_cases(place: Place) -> list[Case]:
+    """The cases whose publications are handed in one by one."""
+    graph = document_case(place, place.sized(GRAPH_SUBSCRIPTIONS))
+    return [
+        rtf_case(place, 50, place.sized(RTF_SUBSCRIPTIONS), label="rtf"),
+        Case("graph", graph.subscriptions, graph.publications),
+    ]
+
+
+def latency_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
+    """The time of one publication that is handed in alone, as an object."""
+    for case in cases:
+        engine = load_case(place, case, matcher).engine
+        publications = list(islice(read(case.publications), _WARM_UP + _TIMED))
+        micros = _each_alone(engine, publications)
+        for name, share, target in zip(("median", "99th percentile"), (0.5, 0.99), ALONE[case.label], strict=True):
+            value = micros[min(int(len(micros) * share), len(micros) - 1)]
+            row = Figure(
+                "latency",
+                f"{case.label}: one publication alone, {name}",
+                value,
+                "us",
+                target if place.size is None else None,
+            )
+            yield explained(row, partial(_each_alone, engine, publications))
+
+
+def _each_alone(engine: Engine, publications: list[Publication]) -> list[float]:
+    """The microseconds of each publication, ascending, after a warm-up."""
+    micros: list[float] = []
+    for number, publication in enumerate(publications):
+        begun = time.perf_counter()
+        engine.match(publication)
+        if number >= _WARM_UP:
+            micros.append((time.perf_counter() - begun) * 1e6)
+    return sorted(micros)

@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from types import CodeType
 
+from bench.report import Figure
+from bench.workloads.catalogue import Case, Place
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.stats import Clock, Stats, peak_bytes
@@ -217,3 +219,50 @@ def most_bytes() -> int:
                 if line.startswith("VmHWM:"):
                     return int(line.split()[1]) * 1024
     return peak_bytes()
+
+
+# --- loaded ----------------------------------------------------------------------------------------------------------
+# A case of a workload, loaded into an engine; and the rows of figures with targets.
+
+
+NANOSECONDS_A_MATCH = 5
+MEGA, GIGA = 1e6, 1e9
+MICROS = "us/publication"
+STEPS = (1, 8, 64, 512, 100_000)  # numbers of publications to try in turn
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An engine with the subscriptions of a case, the case's publications, the seconds that loading took, and the
+    bytes of memory."""
+
+    engine: Engine
+    inputs: list[Input]
+    seconds: float
+    index_bytes: int
+
+
+def load_case(place: Place, case: Case, matcher: str) -> Loaded:
+    """Load a case, after a warm-up."""
+    inputs = inputs_of(place, case)
+    warm_up(matcher, case.subscriptions, inputs[0], place.work)
+    before = resident_bytes()
+    begun = time.perf_counter()
+    engine = load(matcher, case.subscriptions)
+    seconds = time.perf_counter() - begun
+    return Loaded(engine, inputs, seconds, max(0, resident_bytes() - before))
+
+
+def inputs_of(place: Place, case: Case) -> list[Input]:
+    """The publications of a case, and files with the first ones of them."""
+    return split_publications(case.publications, STEPS, place.work)
+
+
+def allowed_micros(micros: float | None, timing: Timed) -> float | None:
+    """The target of a publication, in microseconds, raised for its matches; None where there is none."""
+    return None if micros is None else micros + timing.matches * NANOSECONDS_A_MATCH / 1e3
+
+
+def explained(row: Figure, work: Callable[[], object]) -> Figure:
+    """The row. Where its target is missed, its note is a profile of the work."""
+    return replace(row, note=profile(work)) if row.met is False else row

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from triplewire.bench.experiments import EXPERIMENTS, compare, from_json, to_json
-from triplewire.bench.measure import Operators, use
-from triplewire.bench.report import Figure, from_line, to_line
-from triplewire.bench.workloads.catalogue import WORKLOADS, Place
+from bench.experiments import EXPERIMENTS, compare, from_json, to_json
+from bench.measure import Operators, use
+from bench.report import Figure, from_line, to_line
+from bench.workloads.catalogue import WORKLOADS, Place
 from triplewire.errors import TriplewireError
 
 ALL = "all"
@@ -85,7 +85,7 @@ def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
 
 def _step(job: dict[str, Any]) -> Iterator[str]:
     """The lines that the process of a step writes. Raises `_Failed` where it ends with an error."""
-    command = [sys.executable, "-m", "triplewire.bench", json.dumps(job)]
+    command = [sys.executable, "-m", "bench.run", json.dumps(job)]
     with tempfile.TemporaryFile() as errors:  # no pipe, which could fill up: it is read after the end
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
             assert process.stdout is not None
@@ -135,3 +135,7 @@ def main(argument: str) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

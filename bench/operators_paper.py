@@ -1,0 +1,378 @@
+"""Figures 4 to 8 of the operators paper, at its sizes: the points, and of each claim whether it holds.
+
+The paper does not say how likely each predicate is true, so each figure is made for every recipe of
+`bench.workloads.operators`. An order is told the probabilities, as in the paper.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.report import Figure
+from bench.workloads.operators import RECIPES, CallWorkload, Truths, generated
+from triplewire.ir.evaluation.unknown import CallKey
+from triplewire.kernels.calls.event import FALSE, TRUE
+from triplewire.model.terms import Literal
+from triplewire.operators.order import ORDERS
+from triplewire.operators.order.named import order_named
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected
+from triplewire.operators.order.statistics import LearnedCalls
+
+# --- simulation ------------------------------------------------------------------------------------------------------
+# Runs an order of calls over events whose outcomes are known, and tells which calls it made.
+
+
+_NOTHING = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What an order took in the mean of some events."""
+
+    calls: float
+    cost: float
+    planning: float  # seconds
+
+
+def known_chances(workload: CallWorkload, order: str, events: list[Truths]) -> Run:
+    """An order that is told how likely each predicate is true, as in the paper; each call costs the same."""
+    asked = Conjunctions.of(workload.offset, workload.predicate)
+    expected = Expected(1 - workload.true[asked.row], np.ones(len(asked.row)))
+    plan, runs = order_named(order), []
+    for truth in events:
+        begun = time.perf_counter()
+        made = calls_made(plan, asked, truth, expected)
+        runs.append((len(made), float(len(made)), time.perf_counter() - begun))
+    return Run(*np.mean(runs, axis=0).tolist())
+
+
+def learning(workload: CallWorkload, order: str, events: list[Truths], cost: NDArray[np.float64] | None = None) -> Run:
+    """An order that learns from event to event, and knows nothing at first. `cost`: seconds of a call, by predicate."""
+    learned = LearnedCalls()
+    numbers, dense = np.unique(workload.predicate, return_inverse=True)
+    rows = learned.rows([CallKey("holds", (Literal(str(number)),)) for number in numbers.tolist()])
+    asked = Conjunctions.of(workload.offset, rows[dense])
+    predicate = np.empty(len(asked.row), np.int64)  # call -> predicate
+    predicate[np.searchsorted(asked.row, rows)] = numbers
+    plan, runs = order_named(order), []
+    for truth in events:
+        begun = time.perf_counter()
+        made = calls_made(plan, asked, truth[predicate], learned.expected(asked.row), direct=True)
+        planning = time.perf_counter() - begun
+        seconds = np.full(len(made), 0.01) if cost is None else cost[predicate[made]]
+        learned.add(asked.row[made], truth[predicate[made]], seconds)
+        runs.append((len(made), float(seconds.sum()), planning))
+    return Run(*np.mean(runs, axis=0).tolist())
+
+
+def calls_made(
+    order: CallOrder, asked: Conjunctions, truth: Truths, expected: Expected, direct: bool = False
+) -> NDArray[np.int32]:
+    """The calls that an order makes of an event, in turn. `truth`: by predicate; with `direct` by call."""
+    outcomes = np.where(truth if direct else truth[asked.row], TRUE, FALSE).astype(np.int8)
+    everybody = np.arange(len(asked.offset) - 1, dtype=np.int32)
+    event = asked.begun(everybody, _NOTHING, np.zeros(0, np.int8))
+    plan = order.plan(event, asked, expected)
+    made: list[NDArray[np.int32]] = [_NOTHING]
+    portion = next(plan, None)
+    while portion is not None:
+        came = outcomes[portion.calls]
+        if portion.guesses:
+            surprise = np.flatnonzero((came == TRUE) != np.array(portion.guesses))
+            came = came[: surprise[0] + 1] if len(surprise) else came
+        made.append(portion.calls[: len(came)])
+        try:
+            portion = plan.send(came)
+        except StopIteration:
+            break
+    return np.concatenate(made)
+
+
+# --- bound -----------------------------------------------------------------------------------------------------------
+# How few calls an event needs at least, whoever chooses them and whatever is known: a proven lower bound.
+
+
+_STEPS = 300  # past that the packing grows by less than 0.1 %
+
+
+def least_calls(workload: CallWorkload, truth: Truths, steps: int = _STEPS) -> float:
+    """The lower bound for an event."""
+    count = len(workload.offset) - 1
+    subscription = np.repeat(np.arange(count), np.diff(workload.offset))
+    is_false = ~truth[workload.predicate]
+    matches = np.bincount(subscription, is_false, count) == 0
+    needed = len(np.unique(workload.predicate[matches[subscription]]))
+    if not is_false.any():
+        return float(needed)
+    _, rows = np.unique(subscription[is_false], return_inverse=True)
+    _, calls = np.unique(workload.predicate[is_false], return_inverse=True)
+    return needed + _packed(rows, calls, steps)
+
+
+def _packed(rows: NDArray[np.int64], calls: NDArray[np.int64], steps: int) -> float:
+    """The weight of a packing: `rows` (ascending) and `calls` are the pairs of a subscription and a false call."""
+    first = np.append(0, np.flatnonzero(np.diff(rows)) + 1)
+    row_step, call_step = 1 / np.bincount(rows), 1 / np.bincount(calls)
+    hit, ahead, packing = np.zeros(len(call_step)), np.zeros(len(call_step)), np.zeros(len(row_step))
+    for _ in range(steps):
+        packing = np.maximum(0, packing + row_step * (1 - np.add.reduceat(ahead[calls], first)))
+        more = np.maximum(0, hit - call_step * (1 - np.bincount(calls, packing[rows])))
+        hit, ahead = more, 2 * more - hit
+    load = np.bincount(calls, packing[rows])
+    return float((packing / np.maximum(np.maximum.reduceat(load[calls], first), 1)).sum())
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+# Draws line charts as SVG, without a library, and writes the tables of their points.
+
+
+_LEFT, _TOP, _WIDTH, _HEIGHT, _LEGEND = 80, 50, 520, 320, 130
+_COLOURS = ("#2c7a4b", "#4a6fa5", "#c98a1b", "#b3392f", "#6b4a9c")
+
+
+def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float | None]]) -> str:
+    """The picture. Numbers lie on the axis by their size, from 0; other places one beside the other. Where a line has
+    None for a place, it has no point there."""
+    if all(isinstance(place, int | float) for place in places) and len(places) > 1:
+        low, high = min(places), max(places)
+        share = [(place - low) / (high - low) for place in places]
+    else:
+        share = [number / max(1, len(places) - 1) for number in range(len(places))]
+    top = max((value for values in lines.values() for value in values if value is not None), default=0) or 1.0
+    bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right + _LEGEND}" height="{bottom + 60}"'
+        ' font-family="sans-serif" font-size="12">',
+        f'<text x="10" y="24" font-size="15">{escape(title)}</text>',
+        f'<text x="10" y="{_TOP - 8}" fill="#555">{escape(up)}</text>',
+        f'<text x="{right}" y="{bottom + 40}" fill="#555" text-anchor="end">{escape(across)}</text>',
+        f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#222"/>',
+    ]
+    for number in range(5):
+        y = bottom - number / 4 * _HEIGHT
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{top * number / 4:,.0f}</text>')
+    for place, at in zip(places, share, strict=True):
+        shown = f"{place:,}" if isinstance(place, int) else str(place)
+        parts.append(
+            f'<text x="{_LEFT + at * _WIDTH:.0f}" y="{bottom + 18}" text-anchor="middle">{escape(shown)}</text>'
+        )
+    for number, (name, values) in enumerate(lines.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        spots = [
+            (_LEFT + at * _WIDTH, bottom - value / top * _HEIGHT)
+            for at, value in zip(share, values, strict=True)
+            if value is not None
+        ]
+        parts.append(
+            f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in spots)}" fill="none" stroke="{colour}"/>'
+        )
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
+        parts.append(f'<text x="{right + 12}" y="{_TOP + 18 * number}" fill="{colour}">{escape(name)}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def to_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write the table of a figure: a line of names, then the rows."""
+    with path.open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(head)
+        table.writerows(rows)
+
+
+# --- paper ------------------------------------------------------------
+
+
+SUBSCRIPTIONS, PREDICATES = 80_000, 40_000
+EVENTS = 8  # of a point; the paper has 1,000, whose mean differs by less than 2 %
+UNIFORM = "uniform"
+NAIVE, SEQUENTIAL, SUB_ORDER = "naive", "sequential", "sub-order"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a point of a figure is made with. `alpha`: the exponent of Zipf's distribution, or UNIFORM."""
+
+    subscriptions: int
+    predicates: int
+    longest: int
+    alpha: float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A figure of the paper: what varies, and its settings."""
+
+    name: str
+    varies: str
+    settings: tuple[Setting, ...]
+
+    def at(self, setting: Setting) -> Any:
+        """The place of a setting on the axis."""
+        return getattr(setting, self.varies)
+
+
+_MANY = (2_000, 10_000, 20_000, 40_000, 80_000)
+PLOTS = (
+    Plot("4", "subscriptions", tuple([Setting(n, PREDICATES, 5, UNIFORM) for n in _MANY])),
+    Plot("5", "subscriptions", tuple([Setting(n, PREDICATES, 5, 1.0) for n in _MANY])),
+    Plot("6", "predicates", tuple([Setting(20_000, n, 5, 1.0) for n in (2_000, 5_000, 10_000, 20_000, 30_000)])),
+    Plot("7", "longest", tuple([Setting(20_000, 5_000, n, 1.0) for n in (5, 7, 9, 11)])),
+    Plot("8", "alpha", tuple([Setting(20_000, 5_000, 5, alpha) for alpha in (UNIFORM, 0.8, 1.0, 1.2)])),
+)
+
+Point = tuple[str, Any, str]
+"""Recipe, place on the axis, order."""
+Points = dict[Point, Run]
+
+
+def shrunk_plot(plot: Plot, times: float) -> Plot:
+    """The figure with so many times the paper's subscriptions and predicates."""
+
+    def smaller(setting: Setting) -> Setting:
+        subscriptions, predicates = _least(times * setting.subscriptions), _least(times * setting.predicates)
+        return replace(setting, subscriptions=subscriptions, predicates=predicates)
+
+    return replace(plot, settings=tuple(map(smaller, plot.settings)))
+
+
+def _least(size: float) -> int:
+    return max(50, int(size))
+
+
+def points(plot: Plot, seed: int) -> Points:
+    """The means of all points of a figure."""
+    made: Points = {}
+    for setting in plot.settings:
+        for recipe in RECIPES:
+            chance = np.random.default_rng((seed, setting.longest))
+            alpha = None if isinstance(setting.alpha, str) else setting.alpha
+            workload = generated(setting.subscriptions, setting.predicates, setting.longest, alpha, recipe, chance)
+            events = [workload.event(chance) for _ in range(EVENTS)]
+            for order in ORDERS:
+                made[recipe, plot.at(setting), order] = known_chances(workload, order, events)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of the paper, what was measured, and whether it holds."""
+
+    plot: str
+    recipe: str
+    claim: str
+    measured: str
+    held: bool
+
+
+def claims(plot: Plot, made: Points) -> Iterator[Claim]:
+    """What the paper says of a figure."""
+    places = [plot.at(setting) for setting in plot.settings]
+    for recipe in RECIPES:
+        line = {order: [made[recipe, place, order].calls for place in places] for order in ORDERS}
+        for claim, measured, held in _CLAIMS[plot.name](places, line):
+            yield Claim(plot.name, recipe, claim, measured, held)
+
+
+Line = dict[str, list[float]]
+Said = Iterator[tuple[str, str, bool]]
+
+
+def _growing(places: list[int], line: Line) -> Said:
+    """Figures 4 and 5."""
+    times = places[-1] / places[0]
+    grown = {order: calls[-1] / calls[0] for order, calls in line.items()}
+    both = max(grown[SEQUENTIAL], grown[SUB_ORDER])
+    yield (
+        "sequential and sub-order grow less than the subscriptions do",
+        f"{both:.1f} in {times:.0f} times",
+        both < times,
+    )
+    yield "naive grows as the subscriptions do", f"{grown[NAIVE]:.1f} in {times:.0f} times", grown[NAIVE] > 0.8 * times
+    yield from _never_more(line)
+    below = [1 - line[order][-1] / line[NAIVE][-1] for order in (SEQUENTIAL, SUB_ORDER)]
+    yield "both are almost 80 % below naive at the end", f"{below[0]:.1%}, {below[1]:.1%}", min(below) > 0.75
+
+
+def _never_more(line: Line) -> Said:
+    worst = max(a / b for a, b in zip(line[SUB_ORDER], line[SEQUENTIAL], strict=True))
+    yield "sub-order makes no more calls than sequential", f"{worst:.3f} of them at most", worst <= 1
+
+
+def _predicates(places: list[int], line: Line) -> Said:
+    """Figure 6."""
+    more = {order: calls[-1] - calls[0] for order, calls in line.items()}
+    both = max(more[SEQUENTIAL], more[SUB_ORDER]) / more[NAIVE]
+    yield "sequential and sub-order grow much slower than naive", f"{both:.2f} of its growth", both < 0.5
+    yield from _never_more(line)
+    told = ", ".join(f"{line[order][-1]:,.0f}" for order in (NAIVE, SEQUENTIAL, SUB_ORDER))
+    near = all(abs(line[o][-1] / n - 1) < 0.2 for o, n in ((NAIVE, 16_251), (SEQUENTIAL, 3_267), (SUB_ORDER, 1_977)))
+    yield "16,251, 3,267 and 1,977 calls (naive, sequential, sub-order) at the end", told, near
+
+
+def _lengths(places: list[int], line: Line) -> Said:
+    """Figure 7."""
+    grown = line[SEQUENTIAL][-1] / line[SEQUENTIAL][0]
+    yield "sequential hardly depends on the length (1,784 / 1,593 = 1.12)", f"{grown:.2f}", abs(grown - 1) < 0.25
+    span = max(line[NAIVE]) / min(line[NAIVE])
+    yield "naive hardly depends on the length", f"{span:.2f}", span < 1.25
+    first, last = (1 - line[SUB_ORDER][at] / line[SEQUENTIAL][at] for at in (0, -1))
+    yield "sub-order's gain over sequential shrinks with the length", f"{first:.1%} to {last:.1%}", last < first
+
+
+def _popularity(places: list[Any], line: Line) -> Said:
+    """Figure 8."""
+    for order in (SEQUENTIAL, SUB_ORDER):
+        told = ", ".join(f"{calls:,.0f}" for calls in line[order])
+        yield f"{order} makes fewer calls as alpha grows", told, sorted(line[order], reverse=True) == line[order]
+    yield from _never_more(line)
+
+
+_CLAIMS = {"4": _growing, "5": _growing, "6": _predicates, "7": _lengths, "8": _popularity}
+
+
+def figures(folder: Path | None, seed: int, shrunk: float = 1.0) -> Iterator[Figure]:
+    """The rows of all figures, and their files where a folder is given. `shrunk`: so many times the paper's sizes."""
+    said: list[Claim] = []
+    for plot in [shrunk_plot(plot, shrunk) for plot in PLOTS]:
+        made = points(plot, seed)
+        for (recipe, place, order), run in made.items():
+            if place == plot.at(plot.settings[-1]):
+                yield Figure(
+                    "operators",
+                    f"figure {plot.name}, {recipe}, {plot.varies} {place}: {order}",
+                    run.calls,
+                    "calls/event",
+                )
+        for claim in claims(plot, made):
+            said.append(claim)
+            name = f"figure {claim.plot}, {claim.recipe}: {claim.claim}"
+            told = f"{'held' if claim.held else 'NOT HELD'}: {claim.measured}"
+            yield Figure("operators", name, float(claim.held), "held", note=told)
+        if folder is not None:
+            write(folder, plot, made)
+    if folder is not None:
+        to_csv(folder / "operators-claims.csv", ("figure", "recipe", "claim", "measured", "held"), [
+            (claim.plot, claim.recipe, claim.claim, claim.measured, "yes" if claim.held else "no") for claim in said
+        ])  # fmt: skip
+
+
+def write(folder: Path, plot: Plot, made: Points) -> None:
+    """Write a figure as a table and as a picture for each recipe."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = ("recipe", plot.varies, "order", "calls", "planning_seconds")
+    rows = [(*point, f"{run.calls:.1f}", f"{run.planning:.6f}") for point, run in made.items()]
+    to_csv(folder / f"operators-figure-{plot.name}.csv", head, rows)
+    places = [plot.at(setting) for setting in plot.settings]
+    for number, recipe in enumerate(RECIPES, 1):
+        lines = {order: [made[recipe, place, order].calls for place in places] for order in ORDERS}
+        picture = to_svg(f"Figure {plot.name}, {recipe}", plot.varies, "calls an event", places, lines)
+        (folder / f"operators-figure-{plot.name}-{number}.svg").write_text(picture, "utf-8")
