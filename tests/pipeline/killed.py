@@ -12,14 +12,14 @@ import signal
 import sys
 from pathlib import Path
 
+from pipeline.runs import index_of
 from triplewire.engine import Engine
 from triplewire.net.addresses import Connections, address
 from triplewire.notify.rows import LETTER, MATCH
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
 from triplewire.pipeline.session import QUICK_START, session_for
-from triplewire.pipeline.sinks import Output
 
 
 def main(source: str, folder: str, point: str, sinks: str = "") -> None:
@@ -40,7 +40,7 @@ def main(source: str, folder: str, point: str, sinks: str = "") -> None:
     output.prepare(Path(source), True)
     engine = Engine(matcher="reference")
     engine.subscribe("ASK { ?s <urn:p> ?o }", id="any")
-    job = PipelineRun(source, PackedEngine.of(engine), output, delivery=delivery)
+    job = PipelineRun(source, index_of(engine, output), output, delivery=delivery)
     with session_for("killed", master="local[1]", config=config, log=output.log) as spark:
         job.stream(spark, settle=0)
 

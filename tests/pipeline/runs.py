@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.model.match import bindings_text
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.operators.files import OperatorFile
+from triplewire.pipeline.index.build import saved_once
+from triplewire.pipeline.index.pins import IndexSource
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.run import PipelineRun, Summary
-from triplewire.pipeline.sinks import Output
 from triplewire.read import read
 
 if TYPE_CHECKING:
@@ -42,11 +44,19 @@ def committed(folder: Path) -> Counter[str]:
     return Counter(name for file in files for name in pq.read_table(file)["publication"].to_pylist())
 
 
+def index_of(engine: Engine, output: Output, operators: Sequence[OperatorFile] = ()) -> IndexSource:
+    """The subscriptions of an engine, as an index of the run with this output. `operators`: the files that give its
+    own."""
+    version = saved_once(output.index, engine, operators)
+    return IndexSource(output.index, output.folder, operators, source=version.content.source)
+
+
 def run(
     spark: SparkSession,
     source: Path | str,
-    packed: PackedEngine,
+    engine: Engine,
     folder: Path,
+    operators: Sequence[OperatorFile] = (),
     *,
     streaming: bool = False,
     of_stream: dict[str, object] | None = None,
@@ -56,7 +66,7 @@ def run(
     of_stream = {"settle": 0.0, **(of_stream or {})}
     output, said = Output(folder), list[Refusal]()
     output.prepare(Path(source), streaming)
-    job = PipelineRun(str(source), packed, output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
+    job = PipelineRun(str(source), index_of(engine, output, operators), output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
     try:
         summary = job.stream(spark, **of_stream) if streaming else job.batch(spark)  # type: ignore[arg-type]  # as above
     finally:

@@ -20,7 +20,7 @@ from triplewire.folders import entries_below
 from triplewire.pipeline import backtest as backtesting
 from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days, Outcome, day_in_path
 from triplewire.pipeline.jobs import compile_filter
-from triplewire.pipeline.sinks import Output
+from triplewire.pipeline.output import Output
 from triplewire.read import read
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import pytest
 from triplewire.cli import run
 from triplewire.encode.schema import MATCHES
 from triplewire.errors import TriplewireError
+from triplewire.pipeline.output import DEAD_LETTER, Output
 from triplewire.pipeline.results import export as exporting
 from triplewire.pipeline.results.counts import Counts, Totals
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.rows import MATCH_ROWS
-from triplewire.pipeline.sinks import DEAD_LETTER, Output
 
 INSTANT = dt.datetime(2026, 3, 1, 12, 30, 0, 250, tzinfo=dt.UTC)
 ROW = {"bindings": '[{"x": "a, \\"b\\""}]', "truncated": False, "matched_at": INSTANT, "content": "c", "revision": "r"}

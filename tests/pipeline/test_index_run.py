@@ -16,8 +16,9 @@ from pipeline.runs import EXAMPLES, dead_letters_in, embedded, rows_in
 from triplewire.cli import run
 from triplewire.engine import Engine
 from triplewire.pipeline.index.pins import IndexSource, Pins
+from triplewire.pipeline.output import Output
+from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,3 +119,54 @@ def test_a_stream_follows_its_index(spark: SparkSession, tmp_path: Path, capsys:
     assert versions_in(folder)["batch=2"] == {"v3"}, "not v4, which is the newest"
     assert sorted(row[1] for row in rows_in(folder)) == ["first", "first", "second", "second"]
     assert Pins(output.pins).of(2) is not None
+
+
+def test_a_stream_has_another_taxonomy_at_its_next_micro_batch(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A version of its own, which the matches name; the subscriptions stay."""
+    source, index, folder = tmp_path / "in", tmp_path / "index", tmp_path / "out"
+    source.mkdir()
+    (tmp_path / "boats.rq").write_text("ASK { ?s a <urn:Boat> }")
+    for name, above in (("boat", "Boat"), ("car", "Car")):
+        (tmp_path / f"{name}.nt").write_text(
+            f"<urn:Ferry> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:{above}> .\n"
+        )
+    first = ["--subscriptions", tmp_path / "boats.rq", "--entailment", "rdfs"]
+    assert pipeline("index", *first, "--taxonomy", tmp_path / "car.nt", "--output", index) == 0
+    output = Output(folder)
+    output.prepare(source, True)
+    job = PipelineRun(str(source), IndexSource(index, output.folder), output)
+
+    def publish(name: str) -> set[str]:
+        """The versions that found the ferry of this name to be a boat."""
+        before = job.summary.batches
+        (source / f".{name}").write_text(f"<urn:{name}> a <urn:Ferry> .\n")
+        (source / f".{name}").rename(source / f"{name}.ttl")
+        until(lambda: job.summary.batches > before)
+        rows = [row for file in committed_files(output) for row in ds.dataset(file).to_table().to_pylist()]
+        return {row["index_version"] for row in rows if name in row["publication"]}
+
+    stream = threading.Thread(target=lambda: job.stream(spark, 0.2, settle=0.0), daemon=True)
+    stream.start()
+    try:
+        assert publish("one") == set()
+        assert pipeline("index", "--taxonomy", tmp_path / "boat.nt", "--output", index) == 0
+        assert publish("two") == {"v2"}
+        assert pipeline("index", "--taxonomy", tmp_path / "car.nt", "--output", index) == 0
+        assert publish("three") == set()
+    finally:
+        job.stop.set()
+        stream.join(60)
+        output.release()
+    assert f"taxonomy changed; {index} v3 has 1 subscription" in capsys.readouterr().err
+    wrong = {
+        "give subscriptions, or a taxonomy": [],
+        "the subscriptions of the index stay": ["--taxonomy", tmp_path / "boat.nt", "--matcher", "reference"],
+        "only merging looks at a sample": ["--taxonomy", tmp_path / "boat.nt", "--sample", source / "one.ttl"],
+    }
+    for said, options in wrong.items():
+        assert pipeline("index", *options, "--output", index) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+    assert pipeline("index", "--taxonomy", tmp_path / "boat.nt", "--output", tmp_path / "none") == 2
+    assert not (tmp_path / "none").exists()

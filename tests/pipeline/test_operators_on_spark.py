@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from runs import dead_letters_in, rows_in
+from runs import dead_letters_in, index_of, rows_in
 
 from operators.service import service
 from triplewire import Engine, Publication
@@ -17,9 +18,11 @@ from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.pipeline.calling import Calling, JobLearning
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.index.build import shipped
+from triplewire.pipeline.output import Output
+from triplewire.pipeline.results.tasks import OneStage
+from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,19 +66,20 @@ def publications() -> list[Publication]:
 
 def test_a_task_begins_with_what_is_known_and_tells_what_it_counted(tmp_path: Path) -> None:
     operators = [OperatorFile("holds.py", HOLDS.replace("LOG", repr(str(tmp_path / "log"))))]
-    first, told = PackedEngine.of(subscribed(operators, operator_order="sequential"), operators), []
+    first, told = shipped(subscribed(operators, operator_order="sequential"), operators), []
     assert first.calling.order == "sequential"
     known = LearnedCalls()
     known.merge({"operators": {"holds": [1000, 0, 1.0]}, "calls": [['["holds",["7","x",""]]', 10, 1000, 1.0]]})
     text = json.dumps(known.to_json())
-    calling = Calling("naive", str(tmp_path / "cache"), learned=text, tell=told.extend)
-    second = PackedEngine(first.files, first.version, first.operators, calling)
-    assert second.engine() is not first.engine(), "one of another order is another engine"
-    assert second.engine().operator_order == "naive"
+    calling = Calling("naive", str(tmp_path / "cache"), learned=text)
+    second = replace(first, calling=calling)
+    assert second.opened().server() is not first.opened().server(), "one of another order is another engine"
+    assert second.opened().server().operator_order == "naive"
     batches = [to_batch(publications()[:5]), to_batch(publications()[5:9])]
     for number, batch in enumerate(batches, 1):
-        list(second([batch]))
-        assert second.engine().learned.by_operator()["holds"]["calls"] == 1000 + sum(
+        (report,) = OneStage(second, Target(str(tmp_path / "out"), "v1"))([batch])
+        told += [json.loads(each) for each in report.to_pylist()[0]["learned"]]
+        assert second.opened().server().learned.by_operator()["holds"]["calls"] == 1000 + sum(
             line["operators"]["holds"][0] for line in told
         )
         assert len(told) == number, "each task tells its own"
@@ -84,7 +88,7 @@ def test_a_task_begins_with_what_is_known_and_tells_what_it_counted(tmp_path: Pa
     orders = []
     for counted in (told, told[::-1]):
         job = JobLearning(tmp_path / f"learned-{len(orders)}")
-        job.merge(counted)
+        job.merge(map(json.dumps, counted))
         orders.append(job.calls.to_json())
         assert JobLearning(tmp_path / f"learned-{len(orders) - 1}").calls.to_json() == job.calls.to_json()
     assert orders[0] == orders[1], "whichever task ends first"
@@ -110,9 +114,9 @@ def test_one_job(spark: SparkSession, tmp_path: Path) -> None:
         log.unlink()
         output = Output(tmp_path / "out")
         output.prepare(tmp_path / "in", False)
-        packed = PackedEngine.of(engine, operators)
+        index = index_of(engine, output, operators)
         calling = Calling("sequential", str(tmp_path / "cache"))
-        job = PipelineRun(str(tmp_path / "in"), packed, output, calling=calling)
+        job = PipelineRun(str(tmp_path / "in"), index, output, calling=calling)
         job.batch(spark)
         wanted = Counter(
             f"{first} {second}"

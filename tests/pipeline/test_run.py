@@ -20,11 +20,10 @@ from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
-from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter, match_publications
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.rows import MATCH_ROWS
-from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications
 from triplewire.read import read
 
@@ -35,8 +34,10 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture(scope="module")
-def coast() -> PackedEngine:
-    return compile_filter(EXAMPLES / "subscriptions", taxonomy=EXAMPLES / "taxonomy.ttl")
+def coast() -> Engine:
+    engine = Engine(taxonomy=EXAMPLES / "taxonomy.ttl")
+    engine.load_subscriptions(EXAMPLES / "subscriptions")
+    return engine
 
 
 # --- the same answers ------------------------------------------------------------------------------------------------
@@ -47,16 +48,16 @@ def test_graphs_of_construct_queries(spark: SparkSession, tmp_path: Path) -> Non
     engine.subscribe("CONSTRUCT { ?item <urn:é> [ <urn:named> ?title ] } { ?item rss:title ?title }", id="made")
     engine.subscribe("ASK { ?item rss:title ?title }", id="asked")
     copied(EXAMPLES / "publications" / "feeds", ["bird-log.atom"], tmp_path / "in")
-    rows = agree(spark, tmp_path / "in", PackedEngine.of(engine), tmp_path)
+    rows = agree(spark, tmp_path / "in", engine, tmp_path)
     assert {("<urn:é> _:c14n0 .\n" in row[4], row[4] == "(none)") for row in rows} == {(True, False), (False, True)}
 
 
-def agree(spark: SparkSession, source: Path, packed: PackedEngine, tmp_path: Path) -> list[Row]:
+def agree(spark: SparkSession, source: Path, engine: Engine, tmp_path: Path) -> list[Row]:
     """Batch, stream and engine give the same rows and the same refusals; what they gave."""
-    wanted, refused = embedded(source, packed.engine())
+    wanted, refused = embedded(source, engine)
     for streaming in (False, True):
         folder = tmp_path / f"out {streaming} 100%20"  # a name that must be neither escaped nor unescaped
-        summary, said = run(spark, source, packed, folder, streaming=streaming)
+        summary, said = run(spark, source, engine, folder, streaming=streaming)
         assert rows_in(folder) == wanted
         assert dead_letters_in(folder) == refused == sorted(said, key=str)
         assert (summary.matches, summary.refused) == (len(wanted), len(refused))
@@ -64,9 +65,9 @@ def agree(spark: SparkSession, source: Path, packed: PackedEngine, tmp_path: Pat
     return wanted
 
 
-def test_on_the_examples(spark: SparkSession, coast: PackedEngine, tmp_path: Path) -> None:
+def test_on_the_examples(spark: SparkSession, coast: Engine, tmp_path: Path) -> None:
     rows = agree(spark, EXAMPLES / "publications", coast, tmp_path)
-    subscriptions = {one.id for one in coast.engine().subscriptions}
+    subscriptions = {one.id for one in coast.subscriptions}
     assert subscriptions - {row[1] for row in rows} == {"kraken"}, "each example matches, and this one does not"
 
 
@@ -90,7 +91,7 @@ def test_on_a_slice_of_the_mixed_workload(spark: SparkSession, tmp_path: Path) -
             engine.subscribe(sparql(tuples), id=str(number))
         if len(engine.subscriptions) == 40:
             break
-    assert len(agree(spark, source, PackedEngine.of(engine), tmp_path)) > 100
+    assert len(agree(spark, source, engine, tmp_path)) > 100
 
 
 def sparql(tuples: list[list[object]]) -> str:
@@ -105,16 +106,16 @@ def sparql(tuples: list[list[object]]) -> str:
     return f"SELECT * WHERE {{ {' . '.join(patterns)} {' '.join(filters)} }}"
 
 
-def test_as_data_frames(spark: SparkSession, coast: PackedEngine) -> None:
+def test_as_data_frames(spark: SparkSession, coast: Engine) -> None:
     """`match_publications` takes files, compiled subscriptions, an engine; the answers are the same."""
     source = EXAMPLES / "publications"
     df = publications(spark, source).cache()
-    wanted = embedded(source, coast.engine())[0]
+    wanted = embedded(source, coast)[0]
     text = "SELECT ?title WHERE { ?item rss:title ?title FILTER ftcontains(?title, 'puffin*') }"
     few = [parse(text, id="a"), parse("language(fr)", "predicates", id="b")]
     for subscriptions, expected in (
         (EXAMPLES / "subscriptions", wanted),
-        (coast.engine(), wanted),
+        (coast, wanted),
         ([EXAMPLES / "subscriptions" / "storm-warning.rq"], [row for row in wanted if row[1] == "storm-warning"]),
     ):
         found = match_publications(df, subscriptions, taxonomy=EXAMPLES / "taxonomy.ttl")
@@ -136,16 +137,18 @@ def test_a_refused_subscription_is_raised_or_handed_over(spark: SparkSession, tm
     assert [refusal.subject for refusal in refusals] == ["wrong"]
 
 
-def test_workers_compile_once(spark: SparkSession, coast: PackedEngine) -> None:
+def test_workers_compile_once(spark: SparkSession, coast: Engine) -> None:
     """Task after task in the same worker process: the engine is compiled in the first only."""
-    df = publications(spark, EXAMPLES / "publications").repartition(4)
+    df, index = publications(spark, EXAMPLES / "publications").repartition(4), compile_filter(coast)
 
     def probe(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        from triplewire.pipeline import filter as worker  # this function travels by value: it must find the real one
+        from triplewire.pipeline.index import (
+            open_version as worker,  # this function travels by value: it must find the real one
+        )
 
-        before = worker.loaded()
-        matched = sum(batch.num_rows for batch in coast(batches))
-        row = {"pid": os.getpid(), "loads": worker.loaded() - before, "rows": matched}
+        before = worker.openings()
+        matched = sum(batch.num_rows for batch in index(batches))
+        row = {"pid": os.getpid(), "loads": worker.openings() - before, "rows": matched}
         yield pa.RecordBatch.from_pylist([row])
 
     rows = [r for _ in range(3) for r in df.mapInArrow(probe, "pid long, loads long, rows long").collect()]
@@ -171,9 +174,10 @@ def test_dead_letters(spark: SparkSession, tmp_path: Path, streaming: bool) -> N
     (queries / "costly.rq").write_text("ASK { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f FILTER(?b + ?d + ?f > 1000) }", "utf-8")
     refused: list[Refusal] = []
     settings = Settings(max_steps=20)
-    packed = compile_filter(queries, settings=settings, on_refusal=refused.append)
+    engine = Engine(settings=settings)
+    engine.load_subscriptions(queries, on_refusal=refused.append)
     assert [refusal.subject for refusal in refused] == ["wrong"]
-    summary, said = run(spark, source, packed, tmp_path / "out", streaming=streaming, refused=tuple(refused))
+    summary, said = run(spark, source, engine, tmp_path / "out", streaming=streaming, refused=tuple(refused))
     found = dead_letters_in(tmp_path / "out")
     assert sorted([*refused, *said], key=str) == found
     assert summary.refused == len(found)
@@ -187,7 +191,7 @@ def test_dead_letters(spark: SparkSession, tmp_path: Path, streaming: bool) -> N
         assert ds.dataset(file).schema.names == ["kind", "subject", "where", "reason", "remedy"]
 
 
-def test_a_stream_records_what_it_passes_over(spark: SparkSession, coast: PackedEngine, tmp_path: Path) -> None:
+def test_a_stream_records_what_it_passes_over(spark: SparkSession, coast: Engine, tmp_path: Path) -> None:
     source = tmp_path / "in"
     copied(EXAMPLES / "publications", ["tides.nq"], source)
     shutil.copy(EXAMPLES / "publications" / "walks.trig", source / "_walks.trig")
@@ -201,9 +205,7 @@ def test_a_stream_records_what_it_passes_over(spark: SparkSession, coast: Packed
 # --- exactly once ----------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_goes_on_and_a_replay_changes_nothing(
-    spark: SparkSession, coast: PackedEngine, tmp_path: Path
-) -> None:
+def test_a_stream_goes_on_and_a_replay_changes_nothing(spark: SparkSession, coast: Engine, tmp_path: Path) -> None:
     feeds, source, out = EXAMPLES / "publications" / "feeds", tmp_path / "in", tmp_path / "out"
     copied(feeds, ["bird-log.atom", "festival.rss"], source)
     first, _ = run(spark, source, coast, out, streaming=True)
@@ -212,7 +214,7 @@ def test_a_stream_goes_on_and_a_replay_changes_nothing(
     second, _ = run(spark, source, coast, out, streaming=True)
     assert (first.publications, second.publications) == (16, 14)
     before = rows_in(out)
-    assert before == embedded(source, coast.engine())[0]
+    assert before == embedded(source, coast)[0]
 
     # the driver died before the last micro-batch was committed
     shutil.rmtree(out / "matches" / "batch=1")
@@ -231,16 +233,14 @@ def test_a_stream_goes_on_and_a_replay_changes_nothing(
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_an_empty_folder(spark: SparkSession, coast: PackedEngine, tmp_path: Path, streaming: bool) -> None:
+def test_an_empty_folder(spark: SparkSession, coast: Engine, tmp_path: Path, streaming: bool) -> None:
     (tmp_path / "in").mkdir()
     summary, said = run(spark, tmp_path / "in", coast, tmp_path / "out", streaming=streaming)
     assert (summary.publications, summary.matches, summary.refused, said) == (0, 0, 0, [])
     assert (rows_in(tmp_path / "out"), dead_letters_in(tmp_path / "out")) == ([], [])
 
 
-def test_a_batch_run_takes_the_place_of_the_one_before(
-    spark: SparkSession, coast: PackedEngine, tmp_path: Path
-) -> None:
+def test_a_batch_run_takes_the_place_of_the_one_before(spark: SparkSession, coast: Engine, tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     copied(EXAMPLES / "publications", ["tides.nq", "walks.trig"], source)
     run(spark, source, coast, out)
@@ -250,7 +250,7 @@ def test_a_batch_run_takes_the_place_of_the_one_before(
     assert "takes the place of 4 matches" in output.prepare(source, False)
     output.release()
     run(spark, source, coast, out, refused=(Refusal("subscription", "wrong", "wrong.rq:1:1", "it is wrong"),))
-    assert rows_in(out) == embedded(source, coast.engine())[0]
+    assert rows_in(out) == embedded(source, coast)[0]
     assert len(rows_in(out)) == 2
     assert [Path(letter.subject).name for letter in dead_letters_in(out)] == ["linked", "wrong"]
     assert (Status.of(output).matches, Status.of(output).refused) == (2, 2)

@@ -14,8 +14,8 @@ import pytest
 from triplewire.cli import run
 from triplewire.errors import Refusal
 from triplewire.pipeline.connect.arrivals import Arrivals
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.status import Status
-from triplewire.pipeline.sinks import Output
 from triplewire.state_file import connected
 
 

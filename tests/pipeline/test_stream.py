@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
-from runs import EXAMPLES, dead_letters_in, rows_in, run
+from runs import EXAMPLES, dead_letters_in, index_of, rows_in, run
 
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.jobs import dead_letters, matches, outcomes
+from triplewire.pipeline.jobs import compile_filter, dead_letters, matches, outcomes
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications, read_by_stream
 from triplewire.read import read
 
@@ -32,11 +31,11 @@ pytestmark = pytest.mark.xdist_group("spark")
 LOG = EXAMPLES / "publications" / "feeds" / "bird-log.atom"
 
 
-def packed(*queries: str) -> PackedEngine:
+def packed(*queries: str) -> Engine:
     engine = Engine()
     for number, query in enumerate(queries):
         engine.subscribe(query, id=f"q{number}")
-    return PackedEngine.of(engine)
+    return engine
 
 
 TITLES = "SELECT ?title { ?item a rss:item ; rss:title ?title }"
@@ -118,7 +117,7 @@ def test_what_arrives_while_a_stream_watches(spark: SparkSession, tmp_path: Path
     source.mkdir()
     output, notes = Output(out), list[str]()
     output.prepare(source, True)
-    job = PipelineRun(str(source), packed("ASK { ?s ?p ?o }"), output, on_note=notes.append)
+    job = PipelineRun(str(source), index_of(packed("ASK { ?s ?p ?o }"), output), output, on_note=notes.append)
     watching = threading.Thread(target=job.stream, args=(spark, 0.2), kwargs={"settle": 0.5})
     watching.start()
     try:
@@ -180,7 +179,7 @@ def test_a_micro_batch_that_is_stopped_comes_again(spark: SparkSession, tmp_path
     engine.subscribe("waits()", "predicates", id="slow")
     output = Output(tmp_path / "out")
     output.prepare(source, True)
-    job = PipelineRun(str(source), PackedEngine.of(engine, [file]), output)
+    job = PipelineRun(str(source), index_of(engine, output, [file]), output)
     watching = threading.Thread(target=job.stream, args=(spark, 0.2), kwargs={"settle": 0})
     watching.start()
     wait_for((tmp_path / "called").exists)
@@ -191,7 +190,7 @@ def test_a_micro_batch_that_is_stopped_comes_again(spark: SparkSession, tmp_path
     assert (job.summary.batches, rows_in(tmp_path / "out")) == (0, [])
     (tmp_path / "go").touch()
     (source / "b.nq").write_text(quads("b", "1"), encoding="utf-8")
-    again, _ = run(spark, source, PackedEngine.of(engine, [file]), tmp_path / "out", streaming=True)
+    again, _ = run(spark, source, engine, tmp_path / "out", [file], streaming=True)
     assert (again.batches, again.matches) == (2, 2), "the files of the first one, then the others"
 
 
@@ -245,7 +244,7 @@ def test_bad_rows_of_a_data_frame(spark: SparkSession, tmp_path: Path) -> None:
     fine = "array(struct('<urn:s>' AS s, '<urn:p>' AS p, '<urn:o>' AS o))"
     for id_ in ("string(null)", "''", "string(unhex('FF61'))"):
         good = good.union(spark.range(1).selectExpr(f"{id_} AS id", f"{fine} AS triples"))
-    rows = outcomes(good.coalesce(1), packed("ASK { ?s ?p ?o }")).cache()
+    rows = outcomes(good.coalesce(1), compile_filter(packed("ASK { ?s ?p ?o }"))).cache()
     assert {row.publication for row in matches(rows).collect()} == {f"urn:g{number}" for number in range(20)}
     letters = dead_letters(rows).collect()
     assert sorted(letter.subject for letter in letters) == sorted([*bad, "(no id)", "(no id)", "\\xffa"])
@@ -256,13 +255,13 @@ def test_bad_rows_of_a_data_frame(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_data_frame_of_other_columns_is_refused_as_a_whole(spark: SparkSession) -> None:
     df = spark.range(1).selectExpr("'urn:a' AS id", "'text' AS triples")
     with pytest.raises(Exception, match="the column 'triples' is string"):
-        outcomes(df, packed("ASK { ?s ?p ?o }")).collect()
+        outcomes(df, compile_filter(packed("ASK { ?s ?p ?o }"))).collect()
 
 
 def test_parts_where_the_matches_are_too_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Arrow cannot hold in one batch goes in several."""
     some = list(read(str(LOG)))
-    engine = packed(TITLES)
+    engine = compile_filter(packed(TITLES))
     whole = [row for batch in engine([to_batch(some)]) for row in batch.to_pylist()]
     longest = max(len(row["content"]) for row in whole)
     monkeypatch.setattr("triplewire.encode.matches.MOST_BYTES", 4 * longest)
@@ -285,7 +284,7 @@ def test_a_name_that_is_not_utf8(spark: SparkSession, tmp_path: Path) -> None:
         pytest.skip("this file system holds no such names")
     for streaming in (True, False):
         folder = tmp_path / str(streaming)
-        summary, said = run(spark, source, packed("ASK { ?s ?p ?o }"), folder, streaming=streaming, samples=2)
+        summary, said = run(spark, source, packed("ASK { ?s ?p ?o }"), folder, streaming=streaming)
         assert (summary.matches, said) == (2, [])
         assert {row[0] for row in rows_in(folder)} == {"urn:a1", f"file://{source}/%E9.ttl"}
 

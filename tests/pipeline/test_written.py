@@ -15,7 +15,8 @@ import pytest
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.filter import IndexFilter
+from triplewire.pipeline.index.build import shipped
 from triplewire.pipeline.results import written
 from triplewire.pipeline.results.tasks import OneStage
 from triplewire.pipeline.results.written import DEAD_LETTERS, MATCHES_IN, Report, Target, TaskFiles, Written, identities
@@ -38,11 +39,11 @@ QUERIES = {
 
 
 @pytest.fixture
-def packed() -> PackedEngine:
+def packed() -> IndexFilter:
     engine = Engine()
     for id_, query in QUERIES.items():
         engine.subscribe(query, id=id_)
-    return PackedEngine.of(engine)
+    return shipped(engine)
 
 
 @pytest.fixture
@@ -52,15 +53,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def of_files(packed: PackedEngine, file: Path, target: Target) -> Written:
+def of_files(packed: IndexFilter, file: Path, target: Target) -> Written:
     row = {"path": os.fsencode(f"file:{file}"), "length": file.stat().st_size}
     return done(target, OneStage(packed, target, FileReader())([pa.RecordBatch.from_pylist([row], schema=FILE_ROWS)]))
 
 
 def done(target: Target, reports: object) -> Written:
     rows = [row for batch in reports for row in batch.to_pylist()]  # type: ignore[attr-defined]  # an iterator
-    samples = [tuple(tuple(sample.values()) for sample in row.pop("samples")) for row in rows]
-    return Written(Path(target.folder), [Report(**row, samples=own) for row, own in zip(rows, samples, strict=True)])
+    return Written(Path(target.folder), [Report(**row) for row in rows])
 
 
 def rows_of(written_files: Written) -> list[dict[str, object]]:
@@ -69,12 +69,12 @@ def rows_of(written_files: Written) -> list[dict[str, object]]:
     return [row for table in tables for row in table.to_pylist()]
 
 
-def test_files_and_rows_give_the_same(packed: PackedEngine, file: Path, tmp_path: Path) -> None:
+def test_files_and_rows_give_the_same(packed: IndexFilter, file: Path, tmp_path: Path) -> None:
     """From files, whose matches never become rows, and from rows of publications."""
-    direct = of_files(packed, file, Target(str(tmp_path / "direct"), "v1", True, 2))
+    direct = of_files(packed, file, Target(str(tmp_path / "direct"), "v1", True))
     refusals: list[Refusal] = []
     batch = widened(to_batch(read(str(file), on_refusal=refusals.append)), PUBLICATION_ROWS)
-    target = Target(str(tmp_path / "rows"), "v1", True, 2)
+    target = Target(str(tmp_path / "rows"), "v1", True)
     by_rows = done(target, OneStage(packed, target)([batch]))
     given = [[{**row, "matched_at": None} for row in rows_of(each)] for each in (direct, by_rows)]
     assert given[0] == given[1]
@@ -83,14 +83,12 @@ def test_files_and_rows_give_the_same(packed: PackedEngine, file: Path, tmp_path
     assert [row["construct"] is None for row in given[0]].count(False) == 1
     assert direct.identities() == by_rows.identities()
     assert direct.candidates == by_rows.candidates >= len(given[0])
-    assert direct.samples(2) == by_rows.samples(2)
-    assert [sample[:2] for sample in direct.samples(2)[:2]] == [("again", "urn:g1"), ("made", "urn:g4")]
     assert (direct.publications, direct.refused, by_rows.refused) == (4, 1, 0)
     (letters,) = direct.files("dead-letter")
     assert pq.read_table(letters).to_pylist() == [{name: getattr(refusals[0], name) for name in DEAD_LETTERS.names}]
 
 
-def test_identities_are_those_of_ledgers(packed: PackedEngine, file: Path, tmp_path: Path) -> None:
+def test_identities_are_those_of_ledgers(packed: IndexFilter, file: Path, tmp_path: Path) -> None:
     """Stated anew: a SHA-256 over content, revision and the JSON of both ids, as Spark has written them before."""
     direct = of_files(packed, file, Target(str(tmp_path / "out"), "v1", True))
     wanted = []
@@ -110,12 +108,12 @@ def test_control_characters_in_identities() -> None:
 
 
 def test_rows_are_left_out_later(
-    packed: PackedEngine, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    packed: IndexFilter, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that were told before; in files of several row groups."""
     monkeypatch.setattr(written, "_GROUP_ROWS", 1)
     target = Target(str(tmp_path / "out"), "v1")
-    engine, files = packed.engine(), TaskFiles(target)
+    engine, files = packed.opened().server(), TaskFiles(target)
     for _ in range(2):
         for result in engine.match_files(str(file), on_refusal=lambda refusal: None):
             for part in result.parts:
@@ -129,7 +127,7 @@ def test_rows_are_left_out_later(
     assert rows_of(out) == [row for row, is_chosen in zip(before, chosen, strict=True) if is_chosen]
 
 
-def test_what_a_failed_task_has_left_does_not_count(packed: PackedEngine, file: Path, tmp_path: Path) -> None:
+def test_what_a_failed_task_has_left_does_not_count(packed: IndexFilter, file: Path, tmp_path: Path) -> None:
     target = Target(str(tmp_path / "out"), "v1")
     first, second = (of_files(packed, file, target) for _ in range(2))
     assert len(list(Path(target.folder, MATCHES_IN).iterdir())) == 2
@@ -137,7 +135,7 @@ def test_what_a_failed_task_has_left_does_not_count(packed: PackedEngine, file: 
     assert first.files(MATCHES_IN) != second.files(MATCHES_IN)
 
 
-def test_a_task_without_work_says_nothing(packed: PackedEngine, tmp_path: Path) -> None:
+def test_a_task_without_work_says_nothing(packed: IndexFilter, tmp_path: Path) -> None:
     target = Target(str(tmp_path / "out"), "v1")
     assert list(OneStage(packed, target, FileReader())([])) == []
     assert not Path(target.folder).exists()

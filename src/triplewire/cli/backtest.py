@@ -39,7 +39,7 @@ from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.pipeline.backtest import Archive, ArchiveFilter, Outcome
-    from triplewire.pipeline.filter import PackedEngine
+    from triplewire.pipeline.filter import IndexFilter
 
 SAMPLES = 5  # hits that are explained
 SHOWN_DAYS = 31
@@ -106,7 +106,7 @@ def backtest_command(
     check_files(subscriptions, taxonomy or ())
     output.check_apart({"--output": file}, subscriptions)
     report, wanted, place = Report(), Days(days.since, days.until), _archive(archive)
-    packed = _compiled(
+    index = _compiled(
         subscriptions,
         report,
         taxonomy=taxonomy or (),
@@ -114,7 +114,7 @@ def backtest_command(
         matcher=matcher,
         entailment=entailment,
     )
-    work = ArchiveFilter(packed, place, wanted, str(reading.split), reading.as_written, settings_from_environment())
+    work = ArchiveFilter(index, place, wanted, str(reading.split), reading.as_written, settings_from_environment())
     begun = time.perf_counter()
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
@@ -140,12 +140,12 @@ def _compiled(
     operators: Iterable[Path],
     matcher: str,
     entailment: str,
-) -> PackedEngine:
+) -> IndexFilter:
     """The subscriptions, ready to travel; what is refused is reported."""
     from triplewire.pipeline.jobs import compile_filter
 
     prepare_kernels(matcher)
-    packed = compile_filter(
+    index = compile_filter(
         subscriptions,
         taxonomy=list(taxonomy),
         matcher=matcher,
@@ -155,8 +155,8 @@ def _compiled(
         on_refusal=report.refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),
     )
-    warn_of_no_subscription(subscriptions, len(packed.engine()), report)
-    return packed
+    warn_of_no_subscription(subscriptions, len(index.opened().server()), report)
+    return index
 
 
 def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -> Outcome:
@@ -216,7 +216,7 @@ def _show_samples(outcome: Outcome, work: ArchiveFilter) -> None:
     from triplewire.cli.pipeline.shown import explained
     from triplewire.pipeline.backtest import samples
 
-    for line in explained(samples(outcome, SAMPLES), work.packed.engine(), work.split):
+    for line in explained(samples(outcome, SAMPLES), work.filter.opened().server(), work.split):
         why = f": {one_line(line.why)}" if line.why else ""
         title = f" ({one_line(line.title)})" if line.title else ""
         say(f"for example {line.subscription} matches {line.publication}{title}{why}")

@@ -43,18 +43,8 @@ class Containers:
         self._shaped: dict[frozenset[Shape], dict[str, None]] = {}
         self._number: dict[Constant, int] = {}
 
-    def __contains__(self, id: object) -> bool:
-        return id in self._forms
-
     def __len__(self) -> int:
         return len(self._forms)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._forms)
-
-    def form(self, id: str) -> Form:
-        """The form of one of them."""
-        return self._forms[id]
 
     def container_of(self, form: Form) -> str | None:
         """The id of one that contains it; None where none does, or none was come upon in `MOST_CANDIDATES`."""

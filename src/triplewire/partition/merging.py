@@ -4,8 +4,8 @@ Where the index has more entries than the trigger allows, it is merged down to t
 First, what another subscription contains goes below it: that one is their merger, and no publication reaches a node in
 vain. Then subscriptions are merged around the patterns that most of them share: those that match a publication summary,
 the one with the largest counter first, then those that none matches. A merger is made where the publications that would
-reach its node in vain, by the sample (`sampled`), are within what is left of `MOST_IN_VAIN`, spread over the entries
-that are to leave the index. So the index may stay larger than the target.
+reach its node in vain, by the sample (`triplewire.partition.sample`), are within what is left of `MOST_IN_VAIN`, spread
+over the entries that are to leave the index. So the index may stay larger than the target.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class MergingPartitioner:
         return int(len(self._subscriptions) * (100 - percent) / 100)
 
     def _matched(self, engine: Engine) -> dict[str, int]:
-        """Subscription -> the publications of the sample that it matches, as `sampled.Sample` numbers them."""
+        """Subscription -> the publications of the sample that it matches, as `sample.Sample` numbers them."""
         matched: dict[str, int] = defaultdict(int)
         at: dict[str, int] = defaultdict(int)
         for number, publication in enumerate(self._sample):

@@ -42,28 +42,27 @@ class Replicated:
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
         """Place new subscriptions."""
         for subscription in subscriptions:
-            self.placement.put(subscription.id, SERVER)
+            self.placement.put(subscription.id, self.place_of())
+
+    def place_of(self) -> int:
+        """The place of the next subscription."""
+        return SERVER
 
     def unsubscribe(self, id: str) -> None:
         """Forget a subscription."""
         self.placement.drop(id)
 
 
-class Random:
+class Random(Replicated):
     """Any subscription is on any node; `seed` decides."""
 
     def __init__(self, nodes: int, seed: int = 1) -> None:
         self.placement = Placement(nodes, everywhere=True)
         self._chance = random.Random(seed)
 
-    def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
-        """Place new subscriptions."""
-        for subscription in subscriptions:
-            self.placement.put(subscription.id, self._chance.randrange(self.placement.nodes))
-
-    def unsubscribe(self, id: str) -> None:
-        """Forget a subscription."""
-        self.placement.drop(id)
+    def place_of(self) -> int:
+        """The place of the next subscription."""
+        return self._chance.randrange(self.placement.nodes)
 
 
 def partitioner(

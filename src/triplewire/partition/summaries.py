@@ -6,7 +6,8 @@ took in is removed. It is work for the side: on a sample of the publications, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from triplewire.model.publication import Publication
@@ -29,52 +30,31 @@ class Summary:
         return Publication("summary", triples=tuple(self.triples))
 
 
-class Summaries:
-    """The summaries of the publications so far."""
-
-    def __init__(self, threshold: float = THRESHOLD) -> None:
-        self._threshold = threshold
-        self._summaries: dict[int, Summary] = {}
-        self._with: dict[Triple, set[int]] = {}
-        self._next = 0
-
-    def add(self, publication: Publication, matched: int) -> None:
-        """Take a publication that so many subscriptions matched."""
-        new = Summary(frozenset(publication.triples), matched)
-        while (like := self._most_alike(new.triples)) is not None:
-            other = self._remove(like)
-            new = Summary(new.triples & other.triples, new.counter + other.counter)
-        number, self._next = self._next, self._next + 1
-        self._summaries[number] = new
-        for triple in new.triples:
-            self._with.setdefault(triple, set()).add(number)
-
-    def by_counter(self) -> list[Summary]:
-        """All, the most frequently matched one first."""
-        return sorted(self._summaries.values(), key=lambda summary: -summary.counter)
-
-    def _most_alike(self, triples: frozenset[Triple]) -> int | None:
-        common: dict[int, int] = {}
-        for triple in triples:
-            for number in self._with.get(triple, ()):
-                common[number] = common.get(number, 0) + 1
-        best, most = None, self._threshold
-        for number, count in common.items():
-            alike = count / (len(triples) + len(self._summaries[number].triples) - count)
-            if alike > most:
-                best, most = number, alike
-        return best
-
-    def _remove(self, number: int) -> Summary:
-        summary = self._summaries.pop(number)
-        for triple in summary.triples:
-            self._with[triple].discard(number)
-        return summary
-
-
 def collect(counted: Iterable[tuple[Publication, int]], threshold: float = THRESHOLD) -> list[Summary]:
     """The summaries of publications with the numbers of their matches, the largest counter first."""
-    summaries = Summaries(threshold)
-    for publication, matched in counted:
-        summaries.add(publication, matched)
-    return summaries.by_counter()
+    summaries: dict[int, Summary] = {}
+    holders: dict[Triple, set[int]] = defaultdict(set)  # a triple -> the summaries that have it
+    for number, (publication, matched) in enumerate(counted):
+        new = Summary(frozenset(publication.triples), matched)
+        while (alike := _most_alike(new.triples, summaries, holders, threshold)) is not None:
+            other = summaries.pop(alike)
+            for triple in other.triples:
+                holders[triple].discard(alike)
+            new = Summary(new.triples & other.triples, new.counter + other.counter)
+        summaries[number] = new
+        for triple in new.triples:
+            holders[triple].add(number)
+    return sorted(summaries.values(), key=lambda summary: -summary.counter)
+
+
+def _most_alike(
+    triples: frozenset[Triple], summaries: Mapping[int, Summary], holders: Mapping[Triple, set[int]], threshold: float
+) -> int | None:
+    """The number of the summary that is most alike, above the threshold."""
+    common = Counter(number for triple in triples for number in holders.get(triple, ()))
+    best, most = None, threshold
+    for number, count in common.items():
+        likeness = count / (len(triples) + len(summaries[number].triples) - count)
+        if likeness > most:
+            best, most = number, likeness
+    return best

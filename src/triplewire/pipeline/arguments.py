@@ -12,7 +12,7 @@ from triplewire.engine import Engine
 from triplewire.errors import ArgumentError
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.read.sources import SPLITS
 
 _COLUMNS = ("id", "triples")
@@ -57,7 +57,7 @@ def check_subscriptions(subscriptions: object) -> None:
     """Raises `ArgumentError` where these are no subscriptions, nor files of them."""
     where = "match_publications(subscriptions)"
     wanted = "a path, a Subscription, several of these, or an Engine"
-    single = (str, os.PathLike, Subscription, Engine, PackedEngine)
+    single = (str, os.PathLike, Subscription, Engine, IndexFilter)
     if isinstance(subscriptions, single):
         return
     if isinstance(subscriptions, bytes) or not isinstance(subscriptions, Iterable):

@@ -34,10 +34,10 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of, reason_left_out
 from triplewire.model.publication import Publication
-from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.filter import IndexFilter
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
-from triplewire.pipeline.sinks import Output
-from triplewire.pipeline.sources import is_remote, local_path, refused_entry
+from triplewire.pipeline.sources import is_remote, local_path, refused_entry, size_of
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader
 
@@ -121,7 +121,7 @@ class Archive:
         """The files whose day may be one of these, in order, as runs of files that follow one another."""
         files = [str(file) for file, _ in entries_of(Path(self.path))]
         wanted = [file for file in files if (day := self.day(file)) is None or day in days]
-        sizes = [_size(file) for file in wanted]
+        sizes = [size_of(file) for file in wanted]
         runs_in_all = max(tasks * _RUNS_OF_A_TASK, 1)
         most_files = min(_RUN_FILES, -(-len(wanted) // runs_in_all))
         most_bytes = min(_RUN_BYTES, -(-sum(sizes) // runs_in_all))
@@ -141,18 +141,11 @@ class Archive:
         return day_in_path(os.path.basename(file) if inside == "." else inside)
 
 
-def _size(file: str) -> int:
-    try:
-        return os.path.getsize(file)
-    except OSError:  # opening it fails, and is reported
-        return 0
-
-
 @dataclass(frozen=True)
 class ArchiveFilter:
     """Matches runs of files in a worker: rows of (place, paths) in, `ROWS` out."""
 
-    packed: PackedEngine
+    filter: IndexFilter
     archive: Archive
     days: Days = field(default_factory=Days)
     split: str = "item"
@@ -161,7 +154,7 @@ class ArchiveFilter:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of each run of files."""
-        engine = self.packed.engine()
+        engine = self.filter.opened().server()
         for batch in batches:
             for row in range(batch.num_rows):
                 place, paths = (batch.column(name)[row].as_py() for name in ("place", "paths"))

@@ -1,19 +1,14 @@
-"""The filter that runs in Spark's Python workers: Arrow batches of publications in, Arrow batches of outcomes out.
+"""What runs in Spark's Python workers: a version of an index; Arrow batches of publications in, outcomes out.
 
-It imports no Spark, so it can be called, and tested, on plain batches. A worker serves many tasks: it compiles the
-subscriptions once and keeps the engine, by version, in this module. What travels to the worker is JSON text, the files
-of a saved engine (`triplewire.engine.store.directory`), never an object.
+It imports no Spark, so it can be called, and tested, on plain batches. A worker serves many tasks: it opens a version
+once (`triplewire.pipeline.index.open_version`). What travels to it is a path, or the files of the version, never an
+object. The tasks that write what they find: `triplewire.pipeline.results.tasks`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tempfile
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -23,98 +18,71 @@ import pyarrow.compute as pc
 from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
 from triplewire.engine.stats import Stats
-from triplewire.errors import LimitError, Refusal
-from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.errors import LimitError, Refusal, StoreError
+from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.calling import Calling
+from triplewire.pipeline.index.open_version import OpenVersion, opened, opened_files
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
 OnStats: TypeAlias = Callable[[Stats], None] | None
 
 MOST_ROWS = 1 << 14  # of one batch of matches
-KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
-_TEXT = ("utf-8", "surrogatepass")
-
-_engines: OrderedDict[tuple[str, ...], Engine] = OrderedDict()
-_loaded = 0
 
 
 @dataclass(frozen=True)
-class PackedEngine:
-    """The subscriptions, taxonomy and settings of an engine, ready to travel; called in a worker, it matches.
+class IndexFilter:
+    """A version of an index, ready to travel. Called in a worker, it matches.
 
-    `files` is a JSON object {file name: text}; `operators` are files of operators, run anew in each worker, which has
-    the built-in ones and those of installed plug-ins beside them. `version` is the SHA-256 of all, so equal versions
-    match alike.
+    Workers open the version in `directory`, a path that all of them see; or, where that is "", they unpack `files`, the
+    ZIP archive of an index, and `version` is the hash of what that says. `nodes` is the number of shards of stage 2;
+    with 0 there is one stage, which is a call of this object. `sha256` is the hash of the manifest: of a version that
+    has taken the place of another one, nothing is matched.
     """
 
-    files: str = field(repr=False)
+    directory: str
     version: str
+    nodes: int = 0
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
     calling: Calling = field(default_factory=Calling, repr=False, compare=False)
+    sha256: str = field(default="", repr=False)
+    files: bytes = field(default=b"", repr=False, compare=False)
 
-    @classmethod
-    def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> PackedEngine:
-        """Pack an engine; its own operators travel as the files that give them.
-
-        Raises `StoreError` when one of its subscriptions cannot be compiled from its text again.
-        """
-        with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-            engine.save(folder, index=False, learned=False)
-            contents = {file.name: file.read_bytes().decode(*_TEXT) for file in sorted(Path(folder).iterdir())}
-        files = json.dumps(contents)
-        whole = [files, *(part for file in operators for part in (file.path, file.text))] if operators else [files]
-        version = hashlib.sha256("\0".join(whole).encode(*_TEXT)).hexdigest()
-        return cls(files, version, tuple(operators), Calling(engine.operator_order))
-
-    def engine(self) -> Engine:
-        """The engine, unpacked once a process and version."""
-        global _loaded
-        key = self.version, *self.calling.kind
-        engine = _engines.get(key)
-        if engine is None:
-            with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-                for name, text in json.loads(self.files).items():
-                    Path(folder, name).write_bytes(text.encode(*_TEXT))
-                engine = _engines[key] = Engine.load(
-                    folder,
-                    operators=operators_of(self.operators),
-                    operator_order=self.calling.order,
-                    operator_cache=self.calling.cache or None,
-                )
-            _loaded += 1
-            while len(_engines) > KEPT:
-                _engines.popitem(last=False)
-        _engines.move_to_end(key)
-        return engine
+    def opened(self) -> OpenVersion:
+        """The version, opened once a process. Raises `StoreError`."""
+        if not self.directory:
+            return opened_files(self.files, self.version, self.operators, self.calling.kind)
+        version = opened(self.directory, self.version, self.operators, self.calling.kind)
+        if self.sha256 not in ("", version.version.sha256):
+            raise StoreError(
+                f"the version {self.version} is another one than when the micro-batch began", source=self.directory
+            )
+        return version
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
-        engine = self.engine()
-        with self.calling.task(engine):
-            yield from outcomes_of(engine, batches)
+        engine = self.opened().server()
+        self.calling.begin(engine)
+        yield from outcomes_of(engine, batches)
 
 
-def outcomes_of(
-    engine: Engine, batches: Iterable[pa.RecordBatch], on_stats: OnStats = None
-) -> Iterator[pa.RecordBatch]:
-    """The same of any engine. What was counted goes to `on_stats`."""
+def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The outcomes of publications, by an engine."""
     for batch in batches:
         refusals, publications = parted(batch)
-        if refusals is not None:
-            yield refusals
+        if refusals.num_rows:
+            yield widened(refusals, OUTCOME_ROWS)
         failed: list[Refusal] = []
-        for rows, matches in matched(engine, publications, failed, on_stats):
+        for rows, matches in matched(engine, publications, failed):
             yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
         yield refused(failed, OUTCOME_ROWS)
 
 
-def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
-    """The refused inputs of a batch as outcomes, where it may have some; and its publications."""
+def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The refused inputs of a batch, as a column `refusal`, and its publications."""
     if "refusal" not in batch.schema.names:
-        return None, batch
+        return refused((), pa.schema([OUTCOME_ROWS.field("refusal")])), batch
     is_refusal = pc.is_valid(batch.column("refusal"))
-    refusals = widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
-    return refusals, batch.filter(pc.invert(is_refusal))
+    return batch.filter(is_refusal).select(["refusal"]), batch.filter(pc.invert(is_refusal))
 
 
 def matched(
@@ -156,8 +124,3 @@ def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Arra
     backwards = of_numbers(np.arange(publications.num_rows)[::-1])
     ids, sources = (publications.column(name).take(backwards).cast(pa.string()) for name in ("id", "source"))
     return sources.take(pc.index_in(matches.column("publication"), value_set=ids))
-
-
-def loaded() -> int:
-    """How many engines this process has unpacked so far."""
-    return _loaded

@@ -5,29 +5,30 @@
     matches(rows).write.parquet("matches")
     dead_letters(rows).write.parquet("dead-letter")
 
-The same with files in and Parquet out, as one call: `run`. What happens in the workers: `filter`.
+The same with files in and Parquet out, as one call: `run`. What happens in the workers: `filter`, `results.tasks`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
-from triplewire.errors import Refusal, TriplewireError, raise_refusal
+from triplewire.errors import ArgumentError, Refusal, TriplewireError, raise_refusal
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import read_subscriptions
-from triplewire.model.operator import Operator
+from triplewire.ir.taxonomy import EMPTY
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.arguments import check_compiling, check_rows, check_subscriptions
-from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
+from triplewire.pipeline.filter import IndexFilter
+from triplewire.pipeline.index.build import IndexOptions, shipped
 from triplewire.pipeline.results.tasks import (
+    NODE,
     REPORT,
-    ROUTED_REPORTS,
+    ROUTED,
+    ROUTED_ROWS,
     FirstStage,
     OneStage,
     OneStageOfFiles,
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SubscriptionSource: TypeAlias = "str | os.PathLike[str] | Subscription"
-Subscriptions: TypeAlias = "SubscriptionSource | Iterable[SubscriptionSource] | Engine | PackedEngine"
-"""A file or folder of subscriptions, one that `parse` made, several of these, an engine, or a packed one."""
+Subscriptions: TypeAlias = "SubscriptionSource | Iterable[SubscriptionSource] | Engine | IndexFilter"
+"""A file or folder of subscriptions, one that `parse` made, several of these, an engine, or a compiled filter."""
 
 
 def match_publications(
@@ -68,7 +69,7 @@ def match_publications(
     `dead_letters`.
     """
     check_rows("match_publications(df)", df)
-    packed = compile_filter(
+    index = compile_filter(
         subscriptions,
         taxonomy=taxonomy,
         matcher=matcher,
@@ -77,75 +78,57 @@ def match_publications(
         settings=settings,
         on_refusal=on_refusal,
     )
-    return matches(outcomes(df, packed))
+    return matches(outcomes(df, index))
 
 
-def outcomes(df: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
+def outcomes(df: DataFrame, index: IndexFilter) -> DataFrame:
     """Matches and refusals in one data frame, for `matches` and `dead_letters` to part.
 
     `df` as for `match_publications`. The column `source` says where the publication was read, and `index_version` which
-    version of the subscriptions gave the row. With the shards of nodes, stage 1 is done twice: `write_outcomes`, which
-    is what a run does, does it once.
+    version of the subscriptions gave the row. A version with shards of nodes takes two stages: `write_outcomes`.
     """
-    if isinstance(packed, IndexFilter) and packed.nodes:
-        return _both_stages(_stage_one(df, packed), packed)
-    return _with_version(df.mapInArrow(packed, columns_of(OUTCOME_ROWS)), packed)
+    # imported here because Spark is an optional dependency
+    from pyspark.sql.functions import lit
+
+    if index.nodes:
+        raise ArgumentError(
+            f"the version {index.version} is spread over nodes, which takes two stages",
+            source="outcomes(index)",
+            remedy="triplewire pipeline run --index",
+        )
+    return df.mapInArrow(index, columns_of(OUTCOME_ROWS)).withColumn(INDEX_VERSION, lit(index.version))
 
 
-def write_outcomes(
-    df: DataFrame, packed: PackedEngine | IndexFilter, target: Target, reader: FileReader | None = None
-) -> Written:
+def write_outcomes(df: DataFrame, index: IndexFilter, target: Target, reader: FileReader | None = None) -> Written:
     """Have the outcomes of a batch written by the workers, as one job. `df`: publications, or with a `reader` the files
     that it reads (`sources.files`)."""
-    if isinstance(packed, IndexFilter) and packed.nodes:
-        first = df.mapInArrow(FirstStage(packed, target, reader), columns_of(ROUTED_REPORTS))
-        routed = first.select(NODE, f"{ROUTED}.*", REPORT).repartitionById(packed.nodes, NODE)
-        told = routed.mapInArrow(SecondStage(packed, target), columns_of(REPORTS))
+    if index.nodes:
+        first = df.mapInArrow(FirstStage(index, target, reader), columns_of(ROUTED_ROWS))
+        routed = first.select(NODE, f"{ROUTED}.*", REPORT).repartitionById(index.nodes, NODE)
+        told = routed.mapInArrow(SecondStage(index, target), columns_of(REPORTS))
     else:
-        told = df.mapInArrow(OneStage(packed, target, reader), columns_of(REPORTS))
+        told = df.mapInArrow(OneStage(index, target, reader), columns_of(REPORTS))
     return _written(target, [row.asDict(recursive=True) for row in told.collect()])
 
 
 def write_outcomes_of_files(
     spark: SparkSession,
     tasks: Sequence[Sequence[tuple[str, int]]],
-    packed: PackedEngine | IndexFilter,
+    index: IndexFilter,
     target: Target,
     reader: FileReader,
 ) -> Written:
     """The same for files of this machine: the path and size in bytes of each, task by task."""
-    if isinstance(packed, IndexFilter) and packed.nodes:
-        return write_outcomes(files_of_tasks(spark, tasks), packed, target, reader)
-    work = OneStageOfFiles(OneStage(packed, target, reader))
+    if index.nodes:
+        return write_outcomes(files_of_tasks(spark, tasks), index, target, reader)
+    work = OneStageOfFiles(OneStage(index, target, reader))
     return _written(target, spark.sparkContext.parallelize(tasks, len(tasks)).mapPartitions(work).collect())
 
 
 def _written(target: Target, reports: Iterable[dict[str, Any]]) -> Written:
     """The reports of tasks in the order of their files."""
-    out = []
-    for report in sorted(reports, key=lambda report: str(report["file"])):
-        names = ("subscription", "publication", "source")
-        samples = tuple((*(sample[name] for name in names),) for sample in report["samples"])
-        out.append(Report(**{**report, "samples": samples}))
-    return Written(Path(target.folder), out)
-
-
-def _stage_one(df: DataFrame, packed: IndexFilter) -> DataFrame:
-    return df.mapInArrow(StageOne(packed), columns_of(ROUTED_ROWS))
-
-
-def _both_stages(first: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
-    assert isinstance(packed, IndexFilter)
-    routed = first.where(f"{NODE} IS NOT NULL").select(NODE, f"{ROUTED}.*").repartitionById(packed.nodes, NODE)
-    second = routed.mapInArrow(StageTwo(packed), columns_of(OUTCOME_ROWS))
-    return _with_version(first.where(f"{NODE} IS NULL").drop(NODE, ROUTED).union(second), packed)
-
-
-def _with_version(rows: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
-    # imported here because Spark is an optional dependency
-    from pyspark.sql.functions import lit
-
-    return rows.withColumn(INDEX_VERSION, lit(packed.version))
+    in_order = sorted(reports, key=lambda report: str(report["file"]))
+    return Written(Path(target.folder), [Report(**report) for report in in_order])
 
 
 def matches(outcomes: DataFrame) -> DataFrame:
@@ -168,8 +151,8 @@ def compile_filter(
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     on_warning: Callable[[str, str], None] | None = None,
-) -> PackedEngine:
-    """Read, compile and pack subscriptions, on the driver, once.
+) -> IndexFilter:
+    """Read and compile subscriptions, on the driver, once. What it gives takes their files to the workers.
 
     `on_warning` gets a subscription's id and what its author should know. With an engine, which has a taxonomy, a
     matcher, an entailment and settings of its own, those given here are not looked at; `operators` are those files that
@@ -177,34 +160,26 @@ def compile_filter(
     """
     check_subscriptions(subscriptions)
     check_compiling(taxonomy, operators, settings, on_refusal, on_warning)
-    if isinstance(subscriptions, PackedEngine):
+    if isinstance(subscriptions, IndexFilter):
         return subscriptions
     if isinstance(subscriptions, Engine):
-        return PackedEngine.of(subscriptions, operators)
-    settings = settings or Settings()
-    refuse = on_refusal or raise_refusal
-    classes = load_taxonomy(taxonomy, settings) if taxonomy else None
-    called = operators_of(operators)
-    engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, operators=called, settings=settings)
-    for subscription in _each(subscriptions, called, settings, refuse):
-        try:
-            registered = engine.subscribe(subscription)
-        except TriplewireError as error:
-            refuse(Refusal.of("subscription", subscription.id, error))
-            continue
-        if on_warning is not None:
-            for warning in registered.warnings:
-                on_warning(registered.id, warning)
-    return PackedEngine.of(engine, operators)
-
-
-def _each(
-    subscriptions: SubscriptionSource | Iterable[SubscriptionSource],
-    operators: Mapping[str, Operator],
-    settings: Settings,
-    refuse: Callable[[Refusal], None],
-) -> Iterable[Subscription]:
-    given = [subscriptions] if isinstance(subscriptions, str | os.PathLike | Subscription) else list(subscriptions)
-    files = [os.fspath(entry) for entry in given if not isinstance(entry, Subscription)]
-    yield from (entry for entry in given if isinstance(entry, Subscription))
-    yield from read_subscriptions(files, operators=operators, settings=settings, on_refusal=refuse)
+        return shipped(subscriptions, operators)
+    settings, refuse = settings or Settings(), on_refusal or raise_refusal
+    classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
+    engine = IndexOptions(classes, entailment, operators_of(operators), settings, matcher).engine()
+    is_single = isinstance(subscriptions, str | os.PathLike | Subscription)
+    entries: list[Any] = [subscriptions] if is_single else list(cast("Iterable[Any]", subscriptions))
+    for subscription in entries:
+        if isinstance(subscription, Subscription):
+            try:
+                registered = engine.subscribe(subscription)
+            except TriplewireError as error:
+                refuse(Refusal.of("subscription", subscription.id, error))
+                continue
+            if on_warning is not None:
+                for warning in registered.warnings:
+                    on_warning(registered.id, warning)
+    files = [entry for entry in entries if not isinstance(entry, Subscription)]
+    if files:
+        engine.load_subscriptions(files, on_refusal=refuse, on_warning=on_warning)
+    return shipped(engine, operators)

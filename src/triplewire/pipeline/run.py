@@ -1,6 +1,6 @@
 """A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
-Its parts: `sources` (publications), `jobs` (publications to outcomes), `sinks` (the output folder), `connect.delivery`
+Its parts: `sources` (publications), `jobs` (publications to outcomes), `output` (the output folder), `connect.delivery`
 (sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.match_ledger` (which matches
 are).
 """
@@ -24,16 +24,15 @@ from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
 from triplewire.pipeline.connect.pruning import prune
 from triplewire.pipeline.connect.topic import StreamedTopic, Topic
-from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.results.counts import Counts, Totals, last_batch, last_counts
 from triplewire.pipeline.results.match_ledger import HORIZON, MatchLedger
 from triplewire.pipeline.results.status import write_metrics
 from triplewire.pipeline.results.written import Target, Written
 from triplewire.pipeline.session import cancelled_at
-from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications, read_by_stream
 from triplewire.pipeline.structured import run_query
 from triplewire.sources.inbox import FOLDER as DOCUMENTS
@@ -49,7 +48,7 @@ _PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for th
 _STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 
 
-Work: TypeAlias = "Callable[[PackedEngine | IndexFilter, Target], Written]"
+Work: TypeAlias = "Callable[[IndexFilter, Target], Written]"
 """What matches a micro-batch with these subscriptions, and has the outcomes written."""
 
 
@@ -67,19 +66,18 @@ class Summary:
 
 @dataclass
 class PipelineRun:
-    """One run: a source of publications, packed subscriptions or an index, and an output folder that is prepared.
+    """One run: a source of publications, an index of subscriptions, and an output folder that is prepared.
 
-    `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
-    `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
-    counts after each micro-batch, and `look` with up to `samples` matches of each subscription, as (subscription,
-    publication, source). `delivery` has the sinks beside the output folder. Another thread may set `stop`, which ends
-    the stream.
+    `refused` are subscriptions that were refused before; they are written as dead letters too.
+    `on_refusal` is called with each other refusal, `on_note` with what else a user should know, and `on_batch` with
+    the counts after each micro-batch. `delivery` has the sinks beside the output folder. Another thread may set
+    `stop`, which ends the stream.
 
     The next run repeats a micro-batch that was not finished.
     """
 
     source: str
-    subscriptions: PackedEngine | IndexSource
+    subscriptions: IndexSource
     output: Output
     refused: tuple[Refusal, ...] = ()
     split: str = "item"
@@ -88,8 +86,6 @@ class PipelineRun:
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_note: Callable[[str], None] = lambda note: None
     on_batch: Callable[[Summary], None] = lambda summary: None
-    samples: int = 0
-    look: Callable[[list[tuple[str, str, str]]], None] = lambda samples: None
     calling: Calling = field(default_factory=Calling)
     connections: Connections | None = None  # what the source needs
     delivery: Delivery = field(default_factory=Delivery)
@@ -108,11 +104,10 @@ class PipelineRun:
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
-        self._process(spark, partial(write_outcomes, rows, reader=self._reader), "", refused=self.refused)
+        self._process(partial(write_outcomes, rows, reader=self._reader), "", refused=self.refused)
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.output.record(**facts, matches=self.summary.matches, ended=ended)
-        if isinstance(self.subscriptions, IndexSource):
-            self.subscriptions.release()
+        self.subscriptions.release()
         return self.summary
 
     def stream(
@@ -179,11 +174,11 @@ class PipelineRun:
         """Process a micro-batch that Structured Streaming has made, with what is gone of its topic."""
         gone: list[Refusal] = []
 
-        def work(chosen: PackedEngine | IndexFilter, target: Target) -> Written:
+        def work(chosen: IndexFilter, target: Target) -> Written:
             with topic.around_job(number, gone):
                 return write_outcomes(batch, chosen, target, reader=self._reader)
 
-        self._process(batch.sparkSession, work, f"batch={number}", ledger, number, gone)
+        self._process(work, f"batch={number}", ledger, number, gone)
 
     def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: MatchLedger | None) -> None:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
@@ -198,7 +193,7 @@ class PipelineRun:
             while True:
                 for number, tasks in arrivals.batches(committed):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
-                    self._process(spark, work, f"batch={number}", ledger, number)
+                    self._process(work, f"batch={number}", ledger, number)
                     if self.stop.is_set():
                         return
                     committed = number
@@ -240,10 +235,8 @@ class PipelineRun:
             connections=self.connections,
         )
 
-    def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
+    def _filter(self, part: str, number: int) -> IndexFilter:
         """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
-        if isinstance(self.subscriptions, PackedEngine):
-            return self.subscriptions
         pins = Pins(self.output.pins, self.output.at)
         return self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
 
@@ -255,13 +248,11 @@ class PipelineRun:
     @property
     def _version(self) -> str:
         """What the record of a run says of its subscriptions."""
-        if isinstance(self.subscriptions, PackedEngine):
-            return self.subscriptions.version
         return self.subscriptions.source or str(self.subscriptions.directory)
 
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
-        if isinstance(self.subscriptions, IndexSource) and not self.subscriptions.source:
+        if not self.subscriptions.source:
             return  # an index is meant to change
         before = self.output.last_record() or {}
         if before.get("streaming") is True and before.get("subscriptions") != self._version:
@@ -319,7 +310,6 @@ class PipelineRun:
 
     def _process(
         self,
-        spark: SparkSession,
         work: Work,
         part: str,
         ledger: MatchLedger | None = None,
@@ -334,9 +324,9 @@ class PipelineRun:
             return
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
-        target = Target(self.output.for_tasks(), chosen.version, ledger is not None, self.samples)
-        with self._learning.batch(spark, called) as calling:
-            written = work(replace(chosen, calling=calling), target)
+        target = Target(self.output.for_tasks(), chosen.version, ledger is not None)
+        written = work(replace(chosen, calling=self._learning.told(called)), target)
+        self._learning.merge(written.learned)
         repeats = 0
         if ledger is not None:
             is_new, repeats = ledger.new(written.identities(), number)
@@ -344,8 +334,6 @@ class PipelineRun:
                 written.retain(is_new)
         for kind in (MATCHES, DEAD_LETTER):
             self.output.take(kind, written.files(kind))
-        if self.samples:
-            self.look(written.samples(self.samples))
         self.output.write_refusals(refused)
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:

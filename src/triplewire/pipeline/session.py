@@ -28,7 +28,7 @@ from triplewire.kernel_cache import FOLDER
 from triplewire.pipeline.arguments import check_session_arguments
 from triplewire.pipeline.connect.kafka import lost_records
 from triplewire.pipeline.connect.parts import when_stopped
-from triplewire.pipeline.java import Java, use_java
+from triplewire.pipeline.java import use_java
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # it has no types
@@ -120,7 +120,7 @@ def spark_session(
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    java = use_java()
+    java_home = use_java()
     use_utf8(os.environ)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise workers run the python3 of the path
     if not master or master.startswith("local"):
@@ -137,7 +137,8 @@ def spark_session(
         SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise SparkError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
+        remedy = f"try {java_home}/bin/java -version" if log is None else f"see {log}"
+        raise SparkError(f"Spark did not start on {java_home}: {_first_line(error)}", remedy=remedy) from error
 
 
 def _started(conf: SparkConf, output: BinaryIO) -> JavaGateway:
@@ -247,8 +248,3 @@ def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raised = [line for line in lines if _RAISED.match(line)]
     return raised[-1] if raised else lines[0]
-
-
-def _see(log: Path | None, java: Java) -> str:
-    """Where to look after a failed start."""
-    return f"see {log}" if log is not None else f"try {java.home}/bin/java -version"

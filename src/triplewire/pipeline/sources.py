@@ -29,8 +29,8 @@ from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.documents import DocumentReader, groups, inbox_documents
 from triplewire.pipeline.connect.file_tasks import assign_tasks
 from triplewire.pipeline.connect.globs import escape, streamed_files
+from triplewire.pipeline.output import LOCAL_FILES
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
-from triplewire.pipeline.sinks import LOCAL_FILES
 from triplewire.read import read, read_document
 from triplewire.sources.inbox import PREFIX as INBOX
 from triplewire.sources.lists import is_list
@@ -122,7 +122,7 @@ def _dealt_files(path: str | Path, at_a_time: int) -> list[list[tuple[str, int]]
     for root in map(Path, local_roots(path)):
         entries.update(entries_of(root))
     links = {file for file, left_out in entries.items() if left_out == LINK}
-    named = [(str(file), _size(file)) for file in entries if not links or links.isdisjoint(file.parents)]
+    named = [(str(file), size_of(file)) for file in entries if not links or links.isdisjoint(file.parents)]
     tasks: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
     for file, task in zip(named, assign_tasks([size for _, size in named], at_a_time), strict=True):
         tasks[task].append(file)
@@ -232,8 +232,9 @@ def check_source(path: str, connections: Connections | None = None) -> None:
         local_roots(path)
 
 
-def _size(file: Path) -> int:
+def size_of(file: str | Path) -> int:
+    """The size of a file in bytes; 0 where it was removed or cannot be seen: opening it fails, and is reported."""
     try:
-        return file.stat().st_size
-    except OSError:  # it was removed, or cannot be seen: opening it fails, and is reported
+        return os.path.getsize(file)
+    except OSError:
         return 0

@@ -21,7 +21,6 @@ from triplewire.pipeline.connect import delivery, jdbc
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.parts import SCHEMAS, rows_of
 from triplewire.pipeline.connect.tables import fetched
-from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.written import text_bytes
 from triplewire.pipeline.rows import columns_of
 
@@ -96,7 +95,7 @@ def test_long_rows_come_a_few_at_a_time(
 
     targets = [sink(address(text, connections), MATCH) for text in (f"sqlite:{tmp_path}/db", f"{postgres}#long")]
     monkeypatch.setattr(jdbc.JdbcSink, "deliver", noted)
-    run(linked, tmp_path / "a.nq", PackedEngine.of(engine), tmp_path / "out", delivery=Delivery(targets))
+    run(linked, tmp_path / "a.nq", engine, tmp_path / "out", delivery=Delivery(targets))
     told = ds.dataset(tmp_path / "out" / "matches").to_table(columns=["publication", "subscription", "bindings"])
     wanted = sorted(tuple(row.values()) for row in told.to_pylist())
     size = sum(text_bytes(file) for file in (tmp_path / "out").rglob("matches/**/*.parquet"))

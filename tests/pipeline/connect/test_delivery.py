@@ -28,7 +28,6 @@ from triplewire.pipeline.connect import jdbc
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.parts import COLUMNS, rows_of
-from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.counts import last_batch
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def test_every_sink_has_each_row(
     letters = [f"sqlite:{database}", f"{postgres}#refused", f"kafka://{kafka}/refused"]
     for times in (1, 2):
         targets = delivery(connections, matches, letters)
-        summary, said = run(linked, source, PackedEngine.of(engine()), out, streaming=True, delivery=targets)
+        summary, said = run(linked, source, engine(), out, streaming=True, delivery=targets)
         wanted = pairs(ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist())
         assert (len(wanted), summary.matches, len(said)) == (2 * (GRAPHS + 1), len(wanted), 1)
 
@@ -140,7 +139,7 @@ def test_files_that_change_before_the_repeat(
         for name, texts in zip(("a.nq", "b.nq"), names, strict=False):
             (source / name).write_text("".join(f'<urn:s> <urn:p> "{text}" <urn:{text}> .\n' for text in texts))
         targets = delivery(connections, [f"sqlite:{database}", receiver.url], [])
-        run(spark, source, PackedEngine.of(engine()), out, streaming=True, delivery=targets)
+        run(spark, source, engine(), out, streaming=True, delivery=targets)
         return sorted(row["publication"] for row in in_sqlite(database, "matches"))
 
     receiver.answers = [(404, {})] * 8
@@ -180,7 +179,7 @@ def test_a_batch_run_replaces_what_it_delivered(
     for count in (3, 2):
         (source / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(count)))
         targets = delivery(connections, [f"sqlite:{database}", f"{postgres}#replaced"], [])
-        run(linked, source, PackedEngine.of(engine()), tmp_path / "out", delivery=targets)
+        run(linked, source, engine(), tmp_path / "out", delivery=targets)
         for rows in (in_sqlite(database, "matches"), in_postgres(linked, connections, postgres, "replaced")):
             assert {row["publication"] for row in rows} == {f"urn:g{n}" for n in range(count)}
 

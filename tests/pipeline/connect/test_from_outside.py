@@ -31,7 +31,6 @@ from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.pruning import prune, read_files
 from triplewire.pipeline.connect.tables import fetched
-from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.versions import load
 from triplewire.pipeline.rows import PUBLICATION_ROWS
 
@@ -49,10 +48,10 @@ RSS = (
 Record: TypeAlias = "tuple[bytes, dict[str, str], str | None]"  # key, headers, value
 
 
-def packed() -> PackedEngine:
+def packed() -> Engine:
     engine = Engine(matcher="reference")
     engine.subscribe("ASK { ?s ?p ?o }", id="any")
-    return PackedEngine.of(engine)
+    return engine
 
 
 def matched(out: Path) -> list[str]:

@@ -20,7 +20,6 @@ from triplewire.notify.rows import LETTER, MATCH, TABLES
 from triplewire.notify.sqlite import SqliteSink
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.jdbc import options, staging_table
-from triplewire.pipeline.filter import PackedEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +106,7 @@ def test_what_a_receiver_will_not_take_is_a_dead_letter_everywhere(
     receiver.answers += [(200, {}), (422, {})]
     letters = [sink(address(text, connections), LETTER) for text in (f"sqlite:{tmp_path}/d.db", receiver.url)]
     delivery = Delivery([sink(address(f"{receiver.url}?token=hidden", connections), MATCH)], letters)
-    summary, said = run(spark, tmp_path / "in", PackedEngine.of(engine), out, streaming=True, delivery=delivery)
+    summary, said = run(spark, tmp_path / "in", engine, out, streaming=True, delivery=delivery)
     assert (summary.matches, summary.refused) == (1, 2)
     kinds = ["delivery", "publication"]
     assert sorted(refusal.kind for refusal in said) == kinds

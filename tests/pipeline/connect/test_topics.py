@@ -19,7 +19,6 @@ from triplewire.errors import TriplewireError
 from triplewire.net.addresses import Connections
 from triplewire.pipeline import run as runs
 from triplewire.pipeline import structured
-from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import write_outcomes
 from triplewire.pipeline.session import failures
 
@@ -91,7 +90,7 @@ class Topic:
         connections = Connections({"kafka:": {"maxOffsetsPerTrigger": str(AT_ONCE), **self.settings}})
         source = f"kafka://{self.brokers}/{self.name}"
         with failures(source=source):
-            run(self.spark, source, PackedEngine.of(engine), self.out, streaming=True, connections=connections, **more)
+            run(self.spark, source, engine, self.out, streaming=True, connections=connections, **more)
         return self.matched()
 
     def matched(self) -> list[int]:

@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 from triplewire.errors import Refusal
 from triplewire.pipeline.index.build import IndexOptions, Spread, build
 from triplewire.pipeline.index.changes import subscribe, unsubscribe
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.session import QUICK_START
-from triplewire.pipeline.sinks import Output
 
 TRIPLEWIRE = Path(sys.executable).parent / "triplewire"
 ROOT, CHILD, GUEST = "root", "child", "guest"  # CHILD is contained in ROOT; GUEST comes and goes

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from triplewire.cli import run
-from triplewire.pipeline.sinks import Output
+from triplewire.pipeline.output import Output
 
 
 def main(point: str, arguments: list[str]) -> int:

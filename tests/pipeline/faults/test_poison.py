@@ -18,9 +18,9 @@ from pipeline.runs import dead_letters_in
 from triplewire.config import Settings
 from triplewire.pipeline.index.build import IndexOptions, build
 from triplewire.pipeline.index.pins import IndexSource
+from triplewire.pipeline.output import Output
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.run import PipelineRun
-from triplewire.pipeline.sinks import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from triplewire.encode.schema import to_batch
 from triplewire.model.publication import Publication
-from triplewire.pipeline.index.filters import NODE, ROUTED, IndexFilter, StageOne, StageTwo
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.versions import Version
+from triplewire.pipeline.results.tasks import NODE, REPORT, ROUTED, FirstStage, OneStage, SecondStage
+from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.rows import PUBLICATION_ROWS, widened
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "index"
@@ -22,7 +25,7 @@ Row = tuple[str, ...]
 
 def row_of(row: dict[str, Any]) -> Row:
     """A match as it can be compared: without the time."""
-    names = "publication", "subscription", "bindings", "truncated", "construct", "content", "revision", "source"
+    names = "publication", "subscription", "bindings", "truncated", "construct", "content", "revision"
     return tuple(str(row[name]) for name in names)
 
 
@@ -37,20 +40,27 @@ def filter_of(version: Version) -> IndexFilter:
 
 
 def answers(version: Version, batches: Sequence[pa.RecordBatch]) -> tuple[list[Row], list[str], int]:
-    """The matches of a version, what it refused, and how often a publication went to a node."""
-    chosen = filter_of(version)
-    told, routed = [], []
-    if not chosen.nodes:
-        told = list(chosen(batches))
-    else:
-        for rows in StageOne(chosen)(batches):
-            told.append(rows.filter(pc.is_null(rows.column(NODE))).drop_columns([NODE, ROUTED]))
-            to_nodes = rows.filter(pc.is_valid(rows.column(NODE)))
-            struct = to_nodes.column(ROUTED)
-            names = [NODE, *(field.name for field in struct.type)]
-            routed.append(pa.RecordBatch.from_arrays([to_nodes.column(NODE), *struct.flatten()], names=names))
-        told += StageTwo(chosen)(routed)
-    rows = [row for batch in told for row in batch.to_pylist()]
-    matches = sorted(row_of(row) for row in rows if row["refusal"] is None)
-    refused = sorted(f"{row['refusal']['kind']} {row['refusal']['subject']}" for row in rows if row["refusal"])
-    return matches, refused, sum(batch.num_rows for batch in routed)
+    """The matches of a version as its tasks write them, what it refused, and how often a publication went to a node."""
+    chosen, routed = filter_of(version), []
+    with tempfile.TemporaryDirectory() as folder:
+        target = Target(folder, version.name)
+        if chosen.nodes:
+            for rows in FirstStage(chosen, target)(batches):
+                struct = rows.column(ROUTED)
+                names = [NODE, *(field.name for field in struct.type), REPORT]
+                columns = [rows.column(NODE), *struct.flatten(), rows.column(REPORT)]
+                routed.append(pa.RecordBatch.from_arrays(columns, names=names))
+            list(SecondStage(chosen, target)(routed))
+        else:
+            list(OneStage(chosen, target)(batches))
+        found, letters = (
+            [row for file in Path(folder, kind).glob("*") for row in pq.read_table(file).to_pylist()]
+            for kind in ("matches", "dead-letter")
+        )
+    assert {row["index_version"] for row in found} <= {version.name}
+    refused = sorted(f"{row['kind']} {row['subject']}" for row in letters)
+    return (
+        sorted(map(row_of, found)),
+        refused,
+        sum(rows.num_rows - len(rows.column(REPORT).drop_null()) for rows in routed),
+    )

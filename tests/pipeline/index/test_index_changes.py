@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,13 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 from triplewire.partition.plan import NAMES
 from triplewire.pipeline import filter as on_workers
-from triplewire.pipeline.filter import sources_of
 from triplewire.pipeline.index import changes
-from triplewire.pipeline.index.build import IndexOptions, Spread, build
+from triplewire.pipeline.index.build import IndexOptions, Spread, build, change_taxonomy
 from triplewire.pipeline.index.open_version import HELD, open_versions
 from triplewire.pipeline.index.versions import load
 from triplewire.read import read
@@ -28,10 +30,8 @@ STEPS = tomllib.loads((CASES / "changes.toml").read_text())["step"]
 
 
 def wanted(engine: Engine, publications: list[Publication]) -> list[tuple[str, ...]]:
-    batch = to_batch(publications)
-    matches = engine.match_batch(batch, on_refusal=lambda refusal: None)
-    sources = sources_of(batch, matches).to_pylist()
-    return sorted(row_of({**row, "source": source}) for row, source in zip(matches.to_pylist(), sources, strict=True))
+    matches = engine.match_batch(to_batch(publications), on_refusal=lambda refusal: None)
+    return sorted(map(row_of, matches.to_pylist()))
 
 
 @pytest.mark.slow
@@ -104,3 +104,59 @@ def test_a_pair_that_stage_1_cannot_decide_is_routed(name: str, tmp_path: Path) 
     assert said == refused
     assert matches == wanted(engine, published)
     assert ("urn:many", "p is a") in [row[:2] for row in matches]
+
+
+KINDS = {
+    "boats": "ASK { ?s a <urn:Boat> }",
+    "boats with a name": "ASK { ?s a <urn:Boat> ; <urn:name> ?name }",
+    "ferries": "ASK { ?s a <urn:Ferry> }",
+    "cars": "ASK { ?s a <urn:Car> }",
+    "cars that are gone": "ASK { ?s a <urn:Car> }",
+}
+
+
+def of_kinds(folder: Path, *names: str) -> Path:
+    file = folder / f"{len(names)} {names[0]}.jsonl"
+    file.write_text("".join(json.dumps({"id": n, "query": KINDS[n], "language": "sparql"}) + "\n" for n in names))
+    return file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_another_taxonomy_is_a_new_version(name: str, tmp_path: Path) -> None:
+    """The same subscriptions, with what came and went, answer as if they had been compiled with it; the version before
+    stays what it was. What is below what on the nodes may be another thing now."""
+    publications = [
+        Publication(f"urn:{kind}", (Triple(IRI("urn:s"), RDF_TYPE, IRI(f"urn:{kind}")), named))
+        for kind in ("Boat", "Ferry", "Car")
+        for named in (Triple(IRI("urn:s"), IRI("urn:name"), Literal(kind)),)
+    ]
+    boats, cars = (Taxonomy.build([("urn:Ferry", above)]) for above in ("urn:Boat", "urn:Car"))
+    index, batches, ignored = tmp_path / "index", rows_of(publications), list[Refusal]()
+    files = [of_kinds(tmp_path, "boats", "ferries", "cars"), of_kinds(tmp_path, "cars that are gone")]
+    first = build(index, files, IndexOptions(boats, "rdfs"), Spread(name, 2))
+    changes.subscribe(index, [of_kinds(tmp_path, "boats with a name")], on_refusal=ignored.append)
+    before = changes.unsubscribe(index, ["cars that are gone"], on_refusal=ignored.append).version
+    after = change_taxonomy(index, cars)
+    held = ["boats", "ferries", "cars", "boats with a name"]
+    found = []
+    for version, taxonomy in ((before, boats), (after, cars)):
+        engine = Engine(taxonomy=taxonomy, entailment="rdfs", matcher="reference")
+        engine.load_subscriptions(of_kinds(tmp_path, *held))
+        found.append(answers(version, batches)[0])
+        assert found[-1] == wanted(engine, publications)
+    pairs = [{row[:2] for row in rows} for rows in found]
+    assert ("urn:Ferry", "boats") in pairs[0] - pairs[1]
+    assert ("urn:Ferry", "cars") in pairs[1] - pairs[0]
+    assert (after.name, after.content.subscriptions, after.content.partitioner) == ("v4", 4, name)
+    more = changes.subscribe(index, files[1:], on_refusal=ignored.append).version
+    assert {row[:2] for row in answers(more, batches)[0]} - pairs[1] == {
+        ("urn:Car", "cars that are gone"),
+        ("urn:Ferry", "cars that are gone"),
+    }
+    notes, warnings = list[str](), list[str]()
+    last = build(index, files, None, Spread(name, 2), on_note=notes.append, on_warning=lambda *w: warnings.append(w[0]))
+    assert notes == [f"the version before {last.name} had a taxonomy, and none was given for this one"]
+    assert warnings == ["boats with a name"], "what came since the files were read is told of, across taxonomies"
+    assert not ignored
+    assert first.content.built == after.content.built == "v1"

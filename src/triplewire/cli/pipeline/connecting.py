@@ -105,7 +105,7 @@ def subscribed_argument(text: str) -> Subscribed:
 
 
 SubscribedOption = Annotated[
-    list[Subscribed],
+    list[Subscribed] | None,
     typer.Option(
         "--subscriptions",
         metavar="FILE...",

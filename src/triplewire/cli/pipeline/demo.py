@@ -46,10 +46,8 @@ def demo_command(
     report = Report()
     begun = time.perf_counter()
     job = prepare(source, [subscriptions], output, report, reading=Reading(), taxonomy=[taxonomy])
-    picked: list[tuple[str, str, str]] = []
-    job.samples, job.look = shown.OF_EACH, lambda samples: picked.extend(sorted(samples[: shown.IN_ALL]))
     with spark_for(job, "", dict(QUICK_START)) as spark:
         summary = interruptible(spark, partial(job.batch, spark), job.stop)
     engine = job.subscriptions.engine()
-    shown.show(list(shown.explained(picked, engine, job.split)), summary, engine, output)
+    shown.show(list(shown.explained(shown.picked(job), engine, job.split)), summary, engine, output)
     say(f"done in {time.perf_counter() - begun:.0f} s")

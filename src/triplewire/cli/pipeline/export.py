@@ -28,8 +28,9 @@ def matches_command(
     rows.
     """
     # --help does without Arrow
-    from triplewire.pipeline.results.export import SUFFIXES, export
-    from triplewire.pipeline.sinks import Output
+    from triplewire.encode.match_files import SUFFIXES
+    from triplewire.pipeline.output import Output
+    from triplewire.pipeline.results.export import export
 
     check_writable(file, SUFFIXES, "--export")
     with wrong_usage("--output"), whole_file(file) as aside:

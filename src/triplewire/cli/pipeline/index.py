@@ -42,24 +42,25 @@ Index = Annotated[
 Output = Annotated[
     Path, typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version.")
 ]
+PartitionerOption = Annotated[
+    str, typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random.")
+]
+SampleFiles = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
+]
 
 
 @grouped
 def index_command(
-    subscriptions: SubscribedOption,
     output: Output,
-    partitioner: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random."),
-    ] = "replicated",
+    subscriptions: SubscribedOption = None,
+    partitioner: PartitionerOption = "replicated",
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=1024, help="Over so many nodes.")] = 1,
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     *,
-    sample: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
-    ] = None,
+    sample: SampleFiles = None,
     reading: Reading,
     matcher: MatcherOption = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
@@ -71,16 +72,21 @@ def index_command(
     triplewire pipeline index --subscriptions queries/ --output live
     triplewire pipeline index --subscriptions sqlite:users.db#queries --output live
     triplewire pipeline index --subscriptions many.parquet --output live --partitioner containment --nodes 4
+    triplewire pipeline index --taxonomy new-classes.ttl --output live
 
     Compile subscriptions to an index that `pipeline run --index DIR` opens by memory map. A new version is published
-    in one step: streams that use the index have it at their next micro-batch. Exit code 1: some subscriptions were
-    refused, and the others are there.
+    in one step: streams that use the index have it at their next micro-batch. Without --subscriptions, those of the
+    index stay, and the new version has another taxonomy. Exit code 1: some subscriptions were refused, and the others
+    are there.
     """
     # --help does without the engine
     from triplewire.partition.plan import NAMES
     from triplewire.pipeline.connect.tables import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
+    if subscriptions is None:
+        has_own = (partitioner, nodes, matcher, entailment, connect) != ("replicated", 1, DEFAULT_MATCHER, "none", None)
+        _change_taxonomy(output, taxonomy, operators, sample, reading, has_own)
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
     if sample and partitioner != "merging":
@@ -103,6 +109,42 @@ def index_command(
         names = [given.names.get(str(file), str(file)) for file in given.files]
         warn_of_no_subscription(names, version.content.subscriptions, report)
     _end(version, "built", report, begun)
+
+
+def _change_taxonomy(
+    index: Path,
+    taxonomy: list[Path] | None,
+    operators: list[Path] | None,
+    sample: list[Path] | None,
+    reading: Reading,
+    has_own: bool,
+) -> NoReturn:
+    """A new version of an index that is there, with another taxonomy. `has_own`: options were given beside it that say
+    how subscriptions are compiled."""
+    # as in `index_command`
+    from triplewire.pipeline.index.build import change_taxonomy
+    from triplewire.pipeline.index.versions import load
+    from triplewire.read.taxonomy import load_taxonomy
+
+    if not taxonomy:
+        what = "give subscriptions, or a taxonomy for those that the index has"
+        raise typer.BadParameter(what, param_hint="--subscriptions, --taxonomy")
+    if has_own:
+        what = "the subscriptions of the index stay as they are compiled; add --subscriptions to compile others"
+        raise typer.BadParameter(what, param_hint="--partitioner, --nodes, --matcher, --entailment, --connect")
+    check_files(taxonomy, sample or ())
+    settings, files, report, begun = (
+        settings_from_environment(),
+        operators_from(operators or ()),
+        Report(),
+        time.perf_counter(),
+    )
+    with wrong_usage():
+        if sample and load(index).content.partitioner != "merging":
+            raise typer.BadParameter("only merging looks at a sample", param_hint="--sample")
+        classes = load_taxonomy(taxonomy, settings)
+        version = change_taxonomy(index, classes, files, _sample(sample or (), reading, settings, report))
+    _end(version, "taxonomy changed", report, begun)
 
 
 def _options_of(

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
+    from triplewire.pipeline.output import Output
     from triplewire.pipeline.run import PipelineRun, Summary
-    from triplewire.pipeline.sinks import Output
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
@@ -292,7 +292,7 @@ def prepare(
 def _output(folder: Path, source: str, matcher: str, streaming: bool, connections: Connections) -> Output:
     """The output folder, once the arguments are checked that need no engine."""
     # as in `prepare`
-    from triplewire.pipeline.sinks import Output
+    from triplewire.pipeline.output import Output
     from triplewire.pipeline.sources import check_source, local_path
 
     found_matcher(matcher)

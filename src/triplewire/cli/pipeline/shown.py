@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -22,8 +24,10 @@ from triplewire.engine import Engine, Explanation
 from triplewire.engine.explain.explanation import Finding, Verdict
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.model.publication import Publication
-from triplewire.pipeline.run import Summary
-from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES
+from triplewire.pipeline.results.committed import committed_files
+from triplewire.pipeline.run import PipelineRun, Summary
+from triplewire.pipeline.sources import is_remote, local_roots
 from triplewire.read import read
 
 OF_EACH, IN_ALL = 4, 60  # matches shown of one subscription, and altogether
@@ -56,11 +60,33 @@ class Shown:
     why: str
 
 
+def picked(job: PipelineRun) -> list[tuple[str, str, str]]:
+    """The first `OF_EACH` matches of each subscription, as many as are shown: (subscription, publication, source).
+    Looks in the input for the publications of those that were committed."""
+    names = ["subscription", "publication"]
+    tables = [pq.read_table(file, columns=names) for file in committed_files(job.output)]
+    chosen: dict[str, list[str]] = {}
+    for table in [pa.concat_tables(tables).group_by(names).aggregate([])] if tables else ():
+        for row in table.sort_by([(name, "ascending") for name in names]).to_pylist():
+            chosen.setdefault(row["subscription"], []).append(row["publication"])
+    ranked = [(name, ids[rank]) for rank in range(OF_EACH) for name, ids in chosen.items() if rank < len(ids)]
+    pairs = sorted(ranked[:IN_ALL])
+    left, sources = {publication for _, publication in pairs}, {}
+    roots = local_roots(job.source) if left and not is_remote(job.source) else ()
+    for publication in read(*roots, split=job.split, on_refusal=_counted_already):
+        if publication.id in left:
+            left.remove(publication.id)
+            sources[publication.id] = publication.source
+            if not left:
+                break
+    return [(subscription, publication, sources.get(publication, "")) for subscription, publication in pairs]
+
+
 def explained(picked: Iterable[tuple[str, str, str]], engine: Engine, split: str) -> Iterator[Shown]:
-    """The picked matches with their reasons. Reads the files of the publications again."""
+    """The picked matches with their reasons. Reads the files of the publications again; "" is a source not known."""
     picked = list(picked)
     publications: dict[tuple[str, str], Publication] = {}
-    for source in sorted({source for _, _, source in picked}):
+    for source in sorted({source for _, _, source in picked} - {""}):
         wanted = {publication for _, publication, file in picked if file == source}
         for publication in read(source, split=split, on_refusal=_counted_already):
             if publication.id in wanted:

@@ -32,8 +32,8 @@ def status_command(
     Prometheus, after each micro-batch.
     """
     # --help does without Arrow
+    from triplewire.pipeline.output import Output
     from triplewire.pipeline.results.status import Status
-    from triplewire.pipeline.sinks import Output
 
     with wrong_usage("--output"):
         status = Status.of(Output(output))

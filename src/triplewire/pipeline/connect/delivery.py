@@ -73,7 +73,7 @@ class PlainRows:
 @dataclass
 class Delivery:
     """The sinks of a run: for matches, and for dead letters. `stream` names the run in them; `at` is
-    `sinks.Output.at`, and `stop` ends the waiting of a sink."""
+    `output.Output.at`, and `stop` ends the waiting of a sink."""
 
     matches: Sequence[SparkSink] = ()
     letters: Sequence[SparkSink] = ()

@@ -8,16 +8,17 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.store.manifest import read_manifest
 from triplewire.engine.views.compiled import is_compiled_for
-from triplewire.engine.views.derived import empty_engine
+from triplewire.engine.views.derived import derived_engine, empty_engine
 from triplewire.engine.views.revisions import revision_in
 from triplewire.errors import Refusal, StoreError, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
@@ -26,13 +27,16 @@ from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
-from triplewire.operators.files import OperatorFile
+from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.partition.engines import add
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.plan import partitioner
+from triplewire.pipeline.calling import Calling
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
-from triplewire.pipeline.index.open_version import opened, usable
+from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import (
+    CHANGED,
     PLAN,
     SERVER,
     Content,
@@ -102,8 +106,9 @@ def build(
     A subscription that is refused goes to `on_refusal`, and the others are built. `on_warning` gets a subscription's id
     and what its author should know, and the ids of those that `changes` added, removed or gave another text meanwhile
     or before, where the files say otherwise. `on_note` is told where another version was built from files after
-    `newest_built` gave `since` (by default: after this call began). Raises `StoreError` where the directory holds
-    something else or cannot be written, `TriplewireError` where there is no such partitioner.
+    `newest_built` gave `since` (by default: after this call began), and where the version before had a taxonomy and
+    this one has none. Raises `StoreError` where the directory holds something else or cannot be written,
+    `TriplewireError` where there is no such partitioner.
     """
     since = newest_built(directory) if since is None else since
     engine = (options or IndexOptions()).engine()
@@ -111,7 +116,7 @@ def build(
     chosen = spread or Spread()
     shards = None if chosen.name == REPLICATED else _spread(engine, options or IndexOptions(), chosen)
     with alone(directory):
-        other, undone = newest_built(directory), _undone(directory, engine)
+        other, undone, taxonomy = newest_built(directory), _undone(directory, engine), _taxonomy_of(directory)
         version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, chosen))
         sweep(directory)
     if on_warning is not None:
@@ -120,6 +125,38 @@ def build(
     if on_note is not None and other not in ("", since):
         takes = f"{version.name} takes its place"
         on_note(f"{other} was built while {version.name} was compiled, perhaps from newer files, and {takes}")
+    if on_note is not None and engine.taxonomy == EMPTY and taxonomy not in ("", _taxonomy_of(directory)):
+        on_note(f"the version before {version.name} had a taxonomy, and none was given for this one")
+    return version
+
+
+def change_taxonomy(
+    directory: Path, taxonomy: Taxonomy, operators: Sequence[OperatorFile] = (), sample: Sequence[Publication] = ()
+) -> Version:
+    """Publish a new full version of an index: the same subscriptions with this taxonomy. Those that are spread over
+    nodes are spread anew, as the taxonomy says which contain which (`sample`: see `Spread`). `operators`: the files
+    that give the index its own. Other writers wait meanwhile. Raises `StoreError` where the index is damaged, or cannot
+    be written."""
+    load(directory)  # else `alone` would make the directory
+    with alone(directory):
+        before = opened(directory, load(directory).name, operators)
+        refuse_missing(before)
+        content, shards = before.version.content, None
+        engine, spread = before.server().with_taxonomy(taxonomy), Spread(content.partitioner, content.nodes, sample)
+        if before.version.is_staged:
+            on_nodes = (subscription for node in before.all()[1:] for subscription in node.subscriptions)
+            engine = derived_engine(engine, on_nodes, before.version.plan.routers)
+            manifest = read_manifest(directory / before.version.part(SERVER))
+            means = manifest["entailment"], operators_of(operators), engine.settings, manifest["matcher"]
+            shards = _spread(engine, IndexOptions(taxonomy, *means), spread)
+
+        def write(aside: Path, name: str) -> Content:
+            seal(aside / CHANGED, {"changed": changed_since_built(before.version, before.added)})
+            whole = _written(aside, name, engine, shards, spread)
+            return replace(whole, built=content.built, changed=f"{name}/{CHANGED}")
+
+        version = publish(directory, write)
+        sweep(directory)
     return version
 
 
@@ -128,6 +165,14 @@ def newest_built(directory: Path) -> str:
     try:
         return load(directory).content.built
     except StoreError:
+        return ""
+
+
+def _taxonomy_of(directory: Path) -> str:
+    """The hash of the taxonomy of the version that counts; "" where there is none that can be read."""
+    try:
+        return str(read_manifest(directory / load(directory).part(SERVER))["files"]["taxonomy"]["sha256"])
+    except (StoreError, LookupError, TypeError):
         return ""
 
 
@@ -182,6 +227,28 @@ def saved_once(
         version = publish(directory, write)
         sweep(directory, retained=OWN_RETAINED)
         return version
+
+
+def shipped(engine: Engine, operators: Sequence[OperatorFile] = ()) -> IndexFilter:
+    """The subscriptions of an engine as a version whose files travel with the filter, so that no folder has to be
+    shared; it is named by the hash of what it says. `operators`: the files that give the engine its own.
+
+    Raises `StoreError` where these files lack an operator that is called, and where a subscription cannot be compiled
+    from its text again."""
+    with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
+        directory = Path(folder, "index")
+        directory.mkdir()
+
+        def write(aside: Path, name: str) -> Content:
+            engine.save(aside / SERVER, index=False, learned=False)
+            source = _source_of(aside / SERVER, operators)
+            return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
+
+        version = publish(directory, write)
+        refuse_missing(OpenVersion(version, operators))
+        files = Path(shutil.make_archive(str(Path(folder, "files")), "zip", directory)).read_bytes()
+    calling = Calling(engine.operator_order)
+    return IndexFilter("", version.content.source, operators=tuple(operators), calling=calling, files=files)
 
 
 def _has_index(folder: Path) -> bool:

@@ -6,8 +6,11 @@ since is laid over them. Processes of one machine share the memory of the mapped
 
 from __future__ import annotations
 
+import io
+import tempfile
+import zipfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -38,6 +41,7 @@ AS_USUAL = (GREEDY, "")
 _opened: OrderedDict[_Key, OpenVersion] = OrderedDict()
 _engines: WeakValueDictionary[tuple[object, ...], Engine] = WeakValueDictionary()  # saved, of opened versions
 _lock = new_lock()
+_openings = 0
 
 
 class OpenVersion:
@@ -143,10 +147,33 @@ def opened(
 ) -> OpenVersion:
     """A version of an index, which this process may have open already. Raises `StoreError`."""
     key = _key(Path(directory), name, operators, calling)
+    return _held(key, lambda: OpenVersion(load(Path(directory), name), operators, calling))
+
+
+def opened_files(
+    files: bytes, source: str, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
+) -> OpenVersion:
+    """The version that counts in an index whose files have travelled as a ZIP archive (`build.shipped`); `source` is
+    the hash of what it says. Raises `StoreError`."""
+
+    def open_all() -> OpenVersion:
+        with tempfile.TemporaryDirectory(prefix="triplewire-") as folder, zipfile.ZipFile(io.BytesIO(files)) as archive:
+            archive.extractall(folder)
+            version = OpenVersion(load(Path(folder)), operators, calling)
+            version.all()
+        return version
+
+    return _held((source, (0, 0, 0), tuple(operators), calling), open_all)
+
+
+def _held(key: _Key, open_new: Callable[[], OpenVersion]) -> OpenVersion:
+    """The version of this key, which is opened where the process does not hold it."""
+    global _openings
     with _lock:
         version = _opened.get(key)
         if version is None:
-            version = _opened[key] = OpenVersion(load(Path(directory), name), operators, calling)
+            version = _opened[key] = open_new()
+            _openings += 1
             while len(_opened) > HELD:
                 _opened.popitem(last=False)
         _opened.move_to_end(key)
@@ -195,3 +222,8 @@ def _state(path: Path) -> _State:
 def open_versions() -> int:
     """How many versions this process holds open."""
     return len(_opened)
+
+
+def openings() -> int:
+    """How many versions this process has opened so far."""
+    return _openings

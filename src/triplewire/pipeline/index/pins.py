@@ -13,7 +13,7 @@ from pathlib import Path
 from triplewire.engine import Engine
 from triplewire.errors import StoreError
 from triplewire.operators.files import OperatorFile
-from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import Version, current, pin, unpin
 from triplewire.state_file import connected
@@ -23,12 +23,9 @@ CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NUL
 """
 
 
-_REMEDY = "put that index back, or choose another output folder"
-
-
 class Pins:
     """The ledger: micro-batch -> the name of its version, and the hash of that version's manifest. `at` is called at
-    the named points (`sinks.Output.at`)."""
+    the named points (`output.Output.at`)."""
 
     def __init__(self, file: Path, at: Callable[[str], None] = lambda point: None) -> None:
         self._file = file
@@ -80,38 +77,39 @@ class IndexSource:
     def newest(self) -> IndexFilter:
         """The version that counts now, checked; the last one that was used, where that is damaged. Raises `StoreError`
         where there is none."""
-        return self._newest_pinned()[1]
+        return self._used(self._newest_pinned())
 
-    def _newest_pinned(self) -> tuple[Version, IndexFilter]:
+    def _newest_pinned(self) -> Version:
         """The version that counts now, pinned, so that nobody removes it. Where it was removed before it was pinned, as
         newer ones had come meanwhile, the one that counts then."""
         while True:
             version = self._newest()
             if version.sha256 == self._marked:
-                return version, self._used(version)
+                return version
             try:
-                marked = self._used(version)
+                self._used(version)
                 usable(self.directory, version.name, self._operators)
+                return version
             except StoreError:
                 if _name_of(self.directory) == version.name:
                     raise
-            else:
-                return version, marked
 
     def _newest(self) -> Version:
-        name = _name_of(self.directory)
-        try:
-            self._last = usable(self.directory, current(self.directory), self._operators)
-            self._passed_over = ""
-        except StoreError as error:
-            if name != (name := _name_of(self.directory)):  # newer versions came, and this one may be gone
-                return self._newest()
-            if self._last is None or not self._is_there(self._last):
-                raise
-            if self._passed_over != name:
-                self._on_note(f"{error}; matching goes on with {self._last.name}")
-            self._passed_over = name
-        return self._last
+        while True:
+            name = _name_of(self.directory)
+            try:
+                self._last = usable(self.directory, current(self.directory), self._operators)
+                self._passed_over = ""
+                return self._last
+            except StoreError as error:
+                if name != _name_of(self.directory):  # newer versions came, and this one may be gone
+                    continue
+                if self._last is None or not self._is_there(self._last):
+                    raise
+                if self._passed_over != name:
+                    self._on_note(f"{error}; matching goes on with {self._last.name}")
+                self._passed_over = name
+                return self._last
 
     def _is_there(self, version: Version) -> bool:
         """Can it still be used? The index may have been removed, or made anew."""
@@ -124,18 +122,18 @@ class IndexSource:
         """The version of a micro-batch. Raises `StoreError` where the one that it had is gone, or is another now."""
         before = pins.of(batch)
         if before is None:
-            chosen, marked = self._newest_pinned()
-            pins.pin(batch, chosen)
-            return marked
+            version = self._newest_pinned()
+            pins.pin(batch, version)
+            return self._used(version)
         name, sha256 = before
-        if not (self.directory / name).exists():
-            what = f"the version {name}, which micro-batch {batch} had before it was interrupted, is gone"
-            raise StoreError(what, source=str(self.directory), remedy=_REMEDY)
-        version = usable(self.directory, name, self._operators)
-        if version.sha256 != sha256:
+        what = f"the version {name}, which micro-batch {batch} had before it was interrupted, is gone"
+        if (self.directory / name).exists():
+            version = usable(self.directory, name, self._operators)
+            if version.sha256 == sha256:
+                return self._used(version)
             what = f"the version {name} is not the one that micro-batch {batch} had before it was interrupted"
-            raise StoreError(what, source=str(self.directory), remedy=_REMEDY)
-        return self._used(version)
+        remedy = "put that index back, or choose another output folder"
+        raise StoreError(what, source=str(self.directory), remedy=remedy)
 
     def engine(self) -> Engine:
         """The engine of the version that was used last, of an index that is not spread. Raises `StoreError`."""
@@ -146,7 +144,12 @@ class IndexSource:
             try:
                 pin(self.directory, self._output, version.name)
             except OSError as error:
-                self._tell_unpinned(version, error)
+                if not self._told_unpinned:
+                    self._told_unpinned = True
+                    self._on_note(
+                        f"{self.directory} cannot be written ({error.strerror}): others may remove a version such as "
+                        f"{version.name} before a micro-batch that was interrupted is repeated with it"
+                    )
             self._marked = version.sha256
             self._tell_missing(version)
         nodes = len(version.content.parts) - 1
@@ -164,15 +167,6 @@ class IndexSource:
 
     def _opened(self, version: Version) -> OpenVersion:
         return opened(self.directory, version.name, self._operators)
-
-    def _tell_unpinned(self, version: Version, error: OSError) -> None:
-        """Once: a version that nobody can be told is in use may be removed."""
-        if not self._told_unpinned:
-            self._told_unpinned = True
-            self._on_note(
-                f"{self.directory} cannot be written ({error.strerror}): others may remove a version such as "
-                f"{version.name} before a micro-batch that was interrupted is repeated with it"
-            )
 
     def release(self) -> None:
         """The run is done, and nothing of it is repeated: no version has to stay for it."""

@@ -27,12 +27,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from triplewire import folders
 from triplewire.engine.store.manifest import hash_of
 from triplewire.errors import DamagedError, StoreError
 from triplewire.folders import on_disk, sync
+
+Read = TypeVar("Read")
 
 FORMAT, FORM = "triplewire index", 1
 CURRENT, MANIFEST, PLAN, PINS = "current", "manifest.json", "plan.json", "pins"
@@ -142,13 +144,7 @@ class Version:
         more = self.content.more
         if not self.content.plan:
             return more
-        path = self.directory / self.content.plan
-        try:
-            return Plan.from_json(_unsealed(path)).with_more(more)
-        except OSError as error:
-            raise damaged(path, f"its plan cannot be read: {error.strerror or error}") from error
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise damaged(path, f"it is no plan ({error})") from error
+        return _read(self.directory / self.content.plan, "it is no plan", Plan.from_json).with_more(more)
 
     @cached_property
     def changed(self) -> Mapping[str, str]:
@@ -157,12 +153,8 @@ class Version:
         if not self.content.changed:
             return {}
         path = self.directory / self.content.changed
-        try:
-            return {str(id): str(revision) for id, revision in _unsealed(path)["changed"].items()}
-        except OSError as error:
-            raise damaged(path, f"it cannot be read: {error.strerror or error}") from error
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise damaged(path, f"it does not say what was changed ({error})") from error
+        changed = _read(path, "it does not say what was changed", lambda content: content["changed"].items())
+        return {str(id): str(revision) for id, revision in changed}
 
     def part(self, name: str) -> str:
         """The path of a part, within the index. Raises `StoreError` where the version has no such part."""
@@ -199,17 +191,9 @@ def load(directory: Path, name: str = "") -> Version:
     """A version by name, or the one that counts. Raises `StoreError` where it is missing or damaged."""
     name = name or current(directory)
     path = directory / name / MANIFEST
-    try:
-        sealed = _unsealed(path)
-        content = Content.from_json(sealed)
-    except OSError as error:
-        raise damaged(path, f"the version {name} cannot be read: {error.strerror or error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise damaged(path, f"it is not the manifest of a version ({error})") from error
-    return Version(directory, name, content, str(sealed[_SEAL]))
-
-
-# --- writing ---------------------------------------------------------------------------------------------------------
+    wrong = "it is not the manifest of a version"
+    content, sha256 = _read(path, wrong, lambda sealed: (Content.from_json(sealed), str(sealed[_SEAL])))
+    return Version(directory, name, content, sha256)
 
 
 @contextmanager
@@ -312,17 +296,23 @@ def seal(path: Path, content: Mapping[str, Any]) -> None:
         stream.write(json.dumps({**content, _SEAL: hash_of(content)}, indent=1).encode("ascii") + b"\n")
 
 
-def _unsealed(path: Path) -> dict[str, Any]:
-    """What `seal` wrote, with its hash. Raises `ValueError` where it is something else."""
-    content = json.loads(path.read_bytes())
-    if not isinstance(content, dict):
-        raise ValueError("it is no JSON object")
-    form = content.get("form", FORM)
-    if form != FORM:
-        raise ValueError(f"it has form {form}, and this Triplewire reads {FORM}")
-    if content.get(_SEAL) != hash_of({name: value for name, value in content.items() if name != _SEAL}):
-        raise ValueError("its content is not what was written: the SHA-256 differs")
-    return content
+def _read(path: Path, wrong: str, make: Callable[[dict[str, Any]], Read]) -> Read:
+    """What `make` makes of what `seal` wrote, with its hash. Raises `StoreError`, with `wrong` where it is something
+    else."""
+    try:
+        content = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise ValueError("it is no JSON object")
+        form = content.get("form", FORM)
+        if form != FORM:
+            raise ValueError(f"it has form {form}, and this Triplewire reads {FORM}")
+        if content.get(_SEAL) != hash_of({name: value for name, value in content.items() if name != _SEAL}):
+            raise ValueError("its content is not what was written: the SHA-256 differs")
+        return make(content)
+    except OSError as error:
+        raise damaged(path, f"it cannot be read: {error.strerror or error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(path, f"{wrong} ({error})") from error
 
 
 def _relative(path: Any) -> str:

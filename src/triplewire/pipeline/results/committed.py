@@ -2,7 +2,7 @@
 
 A micro-batch is committed by one rename, of `matches/batch=N`, and is never replaced after that. A batch run replaces
 `matches` as a whole; the one before lies in `_replaced` for the moment in which neither is in place. How they are
-written: `triplewire.pipeline.sinks`.
+written: `triplewire.pipeline.output`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import TriplewireError
+from triplewire.pipeline.output import MATCHES, Output
 from triplewire.pipeline.results.counts import number_of
 from triplewire.pipeline.rows import MATCH_ROWS
-from triplewire.pipeline.sinks import MATCHES, Output
 
 COLUMNS = MATCH_ROWS
 """The columns that a folder without a committed row has, and that come first in any other."""

@@ -42,7 +42,7 @@ class MatchLedger:
         self, file: Path, horizon: dt.timedelta = HORIZON, at: Callable[[str], None] = lambda point: None
     ) -> None:
         self._file = file
-        self._at = at  # `sinks.Output.at`
+        self._at = at  # `output.Output.at`
         self._horizon = horizon.total_seconds()
         self._forgotten = -math.inf  # when it was last rid of what is past the horizon, in seconds since 1970
 

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from triplewire.folders import replace_text
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.results.committed import check_output
 from triplewire.pipeline.results.counts import last_batch, last_counts
-from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.state_file import connected
 
 METRICS = "_metrics.prom"
@@ -111,7 +111,7 @@ def _metric(name: str, kind: str, what: str, value: float) -> list[str]:
 
 
 def _is_running(output: Output) -> bool:
-    """Does a process hold the folder? A start that comes in this moment waits for us (`sinks.Output.prepare`)."""
+    """Does a process hold the folder? A start that comes in this moment waits for us (`output.Output.prepare`)."""
     try:
         with open(output.folder / "_lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

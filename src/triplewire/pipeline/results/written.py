@@ -19,17 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from triplewire.encode.match_files import parquet_writer
 from triplewire.encode.matches import TEXTS, MatchColumns, shared
-from triplewire.encode.schema import MATCHES, storable_text, to_batch
+from triplewire.encode.schema import MATCHES, to_batch
 from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
 from triplewire.model.identity import IDENTITY_BYTES, TextColumn, match_identities
+from triplewire.pipeline.calling import newly_learned
 from triplewire.pipeline.filter import matched
 from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
 
-_SAMPLE = pa.struct([("subscription", pa.string()), ("publication", pa.string()), ("source", pa.string())])
 REPORTS = pa.schema(
     [
         ("file", pa.string()),
@@ -38,7 +39,7 @@ REPORTS = pa.schema(
         ("refused", pa.int64()),
         ("publications", pa.int64()),
         ("candidates", pa.int64()),
-        ("samples", pa.list_(_SAMPLE)),
+        ("learned", pa.list_(pa.string())),
     ]
 )
 """The row of a task: the name of its files, how many matches and dead letters lie in them (there is no file of none),
@@ -50,19 +51,16 @@ MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20  # matches of a row group, and bytes of their texts, about
 _TEXT_BYTES = "text bytes"  # in the metadata of a file: those of the bindings and graphs of its rows
 _LETTERS = 4_096  # that are written together
-_STATISTICS = ["publication", "subscription", "matched_at"]  # other columns have texts too long for that
 
 
 @dataclass(frozen=True)
 class Target:
     """Where tasks write, and what. `folder` is a new one that all workers see; `version` is that of the subscriptions;
-    `identities`: are the identities of matches written as well? `samples`: so many matches of each subscription are
-    told in the row of the task."""
+    `identities`: are the identities of matches written as well?"""
 
     folder: str
     version: str
     identities: bool = False
-    samples: int = 0
 
 
 @dataclass
@@ -79,7 +77,6 @@ class TaskFiles:
     _pending: list[tuple[MatchColumns, dt.datetime]] = field(default_factory=list)
     _letters: list[dict[str, str]] = field(default_factory=list)
     _writers: dict[str, pq.ParquetWriter] = field(default_factory=dict)
-    _samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     _name: str = field(default_factory=lambda: f"part-{_partition():05}-{secrets.token_hex(8)}")
 
     def add(self, engine: Engine, part: Part) -> None:
@@ -94,32 +91,16 @@ class TaskFiles:
             self.refuse(refusal for refusal in failed if refusal.kind == "publication")
             return
         self._pending += [(each, part.matched_at) for each in columns]
-        if self.target.samples:
-            sources = [storable_text(part.chunk.origin(number)[0]) for number in range(len(part.chunk))]
-            names, ids = part.publications, part.snapshot.ids(part.subscription)
-            for number, subscription in zip(part.publication.tolist(), ids, strict=True):
-                self._sample(subscription, names[number], sources[number])
         rows = sum(len(each.truncated) for each, _ in self._pending)
         if rows >= _GROUP_ROWS or sum(_bytes_of(each) for each, _ in self._pending) >= _GROUP_BYTES:
             self._write_pending()
 
-    def add_rows(self, outcomes: pa.RecordBatch) -> None:
-        """Write outcomes that are rows already (`rows.OUTCOME_ROWS`, or plain matches)."""
-        rows = outcomes
-        if "refusal" in outcomes.schema.names:
-            is_refusal = pc.is_valid(outcomes.column("refusal"))
-            rows = outcomes.filter(pc.invert(is_refusal))
-            if rows.num_rows < outcomes.num_rows:
-                letters = outcomes.column("refusal").filter(is_refusal).to_pylist()
-                self.refuse(Refusal(**letter) for letter in letters)
-        if not rows.num_rows:
+    def add_rows(self, matches: pa.RecordBatch) -> None:
+        """Write matches that are rows already (`encode.schema.MATCHES`)."""
+        if not matches.num_rows:
             return
-        if self.target.samples:
-            own = [rows.column(name).to_pylist() for name in ("subscription", "publication", "source")]
-            for subscription, publication, source in zip(*own, strict=True):
-                self._sample(subscription, publication, source or "")
-        held = {name: rows.column(name) for name in MATCHES.names}
-        held[INDEX_VERSION] = pa.array([self.target.version], pa.string()).take(pa.array([0] * rows.num_rows))
+        held = {name: matches.column(name) for name in MATCHES.names}
+        held[INDEX_VERSION] = pa.array([self.target.version] * matches.num_rows, pa.string())
         for name, column in held.items():
             if pa.types.is_string(column.type):
                 held[name] = column.cast(pa.large_string()).dictionary_encode()
@@ -138,8 +119,9 @@ class TaskFiles:
             if len(self._letters) >= _LETTERS:
                 self._write_letters()
 
-    def reports(self) -> Iterator[pa.RecordBatch]:
-        """End the files, and give the row of the task; no row for a task that had nothing to do."""
+    def reports(self, *engines: Engine) -> Iterator[pa.RecordBatch]:
+        """End the files, and give the row of the task, which these engines matched for; no row for a task that had
+        nothing to do."""
         self._write_pending()
         self._write_letters()
         for kind, writer in self._writers.items():
@@ -147,14 +129,9 @@ class TaskFiles:
                 writer.add_key_value_metadata({_TEXT_BYTES: str(self._text_bytes)})
             writer.close()
         if self._matches or self._letter_count or self.publications:
-            samples = [
-                {"subscription": subscription, "publication": publication, "source": source}
-                for subscription, own in self._samples.items()
-                for publication, source in own
-            ]
             counts = {"matches": self._matches, "letters": self._letter_count, "refused": self._refused}
             counts |= {"publications": self.publications, "candidates": self.candidates}
-            row = {"file": self._name, **counts, "samples": samples}
+            row = {"file": self._name, **counts, "learned": newly_learned(engines)}
             yield pa.RecordBatch.from_pylist([row], schema=REPORTS)
 
     def _write_pending(self) -> None:
@@ -181,19 +158,8 @@ class TaskFiles:
         if kind not in self._writers:
             file = parquet_file(self.target.folder, kind, self._name)
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._writers[kind] = pq.ParquetWriter(
-                file,
-                table.schema,
-                store_schema=False,  # readers see plain columns
-                write_statistics=[name for name in _STATISTICS if name in table.schema.names],
-            )
+            self._writers[kind] = parquet_writer(file, table.schema)
         self._writers[kind].write_table(table, row_group_size=max(table.num_rows, 1))
-
-    def _sample(self, subscription: str, publication: str, source: str) -> None:
-        own = self._samples.setdefault(subscription, [])
-        own.append((publication, source))
-        own.sort()
-        del own[self.target.samples :]
 
 
 def parquet_file(folder: str | Path, kind: str, name: str) -> Path:
@@ -249,7 +215,7 @@ class Report:
     refused: int
     publications: int
     candidates: int
-    samples: tuple[tuple[str, str, str], ...] = ()
+    learned: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -273,6 +239,11 @@ class Written:
     def refused(self) -> int:
         """How many inputs and pairs were refused."""
         return sum(report.refused for report in self.reports)
+
+    @property
+    def learned(self) -> list[str]:
+        """What the tasks have learned of operators."""
+        return [text for report in self.reports for text in report.learned]
 
     def files(self, kind: str) -> list[Path]:
         """The files that count, of matches or of dead letters."""
@@ -300,14 +271,6 @@ class Written:
             first += report.matches
             if not own.all():
                 _retain(parquet_file(self.folder, MATCHES_IN, report.file), own)
-
-    def samples(self, of_each: int) -> list[tuple[str, str, str]]:
-        """The first matches of each subscription, (subscription, publication, source), in order: of each the first one,
-        then of each the second one, and so on."""
-        each: dict[str, list[tuple[str, str, str]]] = {}
-        for sample in sorted(sample for report in self.reports for sample in report.samples):
-            each.setdefault(sample[0], []).append(sample)
-        return [own[rank] for rank in range(of_each) for own in each.values() if rank < len(own)]
 
 
 def _retain(file: Path, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:

@@ -26,18 +26,17 @@ run replaces the one before. A micro-batch that is committed stays as it is, als
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.folders import named_by, replace_text
@@ -49,7 +48,7 @@ LOCAL_FILES = "files of this machine"
 MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
 _FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
-_LOOK = 0.5  # seconds that a look at the lock may take (`triplewire.pipeline.results.status`)
+_LOOK = 0.5  # seconds to wait for one that only looks at the lock (`triplewire.pipeline.results.status`)
 
 
 class Output:
@@ -78,7 +77,7 @@ class Output:
         self._record = self.folder / "_run.json"
         # another for each process: the workers of one that was killed may still write for a moment
         self._writing = self.folder / "_writing" / f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._lock: IO[str] | None = None
+        self._lock = FileLock(self.folder / "_lock", timeout=_LOOK, thread_local=False)
 
     def prepare(self, source: Path, streaming: bool) -> str:
         """Make the folder and remove what an interrupted run left. Returns what earlier runs wrote, as text ("" for
@@ -93,13 +92,12 @@ class Output:
                 for folder in new:
                     folder.rmdir()
                 raise self._wrong("it lies within the input folder, and a run must not read its own output")
-            self._lock = open(self.folder / "_lock", "w")  # noqa: SIM115  # held until the process ends
-            _hold(self._lock)
+            self._lock.acquire()  # held until the process ends
             shutil.rmtree(self._writing.parent, ignore_errors=True)
             for left in (self.folder / DEAD_LETTER).glob("batch=-*/.driver-*"):
                 left.unlink()
             self._put_back()
-        except BlockingIOError:
+        except Timeout:
             what, remedy = "another run writes to it", "wait until that has ended, or choose another output folder"
             raise TriplewireError(what, source=str(self.folder), remedy=remedy) from None
         except OSError as error:
@@ -155,8 +153,7 @@ class Output:
 
     def release(self) -> None:
         """Let other runs write to the folder. The end of the process does the same."""
-        if self._lock is not None:
-            self._lock.close()
+        self._lock.release(force=True)
 
     def record(self, **facts: Any) -> None:
         """Write `_run.json`: facts about the run that writes this folder."""
@@ -177,8 +174,7 @@ class Output:
         """Write the dead letters of the driver to `_writing`, beside those of the workers."""
         folder = self._writing / DEAD_LETTER
         folder.mkdir(parents=True, exist_ok=True)
-        table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
-        pq.write_table(table, folder / "driver.parquet")
+        _write_letters(refusals, folder / "driver.parquet")
 
     def uncommitted(self) -> tuple[Path, Path]:
         """The folders with the matches and the dead letters that were written, and are not committed yet."""
@@ -196,10 +192,9 @@ class Output:
             return
         folder = self.folder / DEAD_LETTER / part
         folder.mkdir(parents=True, exist_ok=True)
-        table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
         file = folder / f"driver-{len(list(folder.glob('driver-*.parquet')))}.parquet"
         aside = folder / f".{file.name}"
-        pq.write_table(table, aside)
+        _write_letters(refusals, aside)
         os.replace(aside, file)
 
     def is_committed(self, part: str) -> bool:
@@ -275,14 +270,5 @@ def _rows_in(folder: Path) -> int:
     return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
 
 
-def _hold(lock: IO[str]) -> None:
-    """Lock the file. Raises `BlockingIOError` where a run holds it, and not just somebody who looks."""
-    end = time.monotonic() + _LOOK
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.02)
+def _write_letters(refusals: Iterable[Refusal], file: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS), file)
