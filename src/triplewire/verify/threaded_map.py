@@ -8,18 +8,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Outcome = TypeVar("Outcome")
 AHEAD = 2  # as many wait as are being decided
 MOST = 64  # threads
 
 
-def threaded_map(function: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[Result]:
+def threaded_map(function: Callable[[Item], Outcome], items: Iterable[Item], at_once: int) -> Iterator[Outcome]:
     """Apply the function to each item, in up to `at_once` threads (at most `MOST`); yields the results in order."""
     if at_once <= 1:
         yield from map(function, items)
         return
     workers = min(at_once, MOST)
-    running: deque[Future[Result]] = deque()
+    running: deque[Future[Outcome]] = deque()
     with ThreadPoolExecutor(workers, thread_name_prefix="triplewire-publications") as pool:
         try:
             for item in items:

@@ -2,5 +2,5 @@
 
 `kernels` knows whether they are compiled, waits for them and starts the process that compiles them in the background;
 `warm_up` runs each once. `interpreted` has the interpreted snapshots and how compiled ones take their place. Why:
-docs/decisions/022.
+docs/decisions/015.
 """

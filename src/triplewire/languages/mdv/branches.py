@@ -104,8 +104,8 @@ class _Branch:
     def _walk(self, path: Path) -> None:
         """Note the places along a path."""
         place: Place = path.variable
-        for number, step in enumerate(path.steps):
-            if number:
+        for position, step in enumerate(path.steps):
+            if position:
                 self._middle.add(place)
             place = self._places.setdefault((place, step.property), len(self._places))
 
