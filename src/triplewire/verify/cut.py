@@ -2,7 +2,7 @@
 kernel.
 
 For queries that are triple patterns with conditions on single variables, or a choice between such groups; others are
-left to the evaluation. The order in which it finds solutions: `docs/decisions/018-what-a-cut-match-keeps.md`.
+left to the evaluation. The order in which it finds solutions: `docs/decisions/023-bindings.md`.
 """
 
 from __future__ import annotations

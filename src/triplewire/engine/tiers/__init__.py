@@ -2,5 +2,5 @@
 
 `kernels` knows whether they are compiled, waits for them and starts `background`, the process that compiles them, one
 at a time by `lock`. `snapshots` has the interpreted snapshots and how compiled ones take their place; `matcher` the
-matchers that have both tiers. Why: docs/decisions/022.
+matchers that have both tiers. Why: docs/decisions/015.
 """
