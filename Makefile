@@ -21,7 +21,7 @@ demo: $(READY)
 test: $(READY)
 	@.venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/052, 071
+# as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)
 	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 

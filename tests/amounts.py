@@ -1,4 +1,4 @@
-"""How many generated cases the tests try. `make full` tries all of them: decision 071."""
+"""How many generated cases the tests try. `make full` tries all of them: decision 039."""
 
 from __future__ import annotations
 

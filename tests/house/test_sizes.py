@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from house.source import PACKAGE, entries, package_folders, python_files, shown, tree
+from house.source import PACKAGE, ROOT, entries, package_files, package_folders, python_files, shown, tree
 
 FILE_LINES = 600
 FUNCTION_LINES = 60
 DEPTH = 3
+SAME_NAMES = ROOT / "tests/cases/house/same_names.toml"
 
 
 @pytest.mark.parametrize("path", python_files(), ids=shown)
@@ -35,3 +38,35 @@ def test_folder_is_not_deep_and_holds_something(folder: Path) -> None:
     depth = len(folder.relative_to(PACKAGE).parts)
     assert depth <= DEPTH, f"{shown(folder)} lies {depth} folders deep (limit {DEPTH}): merge it into the one above"
     assert entries(folder) or not any(folder.iterdir()), f"{shown(folder)} holds nothing but its `__init__.py`"
+
+
+def _room(path: Path) -> str:
+    """Within which group of files a name has to stand once: kernels and commands have the names of what they serve."""
+    parts = path.relative_to(PACKAGE).parts[:-1]
+    return "kernels" if "kernels" in parts else "commands" if "cli" in parts else "modules"
+
+
+def _repeated(paths: list[Path]) -> dict[str, set[str]]:
+    """By room, the names of modules that stand there more than once."""
+    counts = Counter((_room(path), path.stem) for path in paths if not path.stem.startswith("__"))
+    return {room: {name for (of, name), count in counts.items() if of == room and count > 1} for room, _ in counts}
+
+
+def test_a_name_of_a_file_says_one_thing() -> None:
+    known = tomllib.loads(SAME_NAMES.read_text(encoding="utf-8"))
+    repeated = _repeated(package_files())
+    for room in {*known, *repeated}:
+        reasons, names = known.get(room, {}), repeated.get(room, set())
+        new, gone = sorted(names - set(reasons)), sorted(set(reasons) - names)
+        assert not new, (
+            f"{room}: files of one name: {new}; rename them, or say in {shown(SAME_NAMES)} what all of them are"
+        )
+        assert not gone, f"{shown(SAME_NAMES)}, [{room}]: these stand once by now: {gone}; take them out"
+        assert all(reasons.values()), f"{shown(SAME_NAMES)}, [{room}]: a name without a reason"
+
+
+def test_files_of_one_name_are_seen() -> None:
+    paths = [
+        PACKAGE / name for name in ("a/x.py", "b/x.py", "kernels/b/x.py", "cli/x.py", "a/__init__.py", "__init__.py")
+    ]
+    assert _repeated(paths) == {"modules": {"x"}, "kernels": set(), "commands": set()}

@@ -114,11 +114,13 @@ def test_every_function_is_here() -> None:
 )
 def test_what_a_long_literal_costs(expression: Expression, case: dict[str, Any]) -> None:
     """Four times the literal, about four times the steps; and no more than twice the time that the steps stand for."""
-    steps = spent(expression, literal(case))
+    value, steps = literal(case), set[int]()
+    took = seconds(lambda: steps.add(spent(expression, value)))
+    (most,) = steps
     if not case.get("constant"):
-        assert steps > 3 * spent(expression, literal(case, 0.25))
-    value = literal(case)
-    assert seconds(lambda: spent(expression, value), 2) <= 2 * steps * step_seconds() + SLACK
+        assert most > 3 * spent(expression, literal(case, 0.25))
+    limit = 2 * most * step_seconds() + SLACK
+    assert took <= limit or seconds(lambda: spent(expression, value), 2) <= limit  # the first time, RE2 compiles
 
 
 @pytest.mark.parametrize("case", WORK["ordinary"], ids=[case["pattern"] for case in WORK["ordinary"]])

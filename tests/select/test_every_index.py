@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from engine.generated import WORLD, groups, publications
-from triplewire import Publication, UnsupportedQuery
+from triplewire import IRI, Literal, Publication, Triple, UnsupportedQuery, parse
 from triplewire.clauses.merge import merge
 from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import evaluate
@@ -89,7 +89,14 @@ def test_never_too_few(
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_removed_subscriptions_are_left_out(maker: str) -> None:
-    subscriptions = [one for one in (registered(And(()), False),) if one is not None]
-    assert subscriptions == []
-    built = Built.of(clauses_of([]), maker)
-    assert built.selected([Publication("p", ())]).candidates == 0
+    """Of three with the same pattern the second is removed: what is left is named, by its place among the rest."""
+    texts = ["ASK { ?s <urn:p> ?o }", "SELECT ?s { ?s <urn:p> ?o }", 'ASK { ?s <urn:p> ?o FILTER ftcontains(?o, "w") }']
+    clauses = clauses_of([parse(text) for text in texts])
+    some = [Publication("p", (Triple(IRI("urn:s"), IRI("urn:p"), Literal("a w")),)), Publication("none", ())]
+    named = []
+    for kept in ([0, 1, 2], [0, 2], []):
+        built = Built.of(merge([(clauses, np.array(kept, np.int64))]), maker)
+        selected = built.selected(some)
+        assert len(built.clauses) == len(kept)
+        named.append([set(accepted(selected, row)) | built.to_check(selected, row) for row in range(2)])
+    assert [first for first, _ in named] == [{0, 1, 2}, {0, 1}, set()]

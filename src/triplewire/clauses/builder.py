@@ -72,7 +72,7 @@ class ClauseBuilder:
 
 
 def _release_small_objects() -> None:
-    """Drop objects that nobody needs, so that whole arenas of Python's allocator are free (decision 014).
+    """Drop objects that nobody needs, so that whole arenas of Python's allocator are free (decision 025).
 
     The interpreter's type cache holds names as they were asked for: thousands of strings, each in an arena of its own.
     """

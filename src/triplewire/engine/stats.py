@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OTHER = "other"  # what belongs to no named stage
 
-INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/022
+INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/015
 
 COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "join_steps", "matches", "truncated")
 

@@ -53,7 +53,7 @@ _FEW_COMPILATIONS = " ".join(
 )
 """Options of the JVM: what is compiled at the highest level was called some twenty times as often as usual. The work is
 done in Python, and what the JVM does a micro-batch, it would compile for minutes, on cores that the workers need
-(`docs/decisions/074-few-compilations.md`)."""
+(`docs/decisions/037-what-workers-do.md`)."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one

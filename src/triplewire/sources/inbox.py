@@ -1,6 +1,6 @@
 """The inbox: what was fetched. Files are written aside, flushed to the disk and renamed, and never changed.
 
-So Spark's own file source reads it, and reads the same again after a crash: docs/decisions/068.
+So Spark's own file source reads it, and reads the same again after a crash: decision 038.
 """
 
 from __future__ import annotations

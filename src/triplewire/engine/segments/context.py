@@ -19,7 +19,7 @@ from triplewire.select.index import IndexMaker
 
 KEPT_BYTES = 4 << 20
 """The bound of the cache of compiled subscriptions, in bytes of their texts. A subscription that is compiled and was
-evaluated once takes some 50 times the memory of its text (`docs/decisions/104-compiled-by-bytes.md`)."""
+evaluated once takes some 50 times the memory of its text (`docs/decisions/027-texts-and-caches.md`)."""
 
 
 class Forms(NamedTuple):

@@ -277,7 +277,7 @@ class Loader:
 
     def segment(self) -> Segment:
         """The segment of all rows. The loader cannot be used afterwards: it drops its small objects before the arrays
-        of the segment are made, so that their memory can be given back (decision 014)."""
+        of the segment are made, so that their memory can be given back (decision 025)."""
         selections = json.dumps(list(self._selections))
         for table in (self._selections, self._known, self._unknown, self._silent):
             table.clear()

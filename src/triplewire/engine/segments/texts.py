@@ -44,7 +44,7 @@ class TextSource(Protocol):
 class TextWriter:
     """Rows that are appended and read by any number of threads. Where `expected` bytes are too many for memory, the
     file is there from the start: later its objects would come to lie among the small ones of a load, and keep the
-    memory of those from being given back (decision 014)."""
+    memory of those from being given back (decision 025)."""
 
     def __init__(self, expected: int = 0) -> None:
         self._lock = new_lock()  # held by who appends

@@ -1,7 +1,7 @@
 """What work on texts costs in steps (`Settings.max_steps`): functions cost what they read and write.
 
 A step is some microseconds: the time in which the reference looks at a candidate triple. The numbers here are measured
-on texts that are as bad as may be (docs/decisions/038), so no function takes much longer than its steps say.
+on texts that are as bad as may be (docs/decisions/008), so no function takes much longer than its steps say.
 """
 
 from __future__ import annotations

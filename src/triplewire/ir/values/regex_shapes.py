@@ -2,7 +2,7 @@
 
 RE2 makes a deterministic automaton of a pattern while it reads: a step a byte. Where the automaton has too many states
 for its memory, each byte is a step for every place of the pattern where a match may be at that moment. Whether that may
-happen is estimated here, from above. What is made of it: docs/decisions/038.
+happen is estimated here, from above. What is made of it: docs/decisions/008.
 """
 
 from __future__ import annotations

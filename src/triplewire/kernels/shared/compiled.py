@@ -4,7 +4,7 @@ A helper is a part of its callers: LLVM optimises it there, and inlines it. It h
 wrapper for calls from Python, and no reference counts, which makes it quicker to compile and to run. Therefore it may
 neither make arrays nor return any. Called from Python, a helper runs as plain Python. Without a compiler
 (`NUMBA_DISABLE_JIT=1`), and where machine code can be kept nowhere, all of them do. Why this leans on parts of Numba:
-`docs/decisions/021-shared-kernel-helpers.md`.
+`docs/decisions/014-kernels.md`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Spark's own file source takes a file once, as it is when it is first seen: an empty one for good, one that is still
 being written in part, one that is overwritten not again. So a stream over local files looks itself, and writes down
 which files a micro-batch reads before it begins: each file is read exactly once, and a micro-batch that is repeated has
-the files that it had, as they are now. What is known lies in a SQLite file. Decisions 034, 078.
+the files that it had, as they are now. What is known lies in a SQLite file. Decision 036.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Deals the files of a Spark job to its tasks by size.
 
-Tasks get smaller towards the end of the job, and the one with most bytes begins first: docs/decisions/092 and 093.
+Tasks get smaller towards the end of the job, and the one with most bytes begins first: docs/decisions/036.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which matches a stream has told: so that an item that comes again, in another file, is told once.
 
-The ledger is a SQLite file in the output folder. Decision 033 says why it is no state of Spark's.
+The ledger is a SQLite file in the output folder. Decision 038 says why it is no state of Spark's.
 """
 
 from __future__ import annotations

@@ -4,5 +4,5 @@
 cycles by `join`; `selected` bounds how many answers differ. `listing` gives solutions, by `levels` and `walk`.
 `columns` are the arrays of a network, `checks` looks at saved ones.
 
-An example: `docs/matching.md`, section 2. Why: `docs/decisions/039-join-network.md`.
+An example: `docs/matching.md`, section 2. Why: `docs/decisions/020-the-join-network.md`.
 """
