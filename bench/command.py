@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import Program, output
-from triplewire.cli.arguments import Operating, checked_order, operators_from
-from triplewire.cli.inputs.engines import found_matcher
-from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.arguments import Operating, checked_order, grouped, operators_from
+from triplewire.cli.inputs import found_matcher
 from triplewire.cli.match import prepare_kernels
 from triplewire.cli.report import say
 

@@ -24,7 +24,7 @@ from bench.workloads.catalogue import (
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form.clauses import Position, normal_form
+from triplewire.ir.normal_form import Position, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.read import read

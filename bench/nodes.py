@@ -25,14 +25,13 @@ from bench.report import Figure
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.engine.chunk import Chunk
-from triplewire.engine.views.encoded_chunks import encoded, match_chunks
+from triplewire.engine.views import encoded, match_chunks
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
-from triplewire.partition.engines import engine_of
-from triplewire.partition.placement import SERVER, Placement
-from triplewire.partition.plan import partitioner
+from triplewire.partition.cluster import partitioner
+from triplewire.partition.placement import SERVER, Placement, engine_of
 
 # --- cluster paper ---------------------------------------------------------------------------------------------------
 # Figures 9(c) to 9(i) and 10 of the cluster paper (001, section 5): their points, and of each claim whether it holds.

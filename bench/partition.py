@@ -27,9 +27,8 @@ from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
-from triplewire.partition.cluster import Cluster
+from triplewire.partition.cluster import Cluster, partitioner
 from triplewire.partition.merging import MergingPartitioner
-from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
 SUBSCRIPTIONS, FEW = 100_000, 10_000

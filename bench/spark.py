@@ -42,7 +42,7 @@ _PROGRAM = """
 import json, os, sys, threading, time
 from pathlib import Path
 from triplewire.pipeline.session import session_for
-from triplewire.pipeline.connect.globs import escape, streamed_files
+from triplewire.pipeline.connect.documents import escape, streamed_files
 
 folder, master = Path(sys.argv[1]), sys.argv[2]
 listings, done = folder / "listings", threading.Semaphore(0)

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from triplewire.ir.fulltext.analysis import analyse
-from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.fulltext import analyse
+from triplewire.ir.nodes import Analyzer
 
 Statement: TypeAlias = tuple[str, str, str]
 """Subject, predicate, object as N-Triples writes them."""

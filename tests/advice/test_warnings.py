@@ -13,8 +13,7 @@ import pytest
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.advice.conditions import contradictions
-from triplewire.ir.advice.questions import questions_of
-from triplewire.ir.advice.vocabularies import TERMS, term_warning
+from triplewire.ir.advice.questions import TERMS, questions_of, term_warning
 from triplewire.ir.nodes import Coercion, Compare, Label, Variable
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.values.compare import OPERATORS, lenient, strict

@@ -18,7 +18,7 @@ from amounts import IN_FULL
 from triplewire.errors import LanguageError, TriplewireError
 from triplewire.languages import parse
 from triplewire.languages.context import Context
-from triplewire.languages.grammar.fulltext import parse_expression
+from triplewire.languages.grammar.full_text import parse_expression
 from triplewire.languages.grammar.tokens import Tokens
 
 COUNT = int(os.environ.get("TRIPLEWIRE_TEST_TEXTS") or (100_000 if IN_FULL else 30_000))

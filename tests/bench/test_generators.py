@@ -28,7 +28,7 @@ from triplewire.ir.nodes import FullText, Pattern
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.ir.walk import walk
 from triplewire.languages.sources.files import read_subscriptions
-from triplewire.partition.containment_partitioner import ContainmentPartitioner
+from triplewire.partition.containment import ContainmentPartitioner
 from triplewire.partition.placement import SERVER
 from triplewire.read import read
 

@@ -15,7 +15,7 @@ import pytest
 
 from cli.conftest import FILES
 from cli.runner import triplewire
-from triplewire.cli.pipeline.connecting import subscription_files
+from triplewire.cli.pipeline.session import subscription_files
 from triplewire.cli.report import MOST_KINDS
 from triplewire.config import Settings
 

@@ -149,7 +149,7 @@ def test_spread(given: str, expected: str) -> None:
 
 
 def test_a_fault_is_one_line_and_70(folder: Path) -> None:
-    with mock.patch("triplewire.cli.inputs.resolve.load", side_effect=ZeroDivisionError("one\ntwo\x1b")):
+    with mock.patch("triplewire.cli.inputs.load", side_effect=ZeroDivisionError("one\ntwo\x1b")):
         done = triplewire("match", "--subscriptions", "title.rq", "--publications", "a.ttl")
     assert done.code == 70
     assert done.err.splitlines() == [

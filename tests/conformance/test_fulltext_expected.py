@@ -1,7 +1,7 @@
 """300 full-text expressions over 5,603 real texts have exactly the stated matches.
 
 The data, its semantics and its origin: the folder `06-fulltext` of the shared data. The expressions are evaluated by
-`triplewire.ir.fulltext.search` directly; as texts of SPARQL they compile to the same trees.
+`triplewire.ir.fulltext` directly; as texts of SPARQL they compile to the same trees.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from shared_data import lines, members
-from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
-from triplewire.ir.fulltext.search import satisfies
-from triplewire.ir.nodes import FullText
+from triplewire.ir.fulltext import satisfies
+from triplewire.ir.nodes import FullText, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
 

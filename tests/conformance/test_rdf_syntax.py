@@ -21,9 +21,9 @@ from shared_data import members
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
-from triplewire.read.process.client import CLIENT
+from triplewire.read.decoded import Syntax
 from triplewire.read.process.frames import Request
-from triplewire.read.syntax import Syntax
+from triplewire.read.process.parsing import CLIENT
 
 LISTED = Path(__file__).resolve().parent.parent / "cases" / "conformance" / "rdf-syntax.toml"
 RDF_TESTS = "https://w3c.github.io/rdf-tests/rdf/rdf11/"

@@ -18,7 +18,7 @@ import pytest
 
 from shared_data import members
 from triplewire import plugins
-from triplewire.engine.ids_and_graphs import construct
+from triplewire.engine.result import construct
 from triplewire.errors import UnsupportedQuery
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.values.compare import value_of

@@ -22,7 +22,7 @@ from shared_data import members
 from triplewire.errors import TriplewireError, UnsupportedQuery
 from triplewire.languages.context import Context
 from triplewire.languages.sparql import parse
-from triplewire.languages.sparql.lexer import QueryTokens
+from triplewire.languages.sparql.terms import QueryTokens
 from triplewire.model.namespaces import PREDECLARED
 
 ARCHIVES = ("sparql10-a", "sparql11-a")

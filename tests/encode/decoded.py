@@ -9,10 +9,10 @@ import numpy as np
 from triplewire.config import Settings
 from triplewire.encode.batch import EXACT_NUMBER, LONG_NUMBER, NO_NUMBER, Batch, Bytes
 from triplewire.encode.decode import Decoder
-from triplewire.encode.nquads import PADDING, encode_nquads
-from triplewire.encode.text import WORD_SEED
-from triplewire.ir.fulltext.analysis import analyse
-from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.encode.names import WORD_SEED
+from triplewire.encode.publications import PADDING, encode_nquads
+from triplewire.ir.fulltext import analyse
+from triplewire.ir.nodes import Analyzer
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.kernels.text.names import hash_spans, hash_terms
 from triplewire.model.packed import suffix_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triplewire.encode.batch import Bytes, Hashes
-from triplewire.encode.text import WORD_SEED
+from triplewire.encode.names import WORD_SEED
 from triplewire.kernels.shared.hashing import MIXER
 from triplewire.kernels.text.names import hash_spans
 

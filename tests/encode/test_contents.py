@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_encode_publications import ALIKE
 
-from triplewire.encode import contents
-from triplewire.encode.contents import content_hashes
-from triplewire.encode.decode import Decoder
+from triplewire.encode import decode as contents
+from triplewire.encode.decode import Decoder, content_hashes
 from triplewire.encode.publications import encode
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple

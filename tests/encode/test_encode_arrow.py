@@ -15,7 +15,7 @@ from documents import IRIS, LABELS, TAGS, TEXTS
 
 import shared_data
 from triplewire.config import Settings
-from triplewire.encode.arrow import encode_arrow
+from triplewire.encode.publications import encode_arrow
 from triplewire.encode.schema import PUBLICATIONS, from_batch, to_batch
 from triplewire.errors import Refusal
 from triplewire.model.terms import LANG_STRING, XSD

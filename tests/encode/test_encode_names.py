@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from triplewire.clauses.node_tests.columns import flat, unflat
-from triplewire.encode.names import Names, find_terms, term_names
+from triplewire.encode.names import WORD_SEED, Names, find_terms, term_names
 from triplewire.encode.publications import encode
-from triplewire.encode.text import WORD_SEED
 from triplewire.kernels.text.names import hash_spans
 from triplewire.model.packed import literal_with, suffix_of
 from triplewire.model.publication import Publication

@@ -15,7 +15,7 @@ from documents import Documents, colliding
 import shared_data
 from amounts import usually
 from triplewire.config import Settings
-from triplewire.encode import text
+from triplewire.encode import names as text
 from triplewire.encode.batch import BLANK_KIND
 from triplewire.errors import Refusal
 from triplewire.read import read_document

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from triplewire.encode.batch import EXACT_NUMBER, Batch
+from triplewire.encode.names import words_of_terms
 from triplewire.encode.publications import encode
-from triplewire.encode.text import words_of_terms
-from triplewire.ir.fulltext.analysis import analyse
-from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.fulltext import analyse
+from triplewire.ir.nodes import Analyzer
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.kernels.text import words as kernels
 from triplewire.model.publication import Publication

@@ -14,7 +14,7 @@ sys.path.insert(0, sys.argv[1])
 from decoded import check, encoded, said, said_by
 from documents import Documents
 from triplewire.config import Settings
-from triplewire.encode.arrow import encode_arrow
+from triplewire.encode.publications import encode_arrow
 from triplewire.encode.publications import encode
 from triplewire.encode.schema import to_batch
 from triplewire.kernels.text import scan

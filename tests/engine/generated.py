@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.ir.fulltext.nodes import TextAnd, TextNot, Word
 from triplewire.ir.nodes import (
     ANY,
     AllOf,
@@ -25,8 +24,11 @@ from triplewire.ir.nodes import (
     Or,
     Pattern,
     Relation,
+    TextAnd,
+    TextNot,
     Values,
     Variable,
+    Word,
 )
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication

@@ -11,7 +11,8 @@ import pytest
 
 from triplewire import Engine, Publication, read
 from triplewire.encode.decode import Decoder
-from triplewire.verify import batch_verifier, evaluated
+from triplewire.verify import batch_verifier
+from triplewire.verify import operators as evaluated
 
 EX = "http://example.org/"
 FORMS = (

@@ -14,7 +14,7 @@ from triplewire.encode.batch import Batch
 from triplewire.encode.schema import to_batch
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.incoming import ROWS, ChunkSizer
-from triplewire.engine.views.encoded_chunks import chunks_for, encoded, match_chunks
+from triplewire.engine.views import chunks_for, encoded, match_chunks
 from triplewire.partition.cluster import take_publications
 
 

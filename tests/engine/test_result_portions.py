@@ -10,11 +10,12 @@ from amounts import usually
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.config import Settings
-from triplewire.engine import ids_and_graphs, result
+from triplewire.engine import result
+from triplewire.engine import result as ids_and_graphs
 from triplewire.engine.segments import snapshot
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.model.match import Match
-from triplewire.verify import objects
+from triplewire.verify import bindings as objects
 
 PUBLICATIONS, COPIES = usually(13, 23), usually(2, 4)  # and of each query
 QUERIES = [

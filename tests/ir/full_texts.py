@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
-from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 
 Leaves: TypeAlias = st.SearchStrategy[Word | Prefix]
 

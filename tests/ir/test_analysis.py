@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from shared_data import ROOT
 from triplewire.bounded_cache import BoundedCache
-from triplewire.ir.fulltext import analysis
-from triplewire.ir.fulltext.analysis import TextWords, analyse, fold_prefix, stemming_language, words_of
-from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir import fulltext as analysis
+from triplewire.ir.fulltext import TextWords, analyse, fold_prefix, stemming_language, words_of
+from triplewire.ir.nodes import Analyzer
 
 CASES = tomllib.loads((ROOT / "tests/cases/fulltext/words.toml").read_text(encoding="utf-8"))["case"]
 UNICODE = Analyzer("unicode")

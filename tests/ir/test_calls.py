@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from triplewire import IRI, Literal, Publication, Settings, Triple
-from triplewire.ir.evaluation.deadline import within
+from triplewire.ir.evaluation.calls import within
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages import parse
 from triplewire.operators import function_operator

@@ -20,9 +20,9 @@ from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.patterns import fits
 from triplewire.ir.evaluation.state import Evaluation
-from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextNot, TextOr, Word
 from triplewire.ir.nodes import (
     ANY,
+    Analyzer,
     And,
     AnyOf,
     Coercion,
@@ -32,15 +32,22 @@ from triplewire.ir.nodes import (
     FullText,
     In,
     Label,
+    Near,
     Or,
     Pattern,
+    Phrase,
+    Prefix,
+    TextAnd,
+    TextNot,
+    TextOr,
     TextRelation,
     TextTest,
     Values,
     Variable,
     Where,
+    Word,
 )
-from triplewire.ir.normal_form.clauses import Clause, NormalForm, normal_form
+from triplewire.ir.normal_form import Clause, NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.languages import parse

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from amounts import examples
 from ir.full_texts import expressions_over, nears_over
 from shared_data import ROOT
-from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
-from triplewire.ir.fulltext.search import Reader, occurrences, satisfies
-from triplewire.ir.nodes import FullText
+from triplewire.ir.fulltext import Reader, occurrences, satisfies
+from triplewire.ir.nodes import FullText, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextNot, TextOr, Word
 from triplewire.ir.nodes import (
     ANY,
     AllOf,
+    Analyzer,
     And,
     AnyOf,
     Bind,
@@ -23,16 +23,23 @@ from triplewire.ir.nodes import (
     InstanceOf,
     Label,
     Minus,
+    Near,
     Negate,
     Not,
     Optional,
     Or,
     Pattern,
+    Phrase,
+    Prefix,
     Relation,
+    TextAnd,
+    TextNot,
+    TextOr,
     TextRelation,
     TextTest,
     Values,
     Variable,
+    Word,
 )
 from triplewire.ir.show import Node, show
 from triplewire.model.namespaces import PREDECLARED, shorten

@@ -8,8 +8,8 @@ from case_files import Case, read_cases
 from triplewire.errors import TriplewireError
 from triplewire.ir.show import show
 from triplewire.languages.context import Context
-from triplewire.languages.grammar.fulltext import parse_expression
-from triplewire.languages.sparql.lexer import QueryTokens
+from triplewire.languages.grammar.full_text import parse_expression
+from triplewire.languages.sparql.terms import QueryTokens
 
 
 def outcome(text: str) -> str:

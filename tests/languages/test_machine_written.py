@@ -16,7 +16,7 @@ from triplewire.ir.nodes import Expression as Condition
 from triplewire.languages import parse
 from triplewire.languages.context import Context
 from triplewire.languages.gql import parse as parse_gql
-from triplewire.languages.mdv.rules import parse as parse_mdv
+from triplewire.languages.mdv import parse as parse_mdv
 from triplewire.model.terms import IRI, RDF_TYPE, Term, parse_term
 
 STEP = usually(4, 1)  # of the texts that are tried

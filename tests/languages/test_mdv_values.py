@@ -12,7 +12,7 @@ from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And
 from triplewire.languages import parse
 from triplewire.languages.context import Context
-from triplewire.languages.mdv.rules import parse as parse_mdv
+from triplewire.languages.mdv import parse as parse_mdv
 from triplewire.read import read_document
 
 PREFIXES = {"": "http://example.org/"}

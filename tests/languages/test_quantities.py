@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.languages.grammar.quantities import UNITS, convert, units_like
+from triplewire.languages.grammar.bare import UNITS, convert, units_like
 
 # a value, its unit, the wanted unit, the result; from the definitions of the units
 KNOWN = [

@@ -20,7 +20,7 @@ from triplewire.errors import Refusal
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources import files
 from triplewire.languages.sources.files import ParsedRow, read_rows, read_subscriptions
-from triplewire.languages.sources.ids import Ids
+from triplewire.languages.sources.rows import Ids
 from triplewire.languages.templates import Templates
 
 WORD = 'SELECT * {{ ?s <urn:p{}> ?o FILTER ftcontains(?o, "w{}") }}'

@@ -18,13 +18,12 @@ from shared_data import ROOT, lines
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
 from triplewire.ir.entailment import with_subclasses
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
 from triplewire.languages import templates as package
 from triplewire.languages.context import Context
 from triplewire.languages.templates import Templates
-from triplewire.languages.templates.parameters import CONSTANTS, MARK
-from triplewire.languages.templates.template import Conjunction
+from triplewire.languages.templates.template import CONSTANTS, MARK, Conjunction
 
 MOST = Settings().max_branches
 FILES = [

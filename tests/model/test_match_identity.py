@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from triplewire.model.identity import match_identities, match_identity
+from triplewire.model.match import match_identities, match_identity
 
 TEXTS = ["", "urn:a", "größe 'quoted'", 'a "b" \\ c', "line\nnext\ttab", "\x00\x1f\x7f/\u2028", "\b\f\r", "😀"]
 

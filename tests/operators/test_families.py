@@ -27,10 +27,9 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators import built_in_operators, with_taxonomy
 from triplewire.operators.families import library
-from triplewire.operators.families.entities import MENTIONS
-from triplewire.operators.families.reasoner import entails
-from triplewire.operators.families.shapes import conforms
+from triplewire.operators.families.graphs import conforms, entails
 from triplewire.operators.families.spatial import in_place
+from triplewire.operators.families.texts import MENTIONS
 from triplewire.read import read_document
 from triplewire.read.taxonomy import load_taxonomy
 
@@ -211,14 +210,14 @@ def test_the_reasoner_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     needs("owlrl", "rdflib")
     same = IRI(PREDECLARED["owl"] + "sameAs")
     chain = Publication("p", [(IRI(f"urn:{n}"), same, IRI(f"urn:{n + 1}")) for n in range(30)])
-    monkeypatch.setattr("triplewire.operators.families.reasoner.MOST_ENTAILED", 300)
+    monkeypatch.setattr("triplewire.operators.families.graphs.MOST_ENTAILED", 300)
     with pytest.raises(ValueError, match="more than 300 triples follow"):
         ask(entails(), chain, IRI("urn:0"), same, IRI("urn:30"))
-    monkeypatch.setattr("triplewire.operators.families.reasoner.MOST_SECONDS", 0.01)
-    monkeypatch.setattr("triplewire.operators.families.reasoner.MOST_ENTAILED", 50_000)
+    monkeypatch.setattr("triplewire.operators.families.graphs.MOST_SECONDS", 0.01)
+    monkeypatch.setattr("triplewire.operators.families.graphs.MOST_ENTAILED", 50_000)
     with pytest.raises(ValueError, match=r"was not known within 0\.01 s"):
         ask(entails(), chain, IRI("urn:0"), same, IRI("urn:30"))
-    monkeypatch.setattr("triplewire.operators.families.reasoner.MOST_GIVEN", 20)
+    monkeypatch.setattr("triplewire.operators.families.graphs.MOST_GIVEN", 20)
     with pytest.raises(ValueError, match="have 30 triples, more than 20"):
         ask(entails(), chain, IRI("urn:0"), same, IRI("urn:30"))
 
@@ -227,7 +226,7 @@ def test_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     needs("shapely", "geographiclib")
     geo = PREDECLARED["geo"]
     triples = [(IRI("urn:a"), IRI(geo + name), Literal(str(n))) for name in ("lat", "long") for n in range(80)]
-    monkeypatch.setattr("triplewire.operators.families.positions.MOST_PLACES", 100)
+    monkeypatch.setattr("triplewire.operators.families.spatial.MOST_PLACES", 100)
     near = built_in_operators()["locWithin"]
     with pytest.raises(ValueError, match="more than 100 places"):
         ask(near, Publication("p", triples), Literal("0"), Literal("0"), Literal("1"))
@@ -245,7 +244,12 @@ def test_attached_pictures() -> None:
     ("module", "read", "operator", "text"),
     [
         ("spatial", "_region", "within", "POLYGON(({0} 0, 9 0, 9 9, {0} 0))"),
-        ("shapes", "_read", "conforms", "@prefix sh: <{1}> . <urn:s{0}> a sh:NodeShape ; sh:targetNode <urn:a> ."),
+        (
+            "graphs",
+            "_read_shapes",
+            "conforms",
+            "@prefix sh: <{1}> . <urn:{0}> a sh:NodeShape ; sh:targetNode <urn:a> .",
+        ),
     ],
 )
 def test_what_all_subscriptions_ask_for_in_turn_is_read_once(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from triplewire import Engine, Publication
-from triplewire.ir.evaluation.deadline import Turn, in_turn
+from triplewire.ir.evaluation.calls import Turn, in_turn
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.terms import Literal
 

@@ -11,8 +11,7 @@ import pytest
 from triplewire import Engine, Publication
 from triplewire.errors import ArgumentError, OperatorError, OperatorFault
 from triplewire.extend import Parameter
-from triplewire.operators.calling.budget import Budget, share_budgets
-from triplewire.operators.calling.guard import Guard
+from triplewire.operators.calling.caller import Budget, Guard, share_budgets
 from triplewire.operators.files import OperatorFile, operators_of
 
 FILE = """

@@ -17,8 +17,7 @@ from triplewire.model.operator import Argument, Operator, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal
 from triplewire.operators import built_in_operators, function_operator
-from triplewire.operators.language import LANGUAGE
-from triplewire.operators.location import LOC_IN
+from triplewire.operators.built_in import LANGUAGE, LOC_IN
 from triplewire.read import read_document
 
 CASES = tomllib.loads((ROOT / "tests/cases/operators/built_in.toml").read_text(encoding="utf-8"))["case"]

@@ -12,8 +12,7 @@ from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
-from triplewire.partition.candidates import Containers
-from triplewire.partition.containment import Form, contains, form_of
+from triplewire.partition.containment import Containers, Form, contains, form_of
 
 FILE = Path(__file__).parents[1] / "cases" / "partition" / "containment.toml"
 CASES = tomllib.loads(FILE.read_text(encoding="utf-8"))["case"]

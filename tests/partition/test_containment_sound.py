@@ -16,8 +16,7 @@ from triplewire.errors import LimitError, SubscriptionError, TriplewireError
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.partition.candidates import Containers
-from triplewire.partition.containment import contains, form_of
+from triplewire.partition.containment import Containers, contains, form_of
 
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
 SCALE = COMPARED / 20_000

@@ -12,7 +12,7 @@ from bench.workloads.graphs import GraphWorkload
 from triplewire.config import Settings
 from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.ir.normal_form.clauses import Clause
+from triplewire.ir.normal_form import Clause
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages import parse
@@ -20,8 +20,7 @@ from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.partition.cluster import Cluster
 from triplewire.partition.containment import form_of
-from triplewire.partition.mergers import common, merger_of
-from triplewire.partition.merging import MergingPartitioner
+from triplewire.partition.merging import MergingPartitioner, common, merger_of
 from triplewire.partition.placement import SERVER
 from triplewire.partition.sample import Sample
 from triplewire.read import read

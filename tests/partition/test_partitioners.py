@@ -15,10 +15,9 @@ from triplewire.engine import Engine
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.partition.cluster import Cluster
+from triplewire.partition.cluster import NAMES, Cluster, partitioner
 from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER
-from triplewire.partition.plan import NAMES, partitioner
 
 WORLD = World(TAXONOMY, operators(), Settings(max_steps=2_000))
 

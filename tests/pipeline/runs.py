@@ -15,10 +15,10 @@ from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.model.match import bindings_text
 from triplewire.operators.files import OperatorFile
+from triplewire.pipeline.committed import committed_files
 from triplewire.pipeline.index.build import saved_once
 from triplewire.pipeline.index.pins import IndexSource
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.run import PipelineRun, Summary
 from triplewire.read import read

@@ -202,7 +202,7 @@ def test_tasks_have_bytes_by_their_shares_the_first_most(
 
 
 def test_no_task_has_too_many_files(source: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplewire.pipeline.connect.file_tasks._OF_A_TASK", 3)
+    monkeypatch.setattr("triplewire.pipeline.connect.documents._OF_A_TASK", 3)
     write(source, "large.ttl", "#" * 1_000)
     for number in range(11):
         write(source, f"{number}.ttl", "#" * 10)

@@ -15,10 +15,9 @@ import pytest
 from triplewire.cli import run
 from triplewire.encode.schema import MATCHES
 from triplewire.errors import TriplewireError
-from triplewire.pipeline.output import DEAD_LETTER, Output
-from triplewire.pipeline.results import export as exporting
-from triplewire.pipeline.results.counts import Counts, Totals
-from triplewire.pipeline.results.status import Status
+from triplewire.pipeline import committed as exporting
+from triplewire.pipeline.committed import Status
+from triplewire.pipeline.output import DEAD_LETTER, Counts, Output, Totals
 from triplewire.pipeline.rows import MATCH_ROWS
 
 INSTANT = dt.datetime(2026, 3, 1, 12, 30, 0, 250, tzinfo=dt.UTC)

@@ -15,9 +15,9 @@ import pytest
 from pipeline.runs import EXAMPLES, dead_letters_in, embedded, rows_in
 from triplewire.cli import run
 from triplewire.engine import Engine
+from triplewire.pipeline.committed import committed_files
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.run import PipelineRun
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from triplewire.errors import TriplewireError
-from triplewire.pipeline import java
-from triplewire.pipeline.java import FLAG, use_java
+from triplewire.pipeline import session as java
+from triplewire.pipeline.session import FLAG, use_java
 
 SYSTEM = os.environ["PATH"]
 

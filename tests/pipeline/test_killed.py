@@ -18,8 +18,8 @@ import pytest
 
 from amounts import IN_FULL
 from pipeline.runs import committed
+from triplewire.pipeline.committed import Status
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.status import Status
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.pipeline.results.match_ledger import MatchLedger
+from triplewire.pipeline.match_ledger import MatchLedger
 
 A, B, C = b"a" * 16, b"b" * 16, b"\x00" * 16
 
@@ -44,7 +44,7 @@ def test_the_horizon_counts_from_the_last_delivery(tmp_path: Path, monkeypatch: 
         def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
             return dt.datetime(2024, 1, 1, tzinfo=tz) + dt.timedelta(days=cls.day)
 
-    monkeypatch.setattr("triplewire.pipeline.results.match_ledger.dt.datetime", Clock)
+    monkeypatch.setattr("triplewire.pipeline.match_ledger.dt.datetime", Clock)
     ledger = MatchLedger(tmp_path / "told", dt.timedelta(days=10))
     told = {}
     for batch, day in enumerate((0, 8, 16, 30, 35)):
@@ -64,7 +64,7 @@ def test_the_horizon_counts_from_the_last_delivery(tmp_path: Path, monkeypatch: 
 def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path: Path) -> None:
     """At any moment of a record of 100,000 matches."""
     script = (
-        "import sys; from pathlib import Path; from triplewire.pipeline.results.match_ledger import MatchLedger\n"
+        "import sys; from pathlib import Path; from triplewire.pipeline.match_ledger import MatchLedger\n"
         "given = {number.to_bytes(16) for number in range(100_000)}\n"
         "print('ready', flush=True)\n"
         "MatchLedger(Path(sys.argv[1])).record(given, 0)\n"
@@ -92,7 +92,7 @@ def test_a_stream_that_runs_for_long_forgets(tmp_path: Path, monkeypatch: pytest
         def now(cls, tz: dt.tzinfo | None = None) -> Clock:
             return cls(2026, 1, 1, tzinfo=tz) + dt.timedelta(days=cls.day)
 
-    monkeypatch.setattr("triplewire.pipeline.results.match_ledger.dt.datetime", Clock)
+    monkeypatch.setattr("triplewire.pipeline.match_ledger.dt.datetime", Clock)
     ledger = MatchLedger(tmp_path / "told", dt.timedelta(days=2))
     for Clock.day in range(6):
         ledger.record({bytes([Clock.day]) * 16}, Clock.day)

@@ -17,12 +17,12 @@ from triplewire.encode.schema import to_batch
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.pipeline.calling import Calling, JobLearning
+from triplewire.pipeline.filter import Calling, JobLearning
 from triplewire.pipeline.index.build import shipped
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.tasks import OneStage
-from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.run import PipelineRun
+from triplewire.pipeline.tasks import OneStage
+from triplewire.pipeline.written import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,9 @@ from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
+from triplewire.pipeline.committed import Status
 from triplewire.pipeline.jobs import compile_filter, match_publications
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.sources import publications
 from triplewire.read import read
@@ -142,9 +142,7 @@ def test_workers_compile_once(spark: SparkSession, coast: Engine) -> None:
     df, index = publications(spark, EXAMPLES / "publications").repartition(4), compile_filter(coast)
 
     def probe(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        from triplewire.pipeline.index import (
-            open_version as worker,  # this function travels by value: it must find the real one
-        )
+        from triplewire.pipeline.index import open_version as worker
 
         before = worker.openings()
         matched = sum(batch.num_rows for batch in index(batches))

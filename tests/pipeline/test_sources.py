@@ -18,7 +18,7 @@ from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of
 from triplewire.pipeline import sources
-from triplewire.pipeline.connect.globs import escape
+from triplewire.pipeline.connect.documents import escape
 from triplewire.pipeline.session import use_utf8
 from triplewire.pipeline.sources import FileReader, local_path, publications
 from triplewire.read import read

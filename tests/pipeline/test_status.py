@@ -13,9 +13,9 @@ import pytest
 
 from triplewire.cli import run
 from triplewire.errors import Refusal
+from triplewire.pipeline.committed import Status
 from triplewire.pipeline.connect.arrivals import Arrivals
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.status import Status
 from triplewire.state_file import connected
 
 

@@ -15,13 +15,13 @@ import pytest
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
+from triplewire.pipeline import written
 from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.build import shipped
-from triplewire.pipeline.results import written
-from triplewire.pipeline.results.tasks import OneStage
-from triplewire.pipeline.results.written import DEAD_LETTERS, MATCHES_IN, Report, Target, TaskFiles, Written, identities
-from triplewire.pipeline.rows import FILE_ROWS, MATCH_ROWS, PUBLICATION_ROWS, widened
+from triplewire.pipeline.rows import DEAD_LETTERS, FILE_ROWS, MATCH_ROWS, PUBLICATION_ROWS, widened
 from triplewire.pipeline.sources import FileReader
+from triplewire.pipeline.tasks import OneStage
+from triplewire.pipeline.written import MATCHES_IN, Report, Target, TaskFiles, Written, identities
 from triplewire.read import read
 
 DATA = """<urn:s> <urn:p> "one" <urn:g1> .

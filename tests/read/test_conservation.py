@@ -16,9 +16,9 @@ import pytest
 from amounts import usually
 from triplewire.errors import Refusal
 from triplewire.read import read_document
+from triplewire.read.decoded import Syntax
 from triplewire.read.feeds.vocabulary import ITEM
 from triplewire.read.sniff import sniff
-from triplewire.read.syntax import Syntax
 
 COUNT = int(os.environ.get("TRIPLEWIRE_TEST_FEEDS") or usually(1_500, 5_000))
 NOISE = (

@@ -15,7 +15,7 @@ import pytest
 
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
-from triplewire.read.feeds.instants import date_time, parse_instant
+from triplewire.read.feeds.refine import date_time, parse_instant
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = tomllib.loads((ROOT / "tests/cases/feeds/table.toml").read_text("utf-8"))["row"]

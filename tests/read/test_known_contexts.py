@@ -10,7 +10,7 @@ import pytest
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
 from triplewire.read import read_document
-from triplewire.read.rdf.bundled import BUNDLED, FOLDER, ContextLoader
+from triplewire.read.rdf.contexts import BUNDLED, FOLDER, ContextLoader
 
 SCHEMA, ACTIVITIES = "http://schema.org/", "https://www.w3.org/ns/activitystreams#"
 PERSON = {

@@ -16,8 +16,8 @@ import pytest
 from amounts import usually
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.read.process.decode import decode
 from triplewire.read.process.frames import Request
+from triplewire.read.process.worker import decode
 from triplewire.read.sniff import sniff
 
 SHAPES = tomllib.loads((Path(__file__).resolve().parents[1] / "cases/feeds/large.toml").read_text("utf-8"))["shape"]

@@ -17,7 +17,7 @@ from triplewire import Settings, read
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 
-CASES = tomllib.loads((Path(__file__).parents[1] / "cases/read/pipes.toml").read_text("utf-8"))["case"]
+CASES = tomllib.loads((Path(__file__).parents[1] / "cases/pipes/n_quads.toml").read_text("utf-8"))["case"]
 
 
 class Pipe:

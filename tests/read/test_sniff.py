@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from triplewire.errors import ReadError
+from triplewire.read.decoded import Syntax
 from triplewire.read.sniff import HEAD, begins_as_lines, sniff
-from triplewire.read.syntax import Syntax
 
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
 LINE = "<http://a> <http://p> <http://b> ."

@@ -11,14 +11,15 @@ from dataclasses import replace
 import pytest
 
 from amounts import IN_FULL
+from triplewire.child_process import LENGTH
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.read import read_document
-from triplewire.read.process.client import CLIENT, Client
-from triplewire.read.process.frames import LENGTH, Reply, Request, publications_frame
-from triplewire.read.syntax import Syntax
+from triplewire.read.decoded import Syntax
+from triplewire.read.process.frames import Reply, Request, publications_frame
+from triplewire.read.process.parsing import CLIENT, Client
 
 GOOD = Request(b"<http://a> <http://b> 1 .", Syntax.TURTLE, "http://d", "d", settings=Settings(parse_bytes=512 << 20))
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'

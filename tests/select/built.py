@@ -13,7 +13,7 @@ from triplewire.clauses.view import View
 from triplewire.encode.publications import encode
 from triplewire.engine.segments.arena import Arena
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.select.index import Index, IndexMaker, Selected
 

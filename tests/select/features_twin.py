@@ -8,8 +8,8 @@ from dataclasses import fields
 import numpy as np
 from hypothesis import strategies as st
 
-from triplewire.clauses.features import Features, features
 from triplewire.clauses.node_tests.table import INDEXED, OPS, RANGE, RESIDUAL, Tests, TestTable, build
+from triplewire.clauses.view import Features, features
 from triplewire.config import Settings
 from triplewire.encode.decode import Decoder
 from triplewire.encode.names import term_names
@@ -18,8 +18,8 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.patterns import fits
 from triplewire.ir.evaluation.state import Evaluation
-from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextOr, Word
 from triplewire.ir.nodes import (
+    Analyzer,
     AnyOf,
     Coercion,
     Compare,
@@ -29,13 +29,16 @@ from triplewire.ir.nodes import (
     In,
     InstanceOf,
     Label,
+    Prefix,
     Relation,
+    TextOr,
     TextRelation,
     TextTest,
     Variable,
+    Word,
 )
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kernels.listed import LONG
+from triplewire.kernels.shared.search import LONG
 from triplewire.model.namespaces import label_iri
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Term, Triple

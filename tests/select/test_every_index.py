@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from amounts import examples
 from engine.generated import WORLD, groups, publications
 from triplewire import IRI, Literal, Publication, Triple, UnsupportedQuery, parse
-from triplewire.clauses.merge import merge
+from triplewire.clauses.clauses import merge
 from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
 from triplewire.select.index import Selected
-from triplewire.select.trie import atom_tables
+from triplewire.select.trie import build as atom_tables
 
 MOST = 3
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from triplewire.clauses.clauses import CLASSES
-from triplewire.clauses.features import Features, features
 from triplewire.clauses.node_tests import few, words
 from triplewire.clauses.node_tests.columns import flat, unflat
 from triplewire.clauses.node_tests.few import MOST_WORDS, FewTerms
 from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, Tests, TestTable, build
+from triplewire.clauses.view import Features, features
 from triplewire.encode.names import term_names
 from triplewire.encode.publications import encode
-from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextOr, Word
 from triplewire.ir.nodes import (
+    Analyzer,
     Coercion,
     Compare,
     Expression,
@@ -29,11 +29,14 @@ from triplewire.ir.nodes import (
     InstanceOf,
     Label,
     Negate,
+    Prefix,
     Relation,
+    TextOr,
     TextRelation,
     TextTest,
+    Word,
 )
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal, Term, Triple

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amounts import usually
-from triplewire.clauses.features import features
 from triplewire.clauses.node_tests import words as words_of_batch
 from triplewire.clauses.node_tests.classes import spellings
 from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, TestTable, build
 from triplewire.clauses.node_tests.words import stems
+from triplewire.clauses.view import features
 from triplewire.encode.decode import Decoder
 from triplewire.encode.names import term_names
 from triplewire.encode.publications import encode
-from triplewire.ir.fulltext.analysis import analyse
-from triplewire.ir.fulltext.nodes import Analyzer, Phrase, TextOr, Word
+from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import (
+    Analyzer,
     Coercion,
     Compare,
     Expression,
@@ -34,11 +34,14 @@ from triplewire.ir.nodes import (
     InstanceOf,
     Label,
     Negate,
+    Phrase,
     Relation,
+    TextOr,
     TextRelation,
     TextTest,
+    Word,
 )
-from triplewire.kernels.listed import LONG
+from triplewire.kernels.shared.search import LONG
 from triplewire.model.namespaces import beside
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple

@@ -11,7 +11,7 @@ import pytest
 from shared_data import lines
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
 from triplewire.languages.templates import Templates
 

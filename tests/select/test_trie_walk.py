@@ -9,16 +9,16 @@ from built import Built, accepted, clauses_of
 
 from engine.generated import WORLD
 from triplewire import Publication, parse
+from triplewire import memory as pool
 from triplewire.engine.segments import arena
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.subscription import Subscription
-from triplewire.kernels import pool
 from triplewire.model.terms import IRI, XSD, Literal, Triple
 from triplewire.select.index import Selected
-from triplewire.select.trie import atom_tables, walk
+from triplewire.select.trie import build as atom_tables
 from triplewire.select.trie import index as trie_index
-from triplewire.select.trie.index import TrieIndex
-from triplewire.select.trie.walk import Workspace
+from triplewire.select.trie import index as walk
+from triplewire.select.trie.index import TrieIndex, Workspace
 
 
 def index_of(subscriptions: list[Subscription]) -> Built:

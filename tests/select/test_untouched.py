@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triplewire.clauses.mapped_zeros import mapped_zeros
+from triplewire.clauses.clauses import mapped_zeros
 
 MEGABYTES = 64
 

@@ -10,7 +10,7 @@ from built import Built, accepted, clauses_of
 
 from engine.generated import WORLD
 from triplewire import Publication, parse
-from triplewire.clauses.merge import merge
+from triplewire.clauses.clauses import merge
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, XSD, Literal, Triple

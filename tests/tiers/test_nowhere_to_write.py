@@ -30,7 +30,7 @@ OTHER_CODE = """
 import numba
 import triplewire.kernels.text.words
 print(numba.njit(lambda number: number + 1)(1))
-import triplewire.kernels.trie.atoms
+import triplewire.select.trie.kernels.atoms
 """
 ASKED = "from triplewire.engine.tiers.kernels import KERNELS; print(KERNELS.are_usable(), KERNELS.are_usable())"
 

@@ -18,13 +18,13 @@ from triplewire.encode.publications import encode
 from triplewire.engine.chunk import Chunk
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 from triplewire.select.everything import Everything
 from triplewire.verify.batch_verifier import BatchVerifier
-from triplewire.verify.objects import objects
+from triplewire.verify.bindings import objects
 from triplewire.verify.verifier import Verified, VerifierInput
 
 Row = frozenset[tuple[str, Term]]

@@ -18,13 +18,13 @@ from triplewire.errors import LimitError
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kernels.joins import solutions
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.operators import function_operator
 from triplewire.verify import solve
-from triplewire.verify.shared_joins import SharedJoins
+from triplewire.verify.kernels import search as solutions
+from triplewire.verify.network import SharedJoins
 from verify.columns import Columns
 
 N = "http://e/"

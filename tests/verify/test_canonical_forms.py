@@ -9,7 +9,7 @@ import pytest
 import rdflib
 from rdflib.compare import to_isomorphic
 
-from triplewire.kernels.joins.network.columns import ABSENT, NO_STEP, SEVERAL
+from triplewire.verify.kernels.columns import ABSENT, NO_STEP, SEVERAL
 from verify.columns import Columns
 from verify.patterns import PREDICATES, connected, query_of, renamed, world_of
 

@@ -14,7 +14,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.verify.objects import of_few
+from triplewire.verify.bindings import of_few
 from verify.columns import Columns, Row
 from verify.patterns import TERMS, connected, query_of
 

@@ -16,8 +16,7 @@ from triplewire.kernels.text import json_strings as kernels
 from triplewire.model.match import bindings_text
 from triplewire.model.packed import suffix_of
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, text_of
-from triplewire.verify.json_texts import json_column
-from triplewire.verify.objects import shared
+from triplewire.verify.bindings import json_column, shared
 from triplewire.verify.rows import Bindings
 from verify.columns import terms_of
 

@@ -13,11 +13,11 @@ from triplewire.clauses.view import View
 from triplewire.config import Settings
 from triplewire.engine.chunk import Chunk
 from triplewire.ir.evaluation.evaluate import World, evaluate
-from triplewire.kernels.shared.outcomes import LEFT
+from triplewire.kernels.shared.columns import LEFT
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Triple
-from triplewire.verify.shared_joins import SharedJoins
+from triplewire.verify.network import SharedJoins
 from triplewire.verify.solve import Pairs, Solved
 from verify.columns import Columns
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from triplewire.ir.evaluation.evaluate import Answer
-from triplewire.kernels.joins import steps as kernels
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
-from triplewire.verify import objects as module
-from triplewire.verify.objects import objects, of_few, shared
+from triplewire.verify import bindings as module
+from triplewire.verify.bindings import objects, of_few, shared
+from triplewire.verify.kernels import rows as kernels
 from triplewire.verify.rows import Bindings
 from verify.columns import terms_of
 

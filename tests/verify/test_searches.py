@@ -14,16 +14,24 @@ from triplewire.errors import LimitError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.state import Evaluation
-from triplewire.ir.fulltext.analysis import analyse, fold_prefix
-from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextExpression, TextNot, Word
-from triplewire.ir.fulltext.search import satisfies
-from triplewire.ir.nodes import FullText, Function, Variable
-from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, TRUE
+from triplewire.ir.fulltext import analyse, fold_prefix, satisfies
+from triplewire.ir.nodes import (
+    Analyzer,
+    FullText,
+    Function,
+    Near,
+    Phrase,
+    Prefix,
+    TextExpression,
+    TextNot,
+    Variable,
+    Word,
+)
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
-from triplewire.verify import answers
-from triplewire.verify.answers import Answers, ResidualTests, no_groups
-from triplewire.verify.searches import LiteralText, Search
+from triplewire.verify import residual_tests as answers
+from triplewire.verify.kernels.search import ANSWER, ASKED, FAILED, FALSE, TRUE
+from triplewire.verify.residual_tests import Answers, LiteralText, ResidualTests, Search, no_groups
 
 WRITTEN = ["run", "Running", "runs", "cafe", "Café", "CAF\u00c9S", "\u65e5\u672c", "a_b"]
 written = st.sampled_from(WRITTEN)

@@ -12,20 +12,13 @@ from triplewire.encode.publications import encode
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kernels.joins.network import publication as network
-from triplewire.kernels.joins.network.columns import (
-    AT_HAND,
-    COUNT_MASK,
-    FIRST_STEP,
-    KIND,
-    ROW,
-    StepColumns,
-)
-from triplewire.kernels.joins.network.direct import KEPT_STEPS
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
-from triplewire.verify.shared_joins import SharedJoins
+from triplewire.verify.kernels import publication as network
+from triplewire.verify.kernels.columns import AT_HAND, COUNT_MASK, FIRST_STEP, KIND, ROW, StepColumns
+from triplewire.verify.kernels.direct import KEPT_STEPS
+from triplewire.verify.network import SharedJoins
 from verify.columns import Columns
 from verify.patterns import PREDICATES, TERMS, connected, query_of, renamed, world_of
 

@@ -11,7 +11,7 @@ from triplewire import Publication, parse
 from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.verify.shared_joins import JoinDecisions
+from triplewire.verify.network import JoinDecisions
 from verify.columns import Columns
 
 HEADS = ("SELECT *", "SELECT ?s", "SELECT ?a", "SELECT ?a ?b", "SELECT ?p", "SELECT ?s ?p ?a", "ASK")

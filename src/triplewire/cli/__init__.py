@@ -119,7 +119,7 @@ def _gone() -> str:
 
 def _run(arguments: list[str], program: Program) -> int:
     if arguments == ["--version"]:
-        from triplewire.cli.about.version import show_version
+        from triplewire.cli.report import show_version
 
         show_version()
         return 0

@@ -23,14 +23,15 @@ from triplewire.cli.arguments import (
     OperatorFiles,
     Reading,
     TaxonomyFiles,
+    check_files,
     files_option,
     folder_option,
+    grouped,
     operators_from,
     settings_from_environment,
+    warn_of_no_subscription,
     wrong_usage,
 )
-from triplewire.cli.inputs.files import check_files, warn_of_no_subscription
-from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import prepare_kernels
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
@@ -213,7 +214,7 @@ def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
 
 def _show_samples(outcome: Outcome, work: ArchiveFilter) -> None:
     """Some hits with their reasons: of as many subscriptions as there are, one after the other."""
-    from triplewire.cli.pipeline.shown import explained
+    from triplewire.cli.pipeline.status import explained
     from triplewire.pipeline.backtest import samples
 
     for line in explained(samples(outcome, SAMPLES), work.filter.opened().server(), work.split):

@@ -18,10 +18,13 @@ from triplewire.cli.arguments import (
     AllowEmptyOption,
     OperatorFiles,
     TaxonomyFiles,
+    check_files,
+    file_argument,
     operators_from,
+    refusal_of_nothing,
+    refuse_hollow,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, refusal_of_nothing, refuse_hollow
 from triplewire.cli.report import counted, one_line, say
 from triplewire.errors import Refusal, TaxonomyError, TriplewireError
 from triplewire.folders import entries_of

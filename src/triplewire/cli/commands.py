@@ -2,15 +2,71 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triplewire.cli import check, explain, match, read, warm_up
-from triplewire.cli.about.operators import operators_command
-from triplewire.cli.about.version import show_version
+from triplewire import kernel_cache, plugins
+from triplewire.cli import check, explain, match, read
 from triplewire.cli.backtest import backtest_command
+from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
+from triplewire.cli.report import say, show_version
+from triplewire.errors import TriplewireError
+
+# --- warm up ---------------------------------------------------------------------------------------------------------
+# `triplewire warm-up`: compile all kernels now, into a folder that can be shared and shipped.
+
+
+def warm_up_command(
+    folder: Annotated[
+        Path | None,
+        typer.Option("--cache", metavar="DIR", help="Where the machine code goes; default: TRIPLEWIRE_CACHE."),
+    ] = None,
+) -> None:
+    """
+    \b
+    triplewire warm-up
+    TRIPLEWIRE_CACHE=/opt/triplewire-cache triplewire warm-up    # in an image; set the variable at run time as well
+
+    Compile the matching loops for this processor, a few minutes. Without it, the first matches are interpreted and
+    compilation goes on in the background. Set NUMBA_CPU_NAME=generic for machines of different processors.
+    """
+    if folder is not None:
+        os.environ[kernel_cache.FOLDER] = str(folder)
+    place, named = kernel_cache.folder(), os.environ.get(kernel_cache.FOLDER)
+    if place is None or (named and not place.is_relative_to(Path(named).absolute())):
+        raise typer.BadParameter(f"{named or 'the folder for machine code'} cannot be written", param_hint="--cache")
+    # --help does without the engine and Numba behind it
+    from triplewire.engine.tiers.kernels import KERNELS
+
+    begun, count = time.perf_counter(), 0
+
+    def compiled(name: str) -> None:
+        nonlocal count
+        count += 1
+        if sys.stderr.isatty():
+            print(f"\r\x1b[Kcompiled {count}: {name}", end="", file=sys.stderr, flush=True)
+
+    list(plugins.loaded("matcher"))  # so that their kernels are known
+    KERNELS.compiled = compiled
+    KERNELS.warn = lambda text: None if KERNELS.refused else say(text)  # which ends the command
+    if not KERNELS.wait():
+        if KERNELS.refused is not None:
+            raise OSError(KERNELS.refused.errno, KERNELS.refused.strerror, str(place))
+        raise TriplewireError("the kernels are not to be used: TRIPLEWIRE_TIER says so")
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    what = f"{count} kernels compiled" if count else "all kernels were compiled"
+    say(f"{what} ({time.perf_counter() - begun:.1f} s): {place}")
+
+
+# --- commands ------------------------------------------------------------
+
 
 app = typer.Typer(
     name="triplewire",
@@ -27,7 +83,7 @@ app.command("check", short_help="Check subscriptions and taxonomies: errors, and
 )
 app.command("backtest", short_help="Run subscriptions over an archive of publications, on Spark.")(backtest_command)
 app.command("operators", short_help="List the operators that subscriptions may call.")(operators_command)
-app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up.warm_up_command)
+app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up_command)
 app.add_typer(pipeline.app, name="pipeline")
 
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.inputs.engines import read_publications
-from triplewire.cli.inputs.files import refuse_nothing
-from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.inputs.resolve import Inputs
+from triplewire.cli.arguments import grouped, refuse_nothing
+from triplewire.cli.inputs import Inputs, read_publications
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 

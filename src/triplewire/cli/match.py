@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import MatcherOption
-from triplewire.cli.inputs.engines import found_matcher
-from triplewire.cli.inputs.files import refuse_nothing
-from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.inputs.resolve import Inputs, ResolvedInputs
+from triplewire.cli.arguments import MatcherOption, grouped, refuse_nothing
+from triplewire.cli.inputs import Inputs, ResolvedInputs, found_matcher
 from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
 

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import inverse
 from triplewire.cli import output
-from triplewire.encode.buffers import of_bools, of_few, of_numbers, of_strings
 from triplewire.encode.matches import names_of, strings
-from triplewire.encode.strings import TextColumn
+from triplewire.encode.strings import TextColumn, of_bools, of_few, of_numbers, of_strings
 from triplewire.engine.result import Part
 
 PAIR = ("publication", "subscription", "truncated")

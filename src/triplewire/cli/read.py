@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import AllowEmptyOption, ContextFiles, Reading
-from triplewire.cli.inputs.engines import read_publications
-from triplewire.cli.inputs.files import check_files, file_argument, refuse_hollow, refuse_nothing
-from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.arguments import (
+    AllowEmptyOption,
+    ContextFiles,
+    Reading,
+    check_files,
+    file_argument,
+    grouped,
+    refuse_hollow,
+    refuse_nothing,
+)
+from triplewire.cli.inputs import read_publications
 from triplewire.cli.output import shortened, title
 from triplewire.cli.report import Report
 
@@ -53,8 +60,8 @@ def read_command(
     named graph whose name is its id.
     """
     # imported here so that --help does not load the model
-    from triplewire.read.rdf.bundled import ContextLoader
-    from triplewire.read.write import to_nquads
+    from triplewire.read.names import to_nquads
+    from triplewire.read.rdf.contexts import ContextLoader
 
     check_files(files)
     output.check_apart({"--output": file}, files)

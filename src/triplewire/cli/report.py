@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
 
 READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 
@@ -142,3 +144,12 @@ class Report:
                 yield partial(self._progress.advance, task)
             finally:
                 self._progress = None
+
+
+# --- version ---------------------------------------------------------------------------------------------------------
+# `triplewire --version`, without the parser of options, which takes a quarter of a second to load.
+
+
+def show_version() -> None:
+    """The version on standard output."""
+    print(f"triplewire {version('triplewire')}")

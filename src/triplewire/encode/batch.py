@@ -1,6 +1,7 @@
 """A batch of publications as flat arrays: distinct terms, distinct words, and triples of ids.
 
-Made from N-Quads bytes by `triplewire.encode.nquads`, from Arrow columns by `triplewire.encode.arrow`, from parsed
+Made from N-Quads bytes by `triplewire.encode.publications`, from Arrow columns by `triplewire.encode.publications`,
+from parsed
 publications by `triplewire.encode.publications`. It knows nothing of subscriptions: `triplewire.select` asks it.
 Nobody changes it. Its classes are not frozen, and so are those of selection and verification: to make a frozen object
 takes five times as long, which a publication alone pays for sixty fields.

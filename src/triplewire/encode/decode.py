@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
+from triplewire.encode.names import strings_at
+from triplewire.encode.strings import of_numbers, of_strings, of_text
+from triplewire.model.canonical import canonical_term, content_hash
 from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Term, Triple
@@ -64,3 +71,109 @@ class Decoder:
         rows = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
         columns = [self.terms(column[rows]) for column in (batch.subject, batch.predicate, batch.object)]
         return Publication(batch.ids[number], tuple(map(Triple._make, zip(*columns, strict=True))))
+
+
+# --- contents --------------------------------------------------------------------------------------------------------
+# The content hashes of publications in a batch (semantics, sections 1 and 6), without an object a triple.
+
+
+_TOGETHER = 1 << 17  # triples that become lines at once, unless a single publication has more
+_FEW = 64  # triples for which to make objects takes less than the calls for columns
+_SUFFIX_BITS = 31  # there are fewer suffixes
+
+# Bytes that occur in what a canonical term escapes, by kind. 0xED begins lone surrogates, 0xEF the characters U+FFFE
+# and U+FFFF; both begin other characters too, which cost a little time and are right all the same.
+_UNSAFE = np.zeros((2, 256), np.bool_)
+_UNSAFE[:, [0xED, 0xEF, *b'"\\']] = True
+_UNSAFE[0, [*range(0x20), 0x7F]] = True
+_UNSAFE[1, [*range(0x21), *b"<>{}|^`"]] = True
+
+
+def content_hashes(batch: Batch, numbers: NDArray[np.integer], decoder: Decoder) -> list[str]:
+    """The content hashes (SHA-256, hex) of the publications with these numbers."""
+    hashes = [""] * len(numbers)
+    counts = batch.offset[numbers + 1] - batch.offset[numbers]
+    if counts.sum() < _FEW:
+        return [content_hash(decoder.publication(number).triples) for number in numbers.tolist()]
+    bounds = np.flatnonzero(np.diff(np.cumsum(counts) // _TOGETHER)) + 1
+    for places in np.split(np.arange(len(numbers)), bounds):
+        for place, text in zip(places.tolist(), _hashes(batch, numbers[places], decoder), strict=True):
+            hashes[place] = text
+    return hashes
+
+
+def _hashes(batch: Batch, numbers: NDArray[np.integer], decoder: Decoder) -> Iterator[str]:
+    rows, owner = _rows(batch, numbers)
+    is_blank = batch.terms.kind == BLANK_KIND
+    has_blank = np.zeros(len(numbers), np.bool_)
+    has_blank[owner[is_blank[batch.subject[rows]] | is_blank[batch.object[rows]]]] = True
+    plain = ~has_blank[owner]
+    lines = _lines(batch, rows[plain], owner[plain], decoder)
+    offset = np.frombuffer(lines.buffers()[1], np.int64, len(lines) + 1) if len(lines) else np.zeros(1, np.int64)
+    text = memoryview(lines.buffers()[2] or b"")
+    ends = offset[np.cumsum(np.bincount(owner[plain], minlength=len(numbers)))]
+    begin = 0
+    for number, end, blank in zip(numbers.tolist(), ends.tolist(), has_blank.tolist(), strict=True):
+        if blank:
+            yield content_hash(decoder.publication(number).triples)
+        else:
+            yield hashlib.sha256(text[begin:end]).hexdigest()
+        begin = end
+
+
+def _rows(batch: Batch, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The triples of some publications, one behind the other, and the place of the publication of each."""
+    start = batch.offset[numbers]
+    counts = batch.offset[numbers + 1] - start
+    before = np.cumsum(counts) - counts
+    owner = np.repeat(np.arange(len(numbers)), counts)
+    return np.arange(counts.sum()) + (start - before)[owner], owner
+
+
+def _lines(batch: Batch, rows: NDArray[np.int64], owner: NDArray[np.int64], decoder: Decoder) -> pa.LargeBinaryArray:
+    """The canonical lines of triples without blank nodes, in order within each owner.
+
+    The order of lines is that of (subject, predicate, object): where one term is the beginning of another, a blank
+    follows it, which comes before all that can follow in the other.
+    """
+    terms = [column[rows] for column in (batch.subject, batch.predicate, batch.object)]
+    used, place = np.unique(np.concatenate(terms), return_inverse=True)
+    texts = _texts(batch, used, decoder)
+    ranks = pc.rank(texts, tiebreaker="dense").buffers()[1]
+    rank = np.frombuffer(ranks or b"", np.uint64, len(used))[place].reshape(3, -1)
+    order = np.lexsort((rank[2], rank[1], rank[0], owner))
+    subject, predicate, object_ = (texts.take(of_numbers(column[order])) for column in place.reshape(3, -1))
+    nothing, blank, end = of_strings([b"", b" ", b" .\n"])
+    return pc.binary_join_element_wise(subject, blank, predicate, blank, object_, end, nothing)
+
+
+def _texts(batch: Batch, used: NDArray[np.int32], decoder: Decoder) -> pa.LargeBinaryArray:
+    """Some terms of a batch, none of them a blank node, in canonical N-Triples."""
+    terms = batch.terms
+    text, offset = strings_at(terms.text, terms.start[used], terms.end[used])
+    is_iri = terms.kind[used] == IRI_KIND
+    unsafe = np.zeros(len(text) + 1, np.int64)
+    np.cumsum(_UNSAFE[np.repeat(is_iri, np.diff(offset)).astype(np.int8), text], out=unsafe[1:])
+    special = np.flatnonzero(np.diff(unsafe[offset]))
+    form = is_iri.astype(np.int64) << _SUFFIX_BITS | terms.suffix[used]
+    forms, form_place = np.unique(form, return_inverse=True)
+    around = [_around(code, terms.suffixes) for code in forms.tolist()] or [(b"", b"")]
+    heads, tails = (of_strings(side).take(of_numbers(form_place)) for side in zip(*around, strict=True))
+    plain = pc.binary_join_element_wise(heads, of_text(text, offset), tails, of_strings([b""])[0])
+    if not len(special):
+        return plain
+    escaped = []
+    for number in used[special].tolist():
+        term = decoder.term(number)
+        assert not isinstance(term, BlankNode)
+        escaped.append(canonical_term(term).encode())
+    number = np.arange(len(used))
+    number[special] = len(used) + np.arange(len(special))
+    return pa.concat_arrays([plain, of_strings(escaped)]).take(of_numbers(number))
+
+
+def _around(form: int, suffixes: tuple[str, ...]) -> tuple[bytes, bytes]:
+    """What stands before and behind the text of a term."""
+    if form >> _SUFFIX_BITS:
+        return b"<", b">"
+    return b'"', canonical_term(literal_with("", suffixes[form])).encode()[1:]

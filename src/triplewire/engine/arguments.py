@@ -54,10 +54,7 @@ def world_of(
     called = _called(where, built_in_operators() if operators is None else operators, classes)
     recall = None
     if cache is not None:
-        from triplewire.operators.calling.cache import (  # SQLite, which most programs do without
-            OperatorCallCache,
-            OutcomeCache,
-        )
+        from triplewire.operators.calling.cache import OperatorCallCache, OutcomeCache
 
         if not isinstance(cache, OutcomeCache):
             expect_path(f"{where}(operator_cache=...)", cache)

@@ -26,8 +26,7 @@ from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding, bindings_text, term_bytes
 from triplewire.model.publication import Publication
-from triplewire.verify.evaluated import AnswerTable
-from triplewire.verify.operators import CallCounts, CallTable
+from triplewire.verify.operators import AnswerTable, CallCounts, CallTable
 
 if TYPE_CHECKING:
     from triplewire.clauses.view import View
@@ -250,7 +249,7 @@ class Chunk:
             return self.part_of.chunk.contents(numbers + self.part_of.first)
         new = [number for number in numbers.tolist() if number not in self._contents]
         if new:
-            from triplewire.encode.contents import content_hashes  # compiled kernels
+            from triplewire.encode.decode import content_hashes  # compiled kernels
 
             self._contents.update(zip(new, content_hashes(self.batch, np.array(new), self.decoder), strict=True))
         return [self._contents[number] for number in numbers.tolist()]

@@ -13,7 +13,7 @@ from triplewire.engine.tiers.interpreted import InterpretedSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
 from triplewire.errors import TriplewireError, text_of_raised
 from triplewire.forks import forget_in_children, new_lock
-from triplewire.read.sources import Source
+from triplewire.read.documents import Source
 
 LOOK = 1 << 8  # match calls between two checks for due background work, which many match calls make worth while
 PAUSE_SECONDS = 60.0  # after work that failed, before it is tried again

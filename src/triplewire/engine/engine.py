@@ -31,9 +31,8 @@ from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
+from triplewire.engine.subscriptions import Rules, SubscriptionsView
 from triplewire.engine.tiers.interpreted import empty_snapshot
-from triplewire.engine.views.rules import Rules
-from triplewire.engine.views.subscriptions import SubscriptionsView
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
@@ -45,8 +44,8 @@ from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators.order import GREEDY
 from triplewire.plugins import DEFAULT_MATCHER
+from triplewire.read.documents import Source, check_reading, check_sources
 from triplewire.read.rdf.contexts import Loader
-from triplewire.read.sources import Source, check_reading, check_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa

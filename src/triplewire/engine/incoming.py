@@ -1,8 +1,9 @@
 """Publications on their way from files, Arrow batches and programs to a matcher, a chunk at a time.
 
-N-Quads and N-Triples go from bytes to columns directly where they are plain (`triplewire.encode.nquads`), and so do
-Arrow batches (`triplewire.encode.arrow`); everything else, and whatever is malformed or unusual, takes the way through
-the guarded readers (`triplewire.read`, `triplewire.encode.schema`).
+N-Quads and N-Triples go from bytes to columns directly where they are plain (`triplewire.encode.publications`), and
+so do
+Arrow batches (`triplewire.encode.publications`); everything else, and whatever is malformed or unusual, takes the way
+through the guarded readers (`triplewire.read`, `triplewire.encode.schema`).
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
+from triplewire.read.decoded import Syntax
+from triplewire.read.documents import Source, documents
 from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.names import document_iri
 from triplewire.read.pipes import Document
 from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sniff import HEAD, begins_as_lines, sniff
-from triplewire.read.sources import Source, documents
-from triplewire.read.syntax import Syntax
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,7 +180,7 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
     if compiler.entailment != "none":
         return None
     # compiled kernels, which the reference matcher does without
-    from triplewire.encode.arrow import encode_arrow
+    from triplewire.encode.publications import encode_arrow
     from triplewire.encode.schema import from_batch
 
     settings = compiler.world.settings
@@ -197,7 +198,7 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
 def _columns(document: Document, compiler: Compiler, clock: Clock) -> Batch | None:
     """A document as columns; None where it has to take the other way."""
     # compiled kernels, which the reference matcher does without
-    from triplewire.encode.nquads import PADDING, encode_nquads
+    from triplewire.encode.publications import PADDING, encode_nquads
 
     settings, name = compiler.world.settings, document.name
     with clock("read"):

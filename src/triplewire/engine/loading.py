@@ -13,7 +13,7 @@ from typing import ParamSpec, Protocol, TypeAlias
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.incoming import size_of
-from triplewire.engine.views.rules import Rules
+from triplewire.engine.subscriptions import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows

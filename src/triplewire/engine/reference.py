@@ -22,8 +22,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import first_bindings
-from triplewire.verify.operators import CallCounts, OperatorStage
-from triplewire.verify.threaded_map import threaded_map
+from triplewire.verify.operators import CallCounts, OperatorStage, threaded_map
 
 
 class Reference:

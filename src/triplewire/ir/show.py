@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.nodes import (
     ANY,
     AllOf,
+    Analyzer,
     And,
     AnyOf,
     Bind,
@@ -32,16 +32,24 @@ from triplewire.ir.nodes import (
     InstanceOf,
     Label,
     Minus,
+    Near,
     Negate,
     Not,
     Optional,
     Or,
     Pattern,
     PatternTerm,
+    Phrase,
+    Prefix,
+    TextAnd,
+    TextExpression,
+    TextNot,
+    TextOr,
     TextTest,
     Values,
     Variable,
     Where,
+    Word,
 )
 from triplewire.model.namespaces import shorten
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term

@@ -13,8 +13,15 @@ from __future__ import annotations
 
 from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.grammar.bare import BareTokens, NamesInForce, bounded, literal, read_raw
-from triplewire.languages.grammar.calls import call_ahead, read_call
+from triplewire.languages.grammar.bare import (
+    BareTokens,
+    NamesInForce,
+    bounded,
+    call_ahead,
+    literal,
+    read_call,
+    read_raw,
+)
 from triplewire.languages.grammar.conditions import ConditionReader
 from triplewire.languages.grammar.tokens import END, Token
 from triplewire.model.namespaces import label_iri

@@ -20,12 +20,20 @@ from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.ir.walk import walk
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.grammar.bare import COMPARISONS, BareTokens, NamesInForce, bounded, literal, read_raw
-from triplewire.languages.grammar.calls import call_ahead, converted, read_call
+from triplewire.languages.grammar.bare import (
+    COMPARISONS,
+    UNITS,
+    BareTokens,
+    NamesInForce,
+    bounded,
+    call_ahead,
+    converted,
+    literal,
+    read_call,
+    read_raw,
+)
 from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, ConditionReader
-from triplewire.languages.grammar.quantities import UNITS
-from triplewire.languages.grammar.strings import number
-from triplewire.languages.grammar.tokens import END, Token
+from triplewire.languages.grammar.tokens import END, Token, number
 from triplewire.model.terms import IRI, Literal
 from triplewire.model.values import MAX_DIGITS
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+import html
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
@@ -112,7 +116,6 @@ class Match(_Slots):
     def _repr_html_(self) -> str:
         """The bindings as a table, in notebooks."""
         # programs outside of notebooks do without
-        from triplewire.model.html import ROWS, table, term_text
 
         names = list(dict.fromkeys(name for binding in self.bindings[:ROWS] for name in binding))
         rows = ([term_text(binding[name]) if name in binding else "" for name in names] for binding in self.bindings)
@@ -201,3 +204,81 @@ def bindings_text(bindings: tuple[Binding, ...]) -> str:
 def graph_text(triples: Iterable[Triple]) -> str:
     """A graph as N-Quads in canonical form (RDFC-1.0): equal text for isomorphic graphs, "" for an empty one."""
     return "".join(canonical_lines(triples))
+
+
+# --- identity --------------------------------------------------------------------------------------------------------
+# The identity of a match in 16 bytes, by which ledgers, sinks and receivers know it again.
+
+
+IDENTITY_BYTES = 16
+
+TextColumn: TypeAlias = tuple[Sequence[str], Sequence[int]]
+"""A column of texts: the distinct ones, and the number of that of each row."""
+
+_SHORT = dict(zip('"\\\b\t\n\f\r', ('\\"', "\\\\", "\\b", "\\t", "\\n", "\\f", "\\r"), strict=True))
+_UNSAFE = re.compile(r'[\x00-\x1f"\\]')
+
+
+def match_identities(
+    content: TextColumn, revision: TextColumn, publication: TextColumn, subscription: TextColumn
+) -> Iterator[bytes]:
+    """The identities of matches, row by row: the first 16 bytes of the SHA-256 of content, revision and the JSON text
+    of [publication, subscription]. Ledgers on disk and receivers have them: never change it."""
+    begun = [hashlib.sha256(text.encode()) for text in content[0]]
+    revisions = [text.encode() for text in revision[0]]
+    publications = [f'["{_escaped(text)}",'.encode() for text in publication[0]]
+    subscriptions = [f'"{_escaped(text)}"]'.encode() for text in subscription[0]]
+    for c, r, p, s in zip(content[1], revision[1], publication[1], subscription[1], strict=True):
+        digest = begun[c].copy()
+        digest.update(revisions[r] + publications[p] + subscriptions[s])
+        yield digest.digest()[:IDENTITY_BYTES]
+
+
+def match_identity(content: str, revision: str, publication: str, subscription: str) -> bytes:
+    """The identity of one match: see `match_identities`."""
+    columns = [((text,), (0,)) for text in (content, revision, publication, subscription)]
+    return next(match_identities(*columns))
+
+
+def _escaped(text: str) -> str:
+    """The text as JSON has it between its quotes, other characters than these as they are."""
+    return _UNSAFE.sub(lambda unsafe: _SHORT.get(unsafe[0]) or f"\\u{ord(unsafe[0]):04X}", text)
+
+
+# --- html ------------------------------------------------------------------------------------------------------------
+# Tables for notebooks (`_repr_html_`). All text is escaped: what a feed says never becomes markup or a link.
+
+
+ROWS = 50  # of a table; a line says how many more there are
+CELL = 300  # characters of a cell
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # or turned around
+
+
+def escaped(text: str) -> str:
+    """The text, shortened, as HTML shows it. Characters that cannot be seen are written as escapes."""
+    visible = _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", shortened(text, CELL))
+    return html.escape(visible, quote=True)
+
+
+def term_text(term: Term) -> str:
+    """A term for a cell: a plain text without quotation marks, everything else in N-Triples notation."""
+    is_plain = isinstance(term, Literal) and str(term).endswith('"')
+    return term.lexical if is_plain and isinstance(term, Literal) else str(term)
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
+    """A table of the first rows of `count`; all arguments are text."""
+    first = islice(rows, ROWS)
+    lines = [f"<table><caption>{escaped(caption)}</caption>", _row("th", head), *(_row("td", row) for row in first)]
+    if count > ROWS:
+        lines.append(f'<tr><td colspan="{len(head)}">{count - ROWS:,} more</td></tr>')
+    return "\n".join([*lines, "</table>"])
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f'<{tag} style="text-align:left">{escaped(cell)}</{tag}>' for cell in cells) + "</tr>"
+
+
+def lines_of_text(text: str) -> str:
+    """Lines of text with their indents. Each line is shortened."""
+    return "<pre>" + "\n".join(map(escaped, text.split("\n"))) + "</pre>"

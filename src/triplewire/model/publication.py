@@ -141,7 +141,7 @@ class Publication:
     def _repr_html_(self) -> str:
         """The publication as a table, in notebooks."""
         # programs outside of notebooks do without
-        from triplewire.model.html import table, term_text
+        from triplewire.model.match import table, term_text
 
         rows = (tuple(map(term_text, triple)) for triple in self.triples)
         return table(repr(self)[1:-1], ("subject", "predicate", "object"), rows, len(self.triples))

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from triplewire.errors import Refusal
-from triplewire.model.identity import match_identity
-from triplewire.model.match import Match
+from triplewire.model.match import Match, match_identity
 
 MATCH, LETTER = "match", "dead letter"
 AT_ONCE = 32 << 20  # bytes of rows that a sink holds at a time, about

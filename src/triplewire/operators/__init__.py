@@ -6,16 +6,61 @@ The protocol is `triplewire.model.operator`. `function_operator` makes an operat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from triplewire import plugins
+from triplewire.errors import OperatorError
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.model.operator import Operator
+from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say
+from triplewire.model.publication import Publication
+from triplewire.model.terms import BlankNode, Term
 from triplewire.operators.calling.isolated import Isolated
-from triplewire.operators.function import function_operator
+
+# --- function --------------------------------------------------------------------------------------------------------
+# Makes operators from functions, for programs that embed Triplewire.
+
+
+Evaluate: TypeAlias = Callable[[Publication, tuple[Argument, ...]], Verdict]
+Check: TypeAlias = Callable[[tuple[Argument, ...]], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOperator:
+    """An operator that calls a function with the publication and the arguments."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    function: Evaluate
+    check_constants: Check = nothing_to_say
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """The result of the function."""
+        return self.function(publication, arguments)
+
+
+def function_operator(
+    name: str, parameters: Iterable[Parameter | str], function: Evaluate, check: Check = nothing_to_say
+) -> FunctionOperator:
+    """An operator of this name. A parameter given as a string takes no unit. `check` as in
+    `triplewire.model.operator.ChecksConstants`."""
+    formal = tuple(Parameter(p) if isinstance(p, str) else p for p in parameters)
+    return FunctionOperator(name, formal, function, check)
+
+
+def text_of(argument: Argument, parameter: str) -> str:
+    """The text of a constant or bound argument. Raises `ValueError` naming the parameter."""
+    if argument is None or isinstance(argument, BlankNode):
+        raise ValueError(f"{parameter} must be given")
+    term: Term = argument
+    return str(getattr(term, "lexical", None) or getattr(term, "value", ""))
+
+
+# --- operators ------------------------------------------------------------
+
 
 __all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
 
@@ -52,3 +97,24 @@ def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapp
             new = inner.with_taxonomy(taxonomy)
             asking[name] = operator.of(new) if isinstance(operator, Isolated) else new
     return {**operators, **asking} if asking else operators
+
+
+# --- missing ---------------------------------------------------------------------------------------------------------
+# A stand-in for an operator that subscriptions call, but that was not given: its calls fail.
+
+
+@dataclass(frozen=True, slots=True)
+class MissingOperator:
+    """An operator whose calls all fail, so that a pair that depends on one is refused, and all others are told."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def of(cls, name: str, units: Sequence[str]) -> MissingOperator:
+        """The stand-in of an operator whose parameters have these units."""
+        return cls(name, tuple([Parameter(str(place), unit) for place, unit in enumerate(units, 1)]))
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """Raises `OperatorError`."""
+        raise OperatorError("it was not given (--operators FILE)")

@@ -25,9 +25,8 @@ from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, Triple, term_to_json
 from triplewire.net.client import Client
 from triplewire.net.guard import Target, target_of
-from triplewire.operators.calling.budget import Budget
-from triplewire.operators.calling.guard import Guard
-from triplewire.operators.calling.terms import verdict_from_json
+from triplewire.operators.calling.caller import Budget, Guard
+from triplewire.operators.calling.process import verdict_from_json
 
 MOST_BATCH = 10_000
 KEYS = {

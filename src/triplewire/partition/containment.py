@@ -9,16 +9,20 @@ satisfies one of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias, TypeVar
 
 from triplewire.ir.entailment import with_subclasses
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form.clauses import Clause, NormalForm, Position, normal_form
-from triplewire.ir.normal_form.conditions import Test
+from triplewire.ir.nodes import FullText, InstanceOf, Label, Relation, Variable, Word
+from triplewire.ir.normal_form import Clause, NormalForm, Position, Test, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.terms import IRI, Literal
 from triplewire.partition import node_tests
+from triplewire.partition.placement import SERVER, Placement
 
 MOST_STEPS = 2_000
 """Patterns that are tried for a pair of clauses before the answer is no."""
@@ -145,3 +149,253 @@ def _connected(order: list[int], clause: Clause) -> list[int]:
         out.append(at)
         bound |= names[at]
     return out
+
+
+# --- candidates ------------------------------------------------------------------------------------------------------
+# Which subscriptions could contain, or be contained in, a new one? A look-up, so that no pair is compared in vain.
+
+
+Constant: TypeAlias = IRI | Literal
+Shape: TypeAlias = tuple[int, int, int]
+"""The numbers of the constants of a pattern; 0 for a variable, and for what is left out."""
+Key: TypeAlias = tuple[Shape, object]
+
+K = TypeVar("K")
+
+MOST_CANDIDATES = 128
+"""Subscriptions that a new one is compared with before it is taken for one that nothing contains."""
+
+
+class Containers:
+    """Subscriptions, none of which is known to contain another; finds those that contain a new one, or are in it."""
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self._taxonomy = taxonomy
+        self._forms: dict[str, Form] = {}
+        self._listed: dict[Key, dict[str, None]] = {}
+        self._of: dict[str, list[Key]] = {}  # id -> the keys that it is listed under
+        self._seen: dict[Key, int] = {}  # how many clauses have asked for the key
+        self._with: dict[Constant, dict[str, None]] = {}  # a constant -> those with it
+        self._shaped: dict[frozenset[Shape], dict[str, None]] = {}
+        self._number: dict[Constant, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+    def container_of(self, form: Form) -> str | None:
+        """The id of one that contains it; None where none does, or none was come upon in `MOST_CANDIDATES`."""
+        if not form.contained:
+            return None
+        left = MOST_CANDIDATES
+        tried: set[str] = set()
+        for key in self._given_keys(form.clauses[0]):  # a container has a clause for the first clause, too
+            for id in self._listed.get(key, ()):
+                if id in tried or id == form.id:
+                    continue
+                tried.add(id)
+                if contains(self._forms[id], form, self._taxonomy):
+                    return id
+                left -= 1
+                if not left:
+                    return None
+        return None
+
+    def contained_in(self, form: Form, *, alike: bool = False) -> list[str]:
+        """The ids of those that it contains, as far as `MOST_CANDIDATES` go. `alike`: only those of the same patterns
+        but for their variables are looked at."""
+        if not form.contains:
+            return []
+        ids: Iterable[str] = self._shaped.get(self._shape(form), ()) if alike else self._with_constants(form)
+        out: list[str] = []
+        for number, id in enumerate(ids):
+            if number == MOST_CANDIDATES and not out:
+                break
+            if id != form.id and contains(form, self._forms[id], self._taxonomy):
+                out.append(id)
+        return out
+
+    def add(self, form: Form) -> None:
+        """Take one more."""
+        self._forms[form.id] = form
+        for constant in _constants(form):
+            self._with.setdefault(constant, {})[form.id] = None
+        if form.contained:
+            self._shaped.setdefault(self._shape(form), {})[form.id] = None
+        if form.contains:
+            keys = [self._rarest(clause) for clause in form.clauses]
+            for key in keys:
+                self._listed.setdefault(key, {})[form.id] = None
+            self._of[form.id] = keys
+
+    def remove(self, id: str) -> None:
+        """Take one out."""
+        form = self._forms.pop(id)
+        for key in self._of.pop(id, ()):
+            _drop(self._listed, key, id)
+        for constant in _constants(form):
+            _drop(self._with, constant, id)
+        _drop(self._shaped, self._shape(form), id)
+
+    def _with_constants(self, form: Form) -> Iterable[str]:
+        """Those that have all constants of one of its clauses."""
+        ids: dict[str, None] = {}
+        for clause in form.clauses:
+            constants = {term for pattern in clause.patterns for term in pattern if not isinstance(term, Variable)}
+            if not constants:
+                return list(self._forms)
+            lists = sorted((self._with.get(constant, {}) for constant in constants), key=len)
+            ids |= dict.fromkeys(id for id in lists[0] if all(id in other for other in lists[1:]))
+        return ids
+
+    # --- keys --------------------------------------------------------------------------------------------------------
+
+    def _rarest(self, clause: Clause) -> Key:
+        keys = list(self._own_keys(clause))
+        for key in keys:
+            self._seen[key] = self._seen.get(key, 0) + 1
+        return min(keys, key=lambda key: (self._seen[key], -_size(key)))
+
+    def _given_keys(self, clause: Clause) -> Iterator[Key]:
+        """The keys of all clauses that this one could be in."""
+        tests = tests_of(clause)
+        seen: set[Key] = set()
+        for pattern in clause.patterns:
+            s, p, o = self._numbers(pattern)
+            marks = list(self._given_marks(pattern, tests)) if tests else []
+            for shape in product({s, 0}, {p, 0}, {o, 0}):
+                for key in ((shape, None), *((shape, mark) for mark in marks)):
+                    if key not in seen:
+                        seen.add(key)
+                        yield key
+
+    def _given_marks(self, pattern: tuple[Position, ...], tests: dict[str, list[Test]]) -> Iterator[object]:
+        """The marks that follow from the tests of the pattern's nodes."""
+        for at, term in enumerate(pattern):
+            if isinstance(term, Variable):
+                for test in tests.get(term.name, ()):
+                    mark = _mark(test)
+                    if mark is None:
+                        continue
+                    yield at, mark
+                    if isinstance(test, InstanceOf):
+                        for lower in self._taxonomy.meant(test.cls):
+                            for cls in self._taxonomy.at_or_above(lower):
+                                yield at, ("class", cls)
+
+    def _own_keys(self, clause: Clause) -> Iterator[Key]:
+        """The keys of a container's clause: each follows from the clauses that are in it, as far as keys go."""
+        tests = tests_of(clause)
+        for pattern in clause.patterns:
+            shape = self._numbers(pattern)
+            yield shape, None
+            for at, term in enumerate(pattern):
+                for test in tests.get(term.name, ()) if isinstance(term, Variable) else ():
+                    mark = _mark(test)
+                    if mark is not None:
+                        yield shape, (at, mark)
+
+    def _numbers(self, pattern: tuple[Position, Position, Position]) -> Shape:
+        known = self._number
+        s, p, o = (0 if type(t) is Variable else known.setdefault(t, len(known) + 1) for t in pattern)  # type: ignore[arg-type]  # a constant, by its kind
+        return s, p, o
+
+    def _shape(self, form: Form) -> frozenset[Shape]:
+        return frozenset(self._numbers(pattern) for clause in form.clauses for pattern in clause.patterns)
+
+
+def _drop(table: dict[K, dict[str, None]], key: K, id: str) -> None:
+    ids = table.get(key)
+    if ids is not None:
+        ids.pop(id, None)
+        if not ids:
+            del table[key]
+
+
+def _mark(test: Test) -> object | None:
+    """What a node must have for the test: a word, a class or a label."""
+    if isinstance(test, FullText) and isinstance(test.expression, Word):
+        return test.expression
+    if isinstance(test, Label):
+        return test
+    if isinstance(test, InstanceOf) and test.relation is Relation.DESCENDANT and isinstance(test.cls, IRI):
+        return "class", test.cls.value
+    return None
+
+
+def _constants(form: Form) -> set[Constant]:
+    return {
+        term
+        for clause in form.clauses
+        for pattern in clause.patterns
+        for term in pattern
+        if not isinstance(term, Variable)
+    }
+
+
+def _size(key: Key) -> int:
+    """How much a key says."""
+    return sum(number > 0 for number in key[0]) + 2 * (key[1] is not None)
+
+
+# --- containment partitioner -----------------------------------------------------------------------------------------
+# Partitioning by containment (001, section 4.2): the server has the roots, and what they contain is spread over
+# nodes.
+
+
+class ContainmentPartitioner:
+    """The partitioner *containment*."""
+
+    def __init__(self, nodes: int, world: World, entailment: str = "none") -> None:
+        self.placement = Placement(nodes)
+        self._world, self._entailment = world, entailment
+        self._roots = Containers(world.taxonomy)
+        self._forms: dict[str, Form] = {}
+
+    def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
+        """Place new subscriptions. Many at once are taken from the general to the special."""
+        forms = [form_of(subscription, self._world, self._entailment) for subscription in subscriptions]
+        self._forms |= {form.id: form for form in forms}
+        self._add(forms, alike=not len(self._roots))
+
+    def unsubscribe(self, id: str) -> None:
+        """Forget a subscription. Children of a root are checked for containment again (001, section 4.4)."""
+        del self._forms[id]
+        if id in self.placement.above:
+            self.placement.unhang(id)
+            self.placement.drop(id)
+            return
+        self._roots.remove(id)
+        freed = self.placement.hanging(id)
+        for child in freed:
+            self.placement.unhang(child)
+        self.placement.drop(id)
+        self._add([self._forms[child] for child in freed], alike=False)
+
+    def _add(self, forms: list[Form], *, alike: bool) -> None:
+        for form in sorted(forms, key=specialty):
+            root = self._roots.container_of(form)
+            if root is not None:
+                self.placement.hang(form.id, root)
+                continue
+            for below in self._roots.contained_in(form, alike=alike):
+                self._lower(below, form.id)
+            self._roots.add(form)
+            self.placement.put(form.id, SERVER)
+
+    def _lower(self, old: str, new: str) -> None:
+        """A root, and all below it, are below a new one."""
+        self._roots.remove(old)
+        for id in (*self.placement.hanging(old), old):
+            self.placement.hang(id, new)
+
+
+def specialty(form: Form) -> tuple[int, int, int]:
+    """What contains another has seldom more patterns or tests, and of as many patterns never more constants."""
+    patterns = max((len(clause.patterns) for clause in form.clauses), default=0)
+    tests = max((len(clause.tests) for clause in form.clauses), default=0)
+    constants = max((_constant_count(clause) for clause in form.clauses), default=0)
+    return patterns, tests, constants
+
+
+def _constant_count(clause: Clause) -> int:
+    return sum(not isinstance(term, Variable) for pattern in clause.patterns for term in pattern)

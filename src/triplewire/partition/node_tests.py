@@ -1,6 +1,6 @@
 """Does a test of a node follow from other tests of it, or from what the node is? "Don't know" is no.
 
-Tests are those of a normal form (`triplewire.ir.normal_form.conditions`). Where a test is true, all that follows from
+Tests are those of a normal form (`triplewire.ir.normal_form`). Where a test is true, all that follows from
 it must be true, in every publication, whatever else the publication says of the node.
 """
 
@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from triplewire.ir.evaluation.patterns import fits
-from triplewire.ir.fulltext.nodes import TextAnd
-from triplewire.ir.fulltext.search import satisfies
+from triplewire.ir.fulltext import satisfies
 from triplewire.ir.nodes import (
     AllOf,
     AnyOf,
@@ -22,19 +21,160 @@ from triplewire.ir.nodes import (
     In,
     InstanceOf,
     Label,
+    Near,
+    Phrase,
+    Prefix,
     Relation,
+    TextAnd,
+    TextExpression,
+    TextNot,
+    TextOr,
     TextRelation,
     TextTest,
     Variable,
+    Word,
 )
-from triplewire.ir.normal_form.conditions import Test, X
+from triplewire.ir.normal_form import Test, X
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.values.compare import OPERATORS, Text, lenient, strict, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
 from triplewire.ir.values.numbers import ExpressionError, Number, lenient_number
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal
-from triplewire.partition import full_text
+
+# --- full text -------------------------------------------------------------------------------------------------------
+# Does one full-text expression follow from another, for every text? "Don't know" is no.
+
+
+_DEEPEST = 16  # expressions in each other that are looked into
+
+
+def words_follow(wanted: TextExpression, given: TextExpression, depth: int = 0) -> bool:
+    """Does every text that satisfies `given` satisfy `wanted`?"""
+    if wanted == given:
+        return True
+    if depth > _DEEPEST:
+        return False
+    deeper = depth + 1
+    if isinstance(given, TextOr):
+        return all(words_follow(wanted, operand, deeper) for operand in given.operands)
+    if isinstance(wanted, TextAnd):
+        return all(words_follow(operand, given, deeper) for operand in wanted.operands)
+    if isinstance(wanted, TextOr) and any(words_follow(operand, given, deeper) for operand in wanted.operands):
+        return True
+    if isinstance(given, TextAnd):
+        return any(words_follow(wanted, operand, deeper) for operand in given.operands)
+    if isinstance(wanted, TextNot):
+        return isinstance(given, TextNot) and words_follow(given.operand, wanted.operand, deeper)
+    if isinstance(wanted, Word | Prefix | Phrase):
+        return _leaf(wanted, given, deeper)
+    if isinstance(wanted, Near):
+        if isinstance(given, Near):
+            return _chain_in_chain(wanted, given)
+        return isinstance(given, Phrase) and _chain_in_phrase(wanted, given)
+    return False
+
+
+def _leaf(wanted: Word | Prefix | Phrase, given: TextExpression, depth: int) -> bool:
+    """A word, prefix or phrase, from something that says where words stand."""
+    if isinstance(given, Near):
+        return any(words_follow(wanted, operand, depth) for operand in given.operands)
+    items = _items(given)
+    return items is not None and _stands_in(_items(wanted), items)
+
+
+def _items(expression: TextExpression) -> tuple[Word | Prefix, ...] | None:
+    """The items of a phrase, or of one word or prefix. None of anything else, and of a phrase whose words have passed
+    through different analyzers."""
+    if isinstance(expression, Word | Prefix):
+        return (expression,)
+    if isinstance(expression, Phrase):
+        analyzers = {item.analyzer for item in expression.items}
+        return expression.items if len(analyzers) == 1 else None
+    return None
+
+
+def _stands_in(wanted: Sequence[Word | Prefix] | None, given: Sequence[Word | Prefix]) -> bool:
+    if wanted is None:
+        return False
+    return any(_at(wanted, given, start) for start in range(len(given) - len(wanted) + 1))
+
+
+def _at(wanted: Sequence[Word | Prefix], given: Sequence[Word | Prefix], start: int) -> bool:
+    return all(_item(item, other) for item, other in zip(wanted, given[start:], strict=False))
+
+
+def _item(wanted: Word | Prefix, given: Word | Prefix) -> bool:
+    """Is a word that is `given` one that is `wanted`? Stemmed words and prefixes, which are not, differ."""
+    if wanted == given:
+        return True
+    if wanted.analyzer != given.analyzer or wanted.analyzer.stemming or not isinstance(wanted, Prefix):
+        return False
+    return (given.word if isinstance(given, Word) else given.prefix).startswith(wanted.prefix)
+
+
+# --- NEAR ------------------------------------------------------------------------------------------------------------
+
+
+def _same_places(wanted: TextExpression, given: TextExpression) -> bool:
+    """Is every occurrence of `given`, from its first word to its last, one of `wanted`?"""
+    if wanted == given:
+        return True
+    if isinstance(given, TextOr):
+        return all(_same_places(wanted, operand) for operand in given.operands)
+    if isinstance(wanted, TextOr):
+        return any(_same_places(operand, given) for operand in wanted.operands)
+    items, others = _items(wanted), _items(given)
+    return items is not None and others is not None and len(items) == len(others) and _at(items, others, 0)
+
+
+def _chain_in_chain(wanted: Near, given: Near) -> bool:
+    """Is it a piece of the other NEAR, with as wide or wider gaps?"""
+    size = len(wanted.operands)
+    for start in range(len(given.operands) - size + 1):
+        operands = zip(wanted.operands, given.operands[start : start + size], strict=True)
+        gaps = zip(wanted.gaps, given.gaps[start : start + size - 1], strict=True)
+        orders = zip(wanted.ordered, given.ordered[start : start + size - 1], strict=True)
+        if (
+            all(_same_places(a, b) for a, b in operands)
+            and all(a[0] <= b[0] and b[1] <= a[1] for a, b in gaps)
+            and all(b or not a for a, b in orders)
+        ):
+            return True
+    return False
+
+
+def _chain_in_phrase(near: Near, phrase: Phrase) -> bool:
+    """Do the operands stand in the phrase, as far apart as they have to?"""
+    items = _items(phrase)
+    if items is None:
+        return False
+    ends = _places(near.operands[0], items)
+    for operand, (least, most), ordered in zip(near.operands[1:], near.gaps, near.ordered, strict=True):
+        ends = {
+            (first, last)
+            for first, last in _places(operand, items)
+            if any(
+                least <= first - before_last - 1 <= most or (not ordered and least <= before_first - last - 1 <= most)
+                for before_first, before_last in ends
+            )
+        }
+    return bool(ends)
+
+
+def _places(operand: TextExpression, items: Sequence[Word | Prefix]) -> set[tuple[int, int]]:
+    """Where in the phrase the operand stands: the numbers of its first and last word."""
+    if isinstance(operand, TextOr):
+        return set().union(*(_places(inner, items) for inner in operand.operands))
+    own = _items(operand)
+    if own is None:
+        return set()
+    starts = range(len(items) - len(own) + 1)
+    return {(start, start + len(own) - 1) for start in starts if _at(own, items, start)}
+
+
+# --- node tests ------------------------------------------------------------
+
 
 Constant = IRI | Literal
 
@@ -126,7 +266,7 @@ def _follows_one(wanted: Test, given: Test, taxonomy: Taxonomy) -> bool:
             return True
     match wanted, given:
         case FullText(), FullText():
-            return full_text.follows(wanted.expression, given.expression)
+            return words_follow(wanted.expression, given.expression)
         case TextTest(), TextTest():
             return _text(wanted, given)
         case InstanceOf(), InstanceOf():

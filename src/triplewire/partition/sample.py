@@ -8,13 +8,14 @@ where the sample shows none: that depends on how much of the publications' vocab
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form.clauses import Clause, Position
+from triplewire.ir.normal_form import Clause, Position
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 
@@ -87,3 +88,54 @@ class Sample:
     def _share(self, shape: Shape, others: int) -> float:
         publications = (self._with.get(shape, 0) & others).bit_count()
         return (publications + self._unseen) / (others.bit_count() + 1)
+
+
+# --- summaries -------------------------------------------------------------------------------------------------------
+# Publication summaries: what publications that are alike have in common, and how often they match (001, section 4.3).
+
+
+THRESHOLD = 0.3
+"""How alike two are, as the triples of both divided by those of either, before they become one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """`triples` are in all publications that it stands for; `counter` is the sum of their matches."""
+
+    triples: frozenset[Triple]
+    counter: int
+
+    @property
+    def publication(self) -> Publication:
+        """It as a publication, which can be matched."""
+        return Publication("summary", triples=tuple(self.triples))
+
+
+def collect(counted: Iterable[tuple[Publication, int]], threshold: float = THRESHOLD) -> list[Summary]:
+    """The summaries of publications with the numbers of their matches, the largest counter first."""
+    summaries: dict[int, Summary] = {}
+    holders: dict[Triple, set[int]] = defaultdict(set)  # a triple -> the summaries that have it
+    for number, (publication, matched) in enumerate(counted):
+        new = Summary(frozenset(publication.triples), matched)
+        while (alike := _most_alike(new.triples, summaries, holders, threshold)) is not None:
+            other = summaries.pop(alike)
+            for triple in other.triples:
+                holders[triple].discard(alike)
+            new = Summary(new.triples & other.triples, new.counter + other.counter)
+        summaries[number] = new
+        for triple in new.triples:
+            holders[triple].add(number)
+    return sorted(summaries.values(), key=lambda summary: -summary.counter)
+
+
+def _most_alike(
+    triples: frozenset[Triple], summaries: Mapping[int, Summary], holders: Mapping[Triple, set[int]], threshold: float
+) -> int | None:
+    """The number of the summary that is most alike, above the threshold."""
+    common = Counter(number for triple in triples for number in holders.get(triple, ()))
+    best, most = None, threshold
+    for number, count in common.items():
+        likeness = count / (len(triples) + len(summaries[number].triples) - count)
+        if likeness > most:
+            best, most = number, likeness
+    return best

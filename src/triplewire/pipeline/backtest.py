@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.config import Settings
-from triplewire.encode.buffers import of_numbers
 from triplewire.encode.schema import MATCHES, storable_text
+from triplewire.encode.strings import of_numbers
 from triplewire.engine import Engine, MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
@@ -39,7 +39,7 @@ from triplewire.pipeline.output import Output
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
 from triplewire.pipeline.sources import is_remote, local_path, refused_entry, size_of
 from triplewire.read import read
-from triplewire.read.rdf.bundled import ContextLoader
+from triplewire.read.rdf.contexts import ContextLoader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,27 +2,109 @@
 
 It imports no Spark, so it can be called, and tested, on plain batches. A worker serves many tasks: it opens a version
 once (`triplewire.pipeline.index.open_version`). What travels to it is a path, or the files of the version, never an
-object. The tasks that write what they find: `triplewire.pipeline.results.tasks`.
+object. The tasks that write what they find: `triplewire.pipeline.tasks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.encode.buffers import of_numbers
+from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
+from triplewire.config import Settings
+from triplewire.encode.strings import of_numbers
 from triplewire.engine import Engine
 from triplewire.engine.stats import Stats
-from triplewire.errors import LimitError, Refusal, StoreError
+from triplewire.errors import ArgumentError, LimitError, Refusal, StoreError
+from triplewire.folders import replace_text
+from triplewire.ir.subscription import Subscription
+from triplewire.operators.calling.caller import share_budgets
 from triplewire.operators.files import OperatorFile
-from triplewire.pipeline.calling import Calling
+from triplewire.operators.order import GREEDY
+from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.pipeline.index.open_version import OpenVersion, opened, opened_files
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
+from triplewire.read.documents import SPLITS
+
+if TYPE_CHECKING:
+    from triplewire.engine import Engine
+
+
+# --- calling ---------------------------------------------------------------------------------------------------------
+# How operators are called in the workers of a job, and what the job learns of that, micro-batch after micro-batch.
+
+
+_applied: weakref.WeakKeyDictionary[LearnedCalls, str] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Calling:
+    """What a worker is told. `order`: one of `operators.order.ORDERS`; `cache`: a folder of its machine for outcomes,
+    or ""; `budgets`: the folder of budgets, or ""; `learned`: what `LearnedCalls.to_json` gave, as text."""
+
+    order: str = GREEDY
+    cache: str = ""
+    budgets: str = field(default="", repr=False)
+    learned: str = field(default="", repr=False)
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What an engine is made with; engines of another kind are other engines."""
+        return self.order, self.cache
+
+    def begin(self, *engines: Engine) -> None:
+        """A task of a worker begins to use these engines."""
+        if self.budgets:
+            share_budgets(self.budgets)
+        for engine in engines:
+            if self.learned and _applied.get(engine.learned) != self.learned:
+                engine.learned.restore(json.loads(self.learned))
+                _applied[engine.learned] = self.learned
+
+
+def newly_learned(engines: Iterable[Engine]) -> list[str]:
+    """What was counted with each engine since this was asked last, as JSON texts."""
+    counted = (engine.learned.take_new_counts() for engine in engines)
+    return [json.dumps(told, sort_keys=True, separators=(",", ":")) for told in counted if told["operators"]]
+
+
+class JobLearning:
+    """What a job has learned of operators, on the driver. It is kept in a file from start to start."""
+
+    def __init__(self, file: Path) -> None:
+        self.calls = LearnedCalls()
+        self._file = file
+        with suppress(OSError, ValueError, RecursionError):  # a job that has learned nothing calls in another order
+            self.calls.restore(json.loads(file.read_bytes()))
+
+    def told(self, calling: Calling) -> Calling:
+        """What the workers of a micro-batch are told."""
+        known = self.calls.to_json()
+        return replace(calling, learned=json.dumps(known, separators=(",", ":")) if known["operators"] else "")
+
+    def merge(self, counted: Iterable[str]) -> None:
+        """Count what came from tasks (`newly_learned`); the order in which they ended does not matter. Write it to the
+        file."""
+        if not (texts := sorted(counted)):
+            return
+        for text in texts:
+            self.calls.merge(json.loads(text))
+        with suppress(OSError):  # as above
+            replace_text(self._file, json.dumps(self.calls.to_json(), separators=(",", ":")) + "\n")
+
+
+# --- filter ------------------------------------------------------------
+
 
 OnStats: TypeAlias = Callable[[Stats], None] | None
 
@@ -124,3 +206,81 @@ def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Arra
     backwards = of_numbers(np.arange(publications.num_rows)[::-1])
     ids, sources = (publications.column(name).take(backwards).cast(pa.string()) for name in ("id", "source"))
     return sources.take(pc.index_in(matches.column("publication"), value_set=ids))
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+# What callers hand to the pipeline, checked before Spark is asked for anything. It imports no Spark.
+
+
+_COLUMNS = ("id", "triples")
+
+
+def check_rows(where: str, df: Any) -> None:
+    """Raises `ArgumentError` where this is no data frame of Spark with publications."""
+    remedy = "publications(spark, path) makes one"
+    if not hasattr(df, "mapInArrow"):
+        raise refuse(where, "a data frame of Spark", df, remedy)
+    missing = [name for name in _COLUMNS if name not in df.columns]
+    if missing:
+        what = f"the data frame has no column {' and no column '.join(missing)}, only {', '.join(df.columns)}"
+        raise ArgumentError(what, source=where, remedy=remedy)
+
+
+def check_session(where: str, spark: object) -> None:
+    """Raises `ArgumentError` where this is no Spark session."""
+    if not hasattr(spark, "readStream"):
+        raise refuse(where, "a Spark session", spark, "spark_session() starts one")
+
+
+def check_reading(path: object, split: object, settings: object) -> None:
+    """Raises `ArgumentError` where an argument of `publications` is wrong."""
+    expect_path("publications(path)", path)
+    if split not in SPLITS:
+        raise refuse("publications(split=...)", " or ".join(SPLITS), split)
+    _check_settings("publications", settings)
+
+
+def check_session_arguments(name: object, master: object, config: Mapping[Any, Any] | None, log: object) -> None:
+    """Raises `ArgumentError` where an argument of `spark_session` is wrong."""
+    expect_text("spark_session(name)", name)
+    expect_text("spark_session(master=...)", master)
+    if config is not None:
+        expect("spark_session(config=...)", config, Mapping, "a mapping of Spark's settings")
+    if log is not None:
+        expect_path("spark_session(log=...)", log)
+
+
+def check_subscriptions(subscriptions: object) -> None:
+    """Raises `ArgumentError` where these are no subscriptions, nor files of them."""
+    where = "match_publications(subscriptions)"
+    wanted = "a path, a Subscription, several of these, or an Engine"
+    single = (str, os.PathLike, Subscription, Engine, IndexFilter)
+    if isinstance(subscriptions, single):
+        return
+    if isinstance(subscriptions, bytes) or not isinstance(subscriptions, Iterable):
+        raise refuse(where, wanted, subscriptions)
+    if isinstance(subscriptions, list | tuple | set | frozenset):  # others are read once
+        for entry in subscriptions:
+            expect(where, entry, (str, os.PathLike, Subscription), wanted, "parse(text) makes a Subscription")
+
+
+def check_compiling(
+    taxonomy: object, operators: object, settings: object, on_refusal: object, on_warning: object = None
+) -> None:
+    """Raises `ArgumentError` where an argument of `compile_filter` is wrong."""
+    name = "match_publications"
+    for path in taxonomy if isinstance(taxonomy, list | tuple) else () if taxonomy is None else (taxonomy,):
+        expect_path(f"{name}(taxonomy=...)", path, "it is read on the driver")
+    remedy = "triplewire.operators.files.read_operator_files(paths) reads them"
+    if not isinstance(operators, list | tuple):
+        raise refuse(f"{name}(operators=...)", "a list of operator files", operators, remedy)
+    for file in operators:
+        expect(f"{name}(operators=...)", file, OperatorFile, "an operator file", remedy)
+    _check_settings(name, settings)
+    expect_callable(f"{name}(on_refusal=...)", on_refusal)
+    expect_callable(f"{name}(on_warning=...)", on_warning)
+
+
+def _check_settings(name: str, settings: object) -> None:
+    if settings is not None:
+        expect(f"{name}(settings=...)", settings, Settings, "Settings, or None")

@@ -21,10 +21,11 @@ from triplewire.errors import ArgumentError, Refusal, TriplewireError, raise_ref
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.pipeline.arguments import check_compiling, check_rows, check_subscriptions
-from triplewire.pipeline.filter import IndexFilter
+from triplewire.pipeline.filter import IndexFilter, check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.index.build import IndexOptions, shipped
-from triplewire.pipeline.results.tasks import (
+from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.sources import FileReader, files_of_tasks
+from triplewire.pipeline.tasks import (
     NODE,
     REPORT,
     ROUTED,
@@ -34,9 +35,7 @@ from triplewire.pipeline.results.tasks import (
     OneStageOfFiles,
     SecondStage,
 )
-from triplewire.pipeline.results.written import REPORTS, Report, Target, Written
-from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
-from triplewire.pipeline.sources import FileReader, files_of_tasks
+from triplewire.pipeline.written import REPORTS, Report, Target, Written
 from triplewire.plugins import DEFAULT_MATCHER
 from triplewire.read.taxonomy import load_taxonomy
 

@@ -24,11 +24,16 @@ from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_url
 from triplewire.net.addresses import KAFKA, Connections, address, kind_of
-from triplewire.pipeline.arguments import check_reading, check_rows, check_session
 from triplewire.pipeline.connect import kafka
-from triplewire.pipeline.connect.documents import DocumentReader, groups, inbox_documents
-from triplewire.pipeline.connect.file_tasks import assign_tasks
-from triplewire.pipeline.connect.globs import escape, streamed_files
+from triplewire.pipeline.connect.documents import (
+    DocumentReader,
+    assign_tasks,
+    escape,
+    groups,
+    inbox_documents,
+    streamed_files,
+)
+from triplewire.pipeline.filter import check_reading, check_rows, check_session
 from triplewire.pipeline.output import LOCAL_FILES
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
 from triplewire.read import read, read_document

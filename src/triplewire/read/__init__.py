@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.errors import Refusal
     from triplewire.model.publication import Publication
-    from triplewire.read.documents import read_document
+    from triplewire.read.documents import Source, read_document
+    from triplewire.read.names import to_nquads
     from triplewire.read.rdf.contexts import Loader
-    from triplewire.read.sources import Source
-    from triplewire.read.write import to_nquads
 
 __all__ = ["read", "read_document", "to_nquads"]
 
@@ -40,8 +39,7 @@ def read(
     """
     # `import triplewire` comes by here, and does without the parsing process, unpacking and NumPy behind these
     from triplewire.config import Settings
-    from triplewire.read.documents import read_document
-    from triplewire.read.sources import check_reading, check_sources, documents
+    from triplewire.read.documents import check_reading, check_sources, documents, read_document
 
     check_sources("read", sources)
     check_reading("read", split, base, settings, on_refusal, loader)
@@ -69,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
         return read_document
     if name == "to_nquads":
-        from triplewire.read.write import to_nquads
+        from triplewire.read.names import to_nquads
 
         return to_nquads
     raise AttributeError(f"module 'triplewire.read' has no attribute {name!r}")

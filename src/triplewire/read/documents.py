@@ -1,28 +1,165 @@
-"""Reads the publications of one document, given as bytes. Files, folders and streams: `triplewire.read.sources`."""
+"""Reads the publications of one document, given as bytes. Files, folders and streams: `triplewire.read.documents`."""
 
 from __future__ import annotations
 
 import codecs
 import dataclasses
-from collections.abc import Callable, Iterator
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, TypeAlias
 
-from triplewire.argument_checks import expect, expect_text
+from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
+from triplewire.folders import entries_of
 from triplewire.model.publication import Publication
+from triplewire.model.references import is_address
+from triplewire.read.decoded import Syntax
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
-from triplewire.read.names import document_iri
-from triplewire.read.process.client import CLIENT
-from triplewire.read.process.frames import Request
-from triplewire.read.process.pieces import Collected, pieces
-from triplewire.read.rdf.bundled import BUNDLED_ONLY, ContextLoader
-from triplewire.read.rdf.contexts import Loader, with_contexts
-from triplewire.read.rdf.split import by_subject
-from triplewire.read.rdf.surrogates import replaced
+from triplewire.read.names import STDIN, document_iri
+from triplewire.read.pipes import Document, is_pipe
+from triplewire.read.pipes import pieces as piece_kinds
+from triplewire.read.process.frames import Collected, Request, pieces
+from triplewire.read.process.parsing import CLIENT
+from triplewire.read.rdf.contexts import BUNDLED_ONLY, ContextLoader, Loader, with_contexts
+from triplewire.read.rdf.split import by_subject, replaced
 from triplewire.read.sniff import sniff
-from triplewire.read.sources import check_reading
-from triplewire.read.syntax import Syntax
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+# Documents from files, folders, standard input, bytes and streams.
+
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
+"""A file, a folder (all files below), `-` (standard input), the bytes of a document, or a stream of one."""
+
+SPLITS = ("item", "document", "subject")
+
+_PIECE = 1 << 20  # bytes of a stream that are read at once
+_TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
+_ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
+
+
+def documents(
+    *sources: Source,
+    settings: Settings,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    split: str = "item",
+) -> Iterator[Document]:
+    """Each document of all sources, gzipped or not, as `triplewire.read` takes them. N-Quads that come through a pipe
+    are given in pieces of whole graphs, unless `split` joins graphs to subjects (`triplewire.read.pipes`)."""
+    for source in sources:
+        for name, load in _documents(source, settings, on_refusal, split != "subject"):
+            try:
+                yield from load()
+            except (ReadError, OSError) as error:
+                refused = error if isinstance(error, ReadError) else _unreadable(name, error)
+                if on_refusal is None:
+                    raise refused from None
+                on_refusal(Refusal.of("publication", name, refused))
+
+
+def check_sources(where: str, sources: Iterable[object]) -> None:
+    """Raises `ArgumentError` where one is no source."""
+    remedy = "io.BytesIO(data) and io.StringIO(text) are streams of a text; several sources are read(*sources)"
+    for source in sources:
+        if isinstance(source, str | os.PathLike):
+            expect_path(f"{where}(source)", source)
+            if isinstance(source, str) and _TEXT.search(source) and not os.path.exists(source):
+                raise refuse(f"{where}(source)", "the path of a file", source, "read(io.StringIO(text)) reads a text")
+        elif not isinstance(source, bytes | bytearray | memoryview) and not callable(getattr(source, "read", None)):
+            raise refuse(f"{where}(source)", "a path, the bytes of a document, or a stream", source, remedy)
+
+
+def check_reading(
+    where: str,
+    split: object,
+    base: object = "",
+    settings: object = None,
+    on_refusal: object = None,
+    loader: object = None,
+) -> None:
+    """Raises `ArgumentError` where an argument of `read` has a wrong type, and `ReadError` where there is no such
+    split."""
+    if split not in SPLITS:
+        raise ReadError(f"there is no split {split!r}", remedy=f"known: {', '.join(SPLITS)}")
+    expect_text(f"{where}(base=...)", base)
+    if settings is not None:
+        expect(f"{where}(settings=...)", settings, Settings, "Settings, or None")
+    expect_callable(f"{where}(on_refusal=...)", on_refusal)
+    expect_callable(f"{where}(loader=...)", loader)
+
+
+def _documents(
+    source: Source, settings: Settings, on_refusal: Callable[[Refusal], None] | None, cut: bool
+) -> Iterator[tuple[str, Callable[[], Iterable[Document]]]]:
+    """Each document of a source: its name, and how to get it, or the pieces of it."""
+    limit = settings.max_input_bytes
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+        yield "", lambda: [Document("", data)]
+        return
+    if isinstance(source, str | os.PathLike) and source != "-":
+        path = Path(source)
+        for file, left_out in entries_of(path):
+            name = str(file if file is not path else source)
+            yield name, partial(_from_file, name, file, limit, left_out)
+        return
+    stream: Any = sys.stdin.buffer if source == "-" else source
+    stream = stream.buffer if isinstance(stream, io.TextIOWrapper) else stream
+    name = getattr(stream, "name", "")
+    name = STDIN if stream is sys.stdin.buffer else name if isinstance(name, str) else ""
+    if cut and is_pipe(stream):
+        yield name, lambda: piece_kinds(stream, name, limit, on_refusal)
+    else:
+        yield name, lambda: [Document(name, _bounded(stream, name, limit))]
+
+
+def _from_file(name: str, path: Path, limit: int, left_out: str) -> list[Document]:
+    if left_out:
+        raise ReadError(left_out, source=str(path))
+    return [Document(name, file_bytes(path, limit))]
+
+
+def file_bytes(path: Path, limit: int) -> bytes:
+    """What a file holds. Raises `ReadError` where it has more than `limit` bytes, and `OSError`."""
+    with path.open("rb") as stream:
+        return _bounded(stream, str(path), limit, os.fstat(stream.fileno()).st_size)
+
+
+def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
+    """All bytes of a stream of about the `expected` size; the text of one that gives text, in UTF-8. Room is made for
+    what comes, not for what may come."""
+    pieces: list[bytes] = []
+    room, wanted, is_text = limit + 1, expected + 1, False
+    while room > 0 and ((data := stream.read(min(room, wanted))) or data is None):
+        if data is None:
+            what = "the stream has nothing to give at this moment, which may not be its end"
+            raise ReadError(what, source=name, remedy="hand in a stream that waits (os.set_blocking)")
+        if isinstance(data, str):
+            is_text, data = True, data.encode("utf-8", "surrogatepass")  # the guard refuses what is not UTF-8
+        elif not isinstance(data, bytes):
+            raise refuse("read(source)", "a stream whose read() gives bytes or text", data)
+        pieces.append(data)
+        room, wanted = room - len(data), _PIECE
+    if room <= 0:
+        raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy="raise max_input_bytes")
+    whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return _ENCODING.sub(rb"\1UTF-8", whole, count=1) if is_text else whole
+
+
+def _unreadable(name: str, error: OSError) -> ReadError:
+    if is_address(name):
+        return ReadError("this is an address, and nothing is fetched", source=name, remedy="hand in what was fetched")
+    return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)
+
+
+# --- documents ------------------------------------------------------------
 
 
 def read_document(
@@ -42,7 +179,7 @@ def read_document(
     `source` is its path or IRI ("" for none): it becomes `Publication.source` and, as an IRI, the id of a document
     that is one publication. `base` resolves relative IRIs (default: the document's IRI). `split` is "item" (feed items
     and named graphs), "document" (a feed whole) or "subject". `loader` gives JSON-LD contexts; without one, those that
-    are not bundled (`triplewire.read.rdf.bundled`) are refused. The limits of `settings` hold for size, nesting,
+    are not bundled (`triplewire.read.rdf.contexts`) are refused. The limits of `settings` hold for size, nesting,
     triples, terms and the time of parsing. `as_written` leaves the texts of feeds as they are: without types, dates as
     they stand, markup and all (`docs/feeds.md`).
 

@@ -8,7 +8,7 @@ be anywhere; a pipe whose lines are in no order is written to a file first. Line
 
 A malformed line belongs to the graph that it names, else to the run in which it stands. Any other syntax is not cut: as
 soon as a line is no N-Quads, and none before it has named a graph, the pipe is read to its end. What files and other
-streams give: `triplewire.read.sources`.
+streams give: `triplewire.read.documents`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import codecs
 import re
 
 from triplewire.errors import ReadError
+from triplewire.read.decoded import Syntax
 from triplewire.read.feeds.vocabulary import is_feed_namespace
-from triplewire.read.syntax import Syntax
 
 RDF_NAMESPACE = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _RSS = re.compile(

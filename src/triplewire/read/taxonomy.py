@@ -21,9 +21,8 @@ from triplewire.errors import ReadError, TaxonomyError
 from triplewire.folders import entries_of
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
-from triplewire.read.documents import read_document
+from triplewire.read.documents import file_bytes, read_document
 from triplewire.read.gunzip import gunzip
-from triplewire.read.sources import file_bytes
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 _PAIRS = {

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.net.guard import target_of
-from triplewire.read.guard.text import check_utf8
+from triplewire.read.guard.texts import check_utf8
 from triplewire.read.guard.xml import check_rdf_xml
 
 SUFFIXES = (".opml", ".feeds")

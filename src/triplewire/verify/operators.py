@@ -2,21 +2,33 @@
 
 One publication at a time, over all subscriptions that are left: each (operator, arguments) is asked once, and only if
 the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`. Those that
-calls with constants decide alone, which are most, have a faster stage: `triplewire.verify.conjunctions`.
+calls with constants decide alone, which are most, have a faster stage: `triplewire.verify.operators`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import OperatorError, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide
 from triplewire.ir.evaluation.state import Row
 from triplewire.ir.subscription import Subscription
+from triplewire.kernels.calls import event as kernels
+from triplewire.kernels.calls.event import FAILED, FALSE, TRUE, Event
 from triplewire.model.publication import Publication
-from triplewire.operators.calling.caller import Caller
+from triplewire.operators.calling.caller import Caller, Portions, Wanted
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes, Plan
 from triplewire.operators.order.statistics import LearnedCalls
 
 
@@ -185,3 +197,297 @@ class CallTable:
     def part(self, first: int) -> CallTable:
         """The calls about the publications from `first` on, which are numbered from 0 there."""
         return CallTable(self._results, self._first + first)
+
+
+# --- conjunctions ----------------------------------------------------------------------------------------------------
+# Conjunctions of operator calls, decided for one publication at a time: all subscriptions, each call at most once.
+
+
+Ask = Callable[[Sequence[CallKey]], list[Result]]
+InTurn = Callable[[Portions], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctionOutcome:
+    """The outcome for the candidates. `held`: those without a false call; `failures`: number of one of them -> the
+    errors of its failed calls, which leave it undecided."""
+
+    held: Numbers
+    failures: dict[int, list[OperatorError]]
+
+
+class ConjunctionStage:
+    """Decides conjunctions. Any thread may ask it.
+
+    `cost`: what an operator states that a call costs. `at_once`: how many calls of it are worth asking for at once.
+    `is_plain`: may it be called by `InTurn`?
+    """
+
+    def __init__(
+        self,
+        order: CallOrder,
+        learned: LearnedCalls,
+        cost: Callable[[str], float | None],
+        at_once: Callable[[str], int],
+        is_plain: Callable[[str], bool],
+    ) -> None:
+        self._order = order
+        self._learned = learned
+        self._cost = cost
+        self._at_once = at_once
+        self._is_plain = is_plain
+        self._traits: weakref.WeakKeyDictionary[Conjunctions, _Traits] = weakref.WeakKeyDictionary()
+
+    def decide(
+        self,
+        asked: Conjunctions,
+        candidates: Numbers,
+        ask: Ask,
+        in_turn: InTurn,
+        results: CallResults,
+        counts: CallCounts,
+        keep: bool,
+    ) -> ConjunctionOutcome:
+        """Make the calls: by `in_turn` where that may be, else by `ask`. `results` are those of the publication that
+        have been made; to these are added those that are not false, and with `keep` all."""
+        begun = time.perf_counter()
+        keys, traits = self._learned.keys, self._traits_of(asked)
+        known = self._known(asked, results)
+        event = asked.begun(
+            candidates, known, np.array([outcome_of(key := keys[asked.row[n]], results[key]) for n in known], np.int8)
+        )
+        needed, open_to = int(np.count_nonzero(event.count)), event.count.copy()
+        expected = self._learned.expected(asked.row, traits.declared, traits.expected)
+        traits.expected = traits.expected if expected.is_drawn else expected
+        plan = self._order.plan(event, asked, expected, traits.together)
+        spent = _CallLog(traits, results, keep)
+        if traits.is_plain:
+            in_turn(spent.portions(plan))
+        else:
+            for wanted in spent.portions(plan):
+                wanted.done(*_timed(ask, wanted, traits.together))
+        calls, outcomes, seconds = spent.columns()
+        uses = int(open_to[calls].sum()) if not len(known) else int(kernels.uses(event))
+        counts.reused += uses - len(calls)
+        counts.skipped += max(0, needed - len(calls))
+        out = np.empty(len(candidates), np.int32)
+        held = out[: kernels.surviving(event, out)]
+        if self._learned.independence.is_due():
+            self._learned.look_at_independence(asked, candidates, 1 - expected.false, held)
+        self._count(asked.row[calls], outcomes, seconds, counts, traits.declared)
+        counts.planning_seconds += time.perf_counter() - begun - float(seconds.sum())
+        return ConjunctionOutcome(held, self._failures(asked, event, held, results))
+
+    def _traits_of(self, asked: Conjunctions) -> _Traits:
+        """What is to be known of the operators of some conjunctions."""
+        traits = self._traits.get(asked)
+        if traits is None:
+            all_names = self._learned.operators()
+            names = [all_names[number] for number in np.unique(self._learned.operator_of(asked.row)).tolist()]
+            keys = np.empty(len(asked.row), np.object_)
+            keys[:] = [self._learned.keys[row] for row in asked.row.tolist()]
+            traits = self._traits[asked] = _Traits(
+                keys,
+                {name: cost for name in names if (cost := self._cost(name)) is not None},
+                len(names) == 1,
+                any(self._at_once(name) > 1 for name in names),
+                all(map(self._is_plain, names)),
+            )
+        return traits
+
+    def _known(self, asked: Conjunctions, results: CallResults) -> Numbers:
+        """The calls that have been made before."""
+        if not results:
+            return np.zeros(0, np.int32)
+        return np.flatnonzero(np.isin(asked.row, self._learned.rows_if_known(results))).astype(np.int32)
+
+    def _count(
+        self,
+        rows: NDArray[np.int64],
+        outcomes: Outcomes,
+        seconds: NDArray[np.float64],
+        counts: CallCounts,
+        declared: dict[str, float],
+    ) -> None:
+        """Count and learn from the calls that were made."""
+        failed = outcomes == FAILED
+        operators, operator = self._learned.operators(), self._learned.operator_of(rows)
+        columns = np.bincount(operator), np.bincount(operator, failed), np.bincount(operator, seconds)
+        for name, made, broken, spent in zip(operators, *(column.tolist() for column in columns), strict=False):
+            if made:
+                counts.made(name, made, int(broken), spent, declared[name] * made if name in declared else spent)
+        if failed.any():
+            self._learned.failed([operators[number] for number in operator[failed].tolist()])
+            rows, outcomes, seconds = rows[~failed], outcomes[~failed], seconds[~failed]
+        self._learned.add(rows, outcomes == TRUE, seconds)
+
+    def _failures(
+        self, asked: Conjunctions, event: Event, held: Numbers, results: CallResults
+    ) -> dict[int, list[OperatorError]]:
+        """Of the subscriptions without a false call, the errors of those that failed."""
+        if not (event.outcome == FAILED).any():
+            return {}
+        failures: dict[int, list[OperatorError]] = {}
+        for number in held.tolist():
+            for call in asked.call[asked.offset[number] : asked.offset[number + 1]].tolist():
+                result = results.get(self._learned.keys[asked.row[call]])
+                if event.outcome[call] == FAILED and isinstance(result, OperatorError):
+                    failures.setdefault(number, []).append(result)
+        return failures
+
+
+@dataclass(slots=True)
+class _Traits:
+    """Facts about some conjunctions. `keys`: their calls by number; `declared`: operator -> the cost that it states;
+    `of_one`: is there only one operator? `together`: is it worth while to make several calls at once? `is_plain`: may
+    `InTurn` make the calls? `expected`: what was expected last and not drawn at random."""
+
+    keys: NDArray[np.object_]
+    declared: dict[str, float]
+    of_one: bool
+    together: bool
+    is_plain: bool
+    expected: Expected | None = None
+
+
+class _CallLog:
+    """Records the calls made about one publication: their numbers, outcomes and seconds."""
+
+    def __init__(self, traits: _Traits, results: CallResults, keep: bool) -> None:
+        self._calls: list[Numbers] = [np.zeros(0, np.int32)]
+        self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
+        self._seconds: list[float] = []
+        self._traits = traits
+        self._results = results
+        self._keep = keep
+
+    def columns(self) -> tuple[Numbers, Outcomes, NDArray[np.float64]]:
+        """All calls, in turn."""
+        return np.concatenate(self._calls), np.concatenate(self._outcomes), np.array(self._seconds)
+
+    def portions(self, plan: Plan) -> Portions:
+        """The calls that the plan wants, and what takes their results."""
+        portion = next(plan, None)
+        while portion is not None:
+            keys = self._traits.keys[portion.calls].tolist()
+            yield Wanted(keys, portion.guesses, partial(self._made, portion.calls, keys), self._traits.of_one)
+            try:
+                portion = plan.send(self._outcomes[-1])
+            except StopIteration:
+                return
+
+    def _made(self, calls: Numbers, keys: Sequence[CallKey], answers: list[Result], seconds: list[float]) -> None:
+        try:
+            outcomes = np.frombuffer(bytes(answers), np.int8) + np.int8(FALSE)  # type: ignore[arg-type]
+            told = np.flatnonzero(outcomes != FALSE).tolist()
+        except TypeError:  # an answer is more than a truth
+            told = [place for place, result in enumerate(answers) if result is not False]
+            outcomes = np.full(len(answers), FALSE, np.int8)
+            for place in told:
+                outcomes[place] = outcome_of(keys[place], answers[place])
+        if self._keep:
+            told = list(range(len(answers)))
+        self._results.update([(keys[place], answers[place]) for place in told])
+        self._calls.append(calls[: len(answers)])
+        self._outcomes.append(outcomes)
+        self._seconds += seconds
+
+
+def _timed(ask: Ask, wanted: Wanted, together: bool) -> tuple[list[Result], list[float]]:
+    """What came of calls, and the seconds of each: one after the other, or together where an operator takes several."""
+    clock = time.perf_counter
+    answers: list[Result] = []
+    seconds: list[float] = []
+    keys, guesses = wanted.keys, wanted.guesses
+    for portion in [keys] if together and not guesses else [[key] for key in keys]:
+        begun = clock()
+        answers += ask(portion)
+        seconds += [(clock() - begun) / len(portion)] * len(portion)
+        if guesses and answers[-1] is not guesses[len(answers) - 1]:
+            break
+    return answers, seconds
+
+
+def outcome_of(key: CallKey, result: Result) -> int:
+    """FAILED, TRUE or FALSE: the outcome of a call with constants."""
+    if isinstance(result, OperatorError):
+        return FAILED
+    return TRUE if is_true(key, result) else FALSE
+
+
+# --- evaluated -------------------------------------------------------------------------------------------------------
+# Answers of the evaluation, kept until the bindings of a match are asked for; and what verification needs of
+# publications beside their columns.
+
+
+_MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
+
+
+class AnswerTable:
+    """The answers of matches of one chunk, which needed an evaluation, by verifier, publication and subscription.
+
+    Past `_MOST_ROWS`, random answers are dropped, and evaluated again when their bindings are asked for. Parts of a
+    chunk share the answers of the whole. Any thread may use it.
+    """
+
+    def __init__(self, answers: BoundedCache[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:
+        self._answers: BoundedCache[tuple[object, int, int], Answer] = BoundedCache() if answers is None else answers
+        self._first = first
+
+    def get(self, verifier: object, publication: int, subscription: int) -> Answer | None:
+        """The answer, if it is kept."""
+        return self._answers.get((verifier, self._first + publication, subscription))
+
+    def put(self, verifier: object, publication: int, subscription: int, answer: Answer) -> None:
+        """Keep the answer of a match."""
+        key = verifier, self._first + publication, subscription
+        self._answers.put(key, answer, 1 + len(answer.bindings), _MOST_ROWS)
+
+    def part(self, first: int) -> AnswerTable:
+        """The answers of matches of the publications from `first` on, which are numbered from 0 there."""
+        return AnswerTable(self._answers, self._first + first)
+
+
+class Content(Protocol):
+    """The publications of a batch, by their numbers there, with all that is known of them."""
+
+    @property
+    def calls(self) -> CallTable:
+        """The calls of operators that have been made about them."""
+
+    @property
+    def answers(self) -> AnswerTable:
+        """The answers of matches that had to be evaluated."""
+
+    def publication(self, number: int) -> Publication:
+        """One of the publications."""
+
+
+# --- threaded map ----------------------------------------------------------------------------------------------------
+# An ordered map in threads, so that slow operators are asked about several publications at once.
+
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+AHEAD = 2  # as many wait as are being decided
+MOST = 64  # threads
+
+
+def threaded_map(function: Callable[[Item], Outcome], items: Iterable[Item], at_once: int) -> Iterator[Outcome]:
+    """Apply the function to each item, in up to `at_once` threads (at most `MOST`); yields the results in order."""
+    if at_once <= 1:
+        yield from map(function, items)
+        return
+    workers = min(at_once, MOST)
+    running: deque[Future[Outcome]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="triplewire-publications") as pool:
+        try:
+            for item in items:
+                running.append(pool.submit(function, item))
+                if len(running) >= AHEAD * workers:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()

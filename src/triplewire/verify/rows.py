@@ -1,6 +1,6 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
-Made by `triplewire.verify.batch_verifier`. `triplewire.verify.objects` and `triplewire.verify.json_texts` put them in
+Made by `triplewire.verify.batch_verifier`. `triplewire.verify.bindings` and `triplewire.verify.bindings` put them in
 order, as steps from each row to the next, which are most alike, and make `Binding` objects or texts of them.
 """
 
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
-from triplewire.kernels.joins import steps as step_kernels
-from triplewire.kernels.joins import unions as kernels
-from triplewire.kernels.joins.alike import alike
-from triplewire.kernels.shared.columns import fixed
-from triplewire.kernels.shared.outcomes import MATCH, TRUNCATED
+from triplewire.kernels.shared.columns import MATCH, TRUNCATED, fixed
 from triplewire.model.match import first_bindings, row_key, term_bytes
 from triplewire.model.terms import Term
+from triplewire.verify.kernels import rows as kernels
+from triplewire.verify.kernels import rows as step_kernels
+from triplewire.verify.kernels.rows import alike
 from triplewire.verify.solve import Pairs, Solved
 
 _FEW_BYTES = 1 << 24  # which are not counted

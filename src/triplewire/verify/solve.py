@@ -1,7 +1,7 @@
 """Solves clauses for many pairs of a publication and a clause at once, with kernels and, where a clause has them,
 residual predicates.
 
-The search is `triplewire.kernels.joins.solutions`; what the outcomes mean: `triplewire.verify.batch_verifier`.
+The search is `triplewire.verify.kernels.search`; what the outcomes mean: `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
-from triplewire.clauses.features import Features
 from triplewire.clauses.node_tests.columns import ends, slices
 from triplewire.clauses.node_tests.table import RESIDUAL
+from triplewire.clauses.view import Features
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.kernels.joins import components as component_kernels
-from triplewire.kernels.joins import solutions as kernels
-from triplewire.kernels.joins.columns import (
+from triplewire.kernels import components as component_kernels
+from triplewire.kernels.shared.columns import UNKNOWN, Triples, fixed, fixed_array
+from triplewire.memory import Pool
+from triplewire.model.publication import Publication
+from triplewire.model.terms import Term
+from triplewire.verify.kernels import search as kernels
+from triplewire.verify.kernels.columns import (
     JoinedClauses,
     NodeFeatures,
     PairColumns,
@@ -32,12 +36,7 @@ from triplewire.kernels.joins.columns import (
     SortedTriples,
     StatedClauses,
 )
-from triplewire.kernels.pool import Pool
-from triplewire.kernels.shared.columns import Triples, fixed, fixed_array
-from triplewire.kernels.shared.outcomes import UNKNOWN
-from triplewire.model.publication import Publication
-from triplewire.model.terms import Term
-from triplewire.verify.answers import Answers, ResidualTests
+from triplewire.verify.residual_tests import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication; those of larger ones are sorted for patterns whose subject is not known

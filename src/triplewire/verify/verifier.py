@@ -21,7 +21,7 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.select.index import Index
-from triplewire.verify.evaluated import Content
+from triplewire.verify.operators import Content
 from triplewire.verify.rows import Bindings, Row
 
 Failure = tuple[int, int, TriplewireError]

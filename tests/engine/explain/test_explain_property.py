@@ -18,8 +18,7 @@ from amounts import examples
 from engine.generated import WORLD, groups, publications
 from triplewire import Subscription, parse, read
 from triplewire.engine.explain.explanation import Explanation, Finding, Verdict, explain
-from triplewire.engine.explain.pieces import in_order, parts_of
-from triplewire.engine.explain.reasons import triple_text
+from triplewire.engine.explain.reasons import in_order, parts_of, triple_text
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And, Where
 from triplewire.ir.show import show

@@ -19,17 +19,15 @@ import pytest
 
 from engine.samples import Stub, full_disk, item
 from triplewire import Engine, Settings
-from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.clauses import Clauses, ClauseTable
 from triplewire.clauses.node_tests.table import Tests
-from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
-from triplewire.engine.segments.layers import Layer
-from triplewire.engine.segments.merging import MergeJob
+from triplewire.engine.segments.layers import Layer, MergeJob
 from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
 from triplewire.errors import StoreError
-from triplewire.verify.shared_joins import SharedJoins
+from triplewire.verify.network import SharedJoins
 
 ROWS = [b"%511d\n" % number for number in range(200)]
 MOST_SECONDS = 60

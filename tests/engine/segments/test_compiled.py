@@ -10,7 +10,7 @@ from engine.samples import item
 from triplewire import Engine
 from triplewire.bounded_cache import BoundedCache
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.segments import context
+from triplewire.engine.segments import segment as context
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 
 pytestmark = pytest.mark.slow

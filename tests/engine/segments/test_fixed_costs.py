@@ -7,7 +7,7 @@ import pytest
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.engine.segments import segment
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.kernels.shared.compiled import IS_COMPILED
 from triplewire.model.packed import pack
 from triplewire.model.publication import Publication

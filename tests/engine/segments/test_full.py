@@ -9,12 +9,12 @@ import pytest
 
 from engine.samples import EX, item
 from triplewire import Engine, Refusal
-from triplewire.clauses import table
+from triplewire.clauses import clauses as table
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.engine.segments import snapshot as snapshots
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.errors import LimitError
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
 
 INDEXES = ["everything", "trie"]

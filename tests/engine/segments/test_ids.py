@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from triplewire.engine.segments.ids import IdTable
+from triplewire.engine.segments.texts import IdTable
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_ids_are_read_as_they_were_given(ids: list[str]) -> None:
 
 def test_reading_ids_does_not_import_pandas() -> None:
     code = (
-        "import sys; import numpy as np; from triplewire.engine.segments.ids import IdTable; "
+        "import sys; import numpy as np; from triplewire.engine.segments.texts import IdTable; "
         "IdTable.of(['a', 'b']).texts(np.array([1], np.int32)); assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,12 +10,11 @@ import pytest
 from triplewire import IRI, Engine, Literal, Publication, Triple, load_taxonomy
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.segments import loading
-from triplewire.engine.segments.context import SegmentContext
-from triplewire.engine.segments.rehearsal import instance_of
-from triplewire.engine.segments.segment import Segment
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.engine.segments.loading import instance_of
+from triplewire.engine.segments.segment import Segment, SegmentContext
+from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
-from triplewire.operators.function import function_operator
+from triplewire.operators import function_operator
 
 CLASSES = """<urn:Cat> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Animal> .
 <urn:Dog> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Animal> .

@@ -22,7 +22,7 @@ from typing import Any
 
 from engine.store.all_sorts import build, data_files
 from triplewire import Engine
-from triplewire.engine.store.manifest import MANIFEST
+from triplewire.engine.store.directory import MANIFEST
 
 
 def killed(work: Callable[[], object], wait: Callable[[int], None]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.store.manifest import MANIFEST, hash_of, manifest_text
+from triplewire.engine.store.directory import MANIFEST, hash_of, manifest_text
 
 
 def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:

@@ -15,7 +15,8 @@ from triplewire import Engine, plugins
 from triplewire.errors import StoreError
 from triplewire.select.everything import EverythingMaker
 from triplewire.select.index import IndexMaker
-from triplewire.verify import network, shared_joins
+from triplewire.verify import network
+from triplewire.verify import network as shared_joins
 
 
 def saved(folder: Path, matcher: str) -> Engine:

@@ -22,12 +22,11 @@ from triplewire.extend import Argument, Parameter
 from triplewire.ir.evaluation.evaluate import CallKey
 from triplewire.kernels.calls.event import FALSE, OPEN, TRUE
 from triplewire.model.terms import Literal
-from triplewire.operators.order import statistics, tables
-from triplewire.operators.order.greedy import Greedy
-from triplewire.operators.order.keys import text_of
-from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes
+from triplewire.operators.order import protocol as tables
+from triplewire.operators.order import statistics
+from triplewire.operators.order.greedy import Greedy, SubOrder, ordered
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes, text_of_key
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.operators.order.sub_order import SubOrder, ordered
 
 
 def keys(count: int, operator: str = "holds") -> list[CallKey]:
@@ -49,7 +48,7 @@ def taught(seed: int = 0, calls: int = 40, publications: int = 50) -> LearnedCal
 def evaluated(learned: LearnedCalls, key: CallKey) -> float:
     """How often a call was made, as far as it counts today."""
     calls = {text: made for text, _, made, *_ in learned.to_json()["calls"]}
-    return float(calls.get(text_of(key), 0))
+    return float(calls.get(text_of_key(key), 0))
 
 
 def planned(learned: LearnedCalls) -> list[int]:

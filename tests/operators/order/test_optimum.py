@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bench.operators_paper import calls_made, least_calls
 from bench.workloads.operators import CallWorkload
 from triplewire.operators.order import ORDERS
-from triplewire.operators.order.named import order_named
+from triplewire.operators.order.greedy import order_named
 from triplewire.operators.order.protocol import Conjunctions, Expected
 
 Subscriptions = frozenset[frozenset[int]]

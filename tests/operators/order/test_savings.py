@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from triplewire.kernels.calls import chains as kernels
+from triplewire.operators.order.greedy import ordered
 from triplewire.operators.order.protocol import Conjunctions, Expected
-from triplewire.operators.order.sub_order import ordered
 
 CALLS = 8
 

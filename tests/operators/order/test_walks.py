@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bench.operators_paper import calls_made
-from triplewire.operators.order.named import order_named
+from triplewire.operators.order.greedy import order_named, ordered
 from triplewire.operators.order.protocol import Conjunctions, Expected
-from triplewire.operators.order.sub_order import ordered
 
 Lists = list[list[int]]
 

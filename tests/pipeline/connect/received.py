@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from triplewire.net.addresses import Connections, address
-from triplewire.pipeline.connect.jdbc import options
+from triplewire.pipeline.connect.databases import options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,12 +17,13 @@ from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.net.addresses import Connections, address
 from triplewire.notify.rows import MATCH, Part
-from triplewire.pipeline.connect import delivery, jdbc
+from triplewire.pipeline.connect import databases as jdbc
+from triplewire.pipeline.connect import delivery
+from triplewire.pipeline.connect.databases import fetched
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.parts import SCHEMAS, rows_of
-from triplewire.pipeline.connect.tables import fetched
-from triplewire.pipeline.results.written import text_bytes
+from triplewire.pipeline.connect.sink_rows import SCHEMAS, rows_of
 from triplewire.pipeline.rows import columns_of
+from triplewire.pipeline.written import text_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

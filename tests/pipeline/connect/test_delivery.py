@@ -24,11 +24,11 @@ from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.net.addresses import Connections, address
 from triplewire.notify.rows import LETTER, MATCH, TABLES, Part
-from triplewire.pipeline.connect import jdbc
+from triplewire.pipeline.connect import databases as jdbc
+from triplewire.pipeline.connect.databases import options
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import options
-from triplewire.pipeline.connect.parts import COLUMNS, rows_of
-from triplewire.pipeline.results.counts import last_batch
+from triplewire.pipeline.connect.sink_rows import COLUMNS, rows_of
+from triplewire.pipeline.output import last_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,11 +26,10 @@ from triplewire.errors import ReadError, TriplewireError
 from triplewire.net.addresses import Connections, address
 from triplewire.notify.rows import LETTER
 from triplewire.pipeline import publications
-from triplewire.pipeline.connect import jdbc
+from triplewire.pipeline.connect import databases as jdbc
+from triplewire.pipeline.connect.databases import fetched, options
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import options
-from triplewire.pipeline.connect.pruning import prune, read_files
-from triplewire.pipeline.connect.tables import fetched
+from triplewire.pipeline.connect.documents import prune, read_files
 from triplewire.pipeline.index.versions import load
 from triplewire.pipeline.rows import PUBLICATION_ROWS
 

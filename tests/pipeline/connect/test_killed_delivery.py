@@ -24,8 +24,8 @@ from amounts import IN_FULL
 from pipeline.connect import servers
 from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
 from triplewire.net.addresses import Connections
+from triplewire.pipeline.committed import committed_files
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.committed import committed_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

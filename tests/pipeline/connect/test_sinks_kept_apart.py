@@ -18,8 +18,8 @@ from triplewire.errors import Refusal, TriplewireError
 from triplewire.net.addresses import Connections, address
 from triplewire.notify.rows import LETTER, MATCH, TABLES
 from triplewire.notify.sqlite import SqliteSink
+from triplewire.pipeline.connect.databases import options, staging_table
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import options, staging_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

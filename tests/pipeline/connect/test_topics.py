@@ -18,7 +18,7 @@ from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.net.addresses import Connections
 from triplewire.pipeline import run as runs
-from triplewire.pipeline import structured
+from triplewire.pipeline import run as structured
 from triplewire.pipeline.jobs import write_outcomes
 from triplewire.pipeline.session import failures
 

@@ -28,11 +28,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal
+from triplewire.pipeline.committed import Status, committed_files
 from triplewire.pipeline.index.build import IndexOptions, Spread, build
 from triplewire.pipeline.index.changes import subscribe, unsubscribe
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.committed import committed_files
-from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.session import QUICK_START
 
 TRIPLEWIRE = Path(sys.executable).parent / "triplewire"
@@ -309,7 +308,7 @@ def standalone_cluster(folder: Path, executors: int = 2) -> Iterator[str]:
     """A master and workers of Spark, as processes of this one. The block gets the URL of the master."""
     import pyspark
 
-    from triplewire.pipeline.java import use_java
+    from triplewire.pipeline.session import use_java
 
     use_java()
     home = Path(pyspark.__file__).parent

@@ -16,10 +16,10 @@ import pytest
 
 from pipeline.runs import dead_letters_in
 from triplewire.config import Settings
+from triplewire.pipeline.committed import committed_files
 from triplewire.pipeline.index.build import IndexOptions, build
 from triplewire.pipeline.index.pins import IndexSource
 from triplewire.pipeline.output import Output
-from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.run import PipelineRun
 
 if TYPE_CHECKING:

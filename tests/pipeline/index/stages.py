@@ -14,9 +14,9 @@ from triplewire.encode.schema import to_batch
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.index.versions import Version
-from triplewire.pipeline.results.tasks import NODE, REPORT, ROUTED, FirstStage, OneStage, SecondStage
-from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.rows import PUBLICATION_ROWS, widened
+from triplewire.pipeline.tasks import NODE, REPORT, ROUTED, FirstStage, OneStage, SecondStage
+from triplewire.pipeline.written import Target
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "index"
 

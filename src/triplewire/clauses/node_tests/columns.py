@@ -1,5 +1,6 @@
 """Columns of byte strings, and slices of numbers: what flat arrays are made of; and objects that hold
-arrays, as files have them (`flat`, `unflat`)."""
+arrays, as files have them (`flat`, `unflat`).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.encode.batch import Bytes, Ids, Offsets, Terms
 from triplewire.encode.names import Names, strings_at
 from triplewire.encode.strings import joined
+from triplewire.model.packed import literal_with
+from triplewire.model.terms import Literal
 
 Number = TypeVar("Number", np.int32, np.int64)
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -157,3 +160,17 @@ def unflat(arrays: Mapping[str, NDArray[Any]], classes: Sequence[type]) -> Any:
         return form
 
     return put_together(json.loads(arrays[_FORM].tobytes()))
+
+
+# --- term objects ----------------------------------------------------------------------------------------------------
+# Terms of a batch as Python objects, one at a time.
+
+
+def text_of(terms: Terms, term: int) -> str:
+    """The text of a term."""
+    return to_text(terms.text[terms.start[term] : terms.end[term]].tobytes())
+
+
+def literal_of(terms: Terms, term: int) -> Literal:
+    """A term that is a literal."""
+    return literal_with(text_of(terms, term), terms.suffixes[terms.suffix[term]])

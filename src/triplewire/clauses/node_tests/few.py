@@ -1,7 +1,7 @@
 """The terms of a few publications, looked up in one call and in work areas that stay: for a publication alone, the
 calls take longer than the work.
 
-It is what `triplewire.clauses.features` says of any number of publications. Constants, words and their prefixes by the
+It is what `triplewire.clauses.view` says of any number of publications. Constants, words and their prefixes by the
 default analyser, classes and lenient numbers are looked up by the call itself. Other tests are looked up before, as for
 many publications, and handed to it.
 """
@@ -12,23 +12,21 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from triplewire.clauses.node_tests.class_features import TYPE_NAME
-from triplewire.clauses.node_tests.classes import ClassIndex
+from triplewire.clauses.kernels import few_terms as kernels
+from triplewire.clauses.kernels.classes import KnownSets
+from triplewire.clauses.kernels.few_terms import MOST_TERMS, MOST_TRIPLES
+from triplewire.clauses.node_tests.classes import TYPE_NAME, ClassIndex
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import DEFAULT
+from triplewire.clauses.node_tests.ranges import places
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.texts import tests_of_texts
-from triplewire.clauses.node_tests.values import places
 from triplewire.clauses.node_tests.words import words_by
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.names import Names, suffix_columns
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.kernels import few_terms as kernels
-from triplewire.kernels.classes import KnownSets
-from triplewire.kernels.few_terms import MOST_TERMS, MOST_TRIPLES
-from triplewire.kernels.pool import Pool
-from triplewire.kernels.shared.columns import BatchColumns, fixed
-from triplewire.kernels.shared.lending import Lent
+from triplewire.kernels.shared.columns import BatchColumns, Lent, fixed
+from triplewire.memory import Pool
 
 MOST_WORDS, MOST_PUBLICATIONS = 1 << 12, 1 << 10
 """Distinct words, and publications, of a batch for which there is room."""
@@ -39,7 +37,7 @@ _NO_STRINGS = Names.build([], TEXT_SEED).table
 _NO_SETS = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS)
 
 FeatureColumns: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
-"""The fields of `triplewire.clauses.features.Features`, in their order."""
+"""The fields of `triplewire.clauses.view.Features`, in their order."""
 
 
 class _Work(NamedTuple):

@@ -46,7 +46,7 @@ class Lookup:
     names: Names
     offset: Offsets
     test: Ids
-    wanted: Ids  # beside each test: kinds of nodes, or a suffix (`triplewire.kernels.pairs`)
+    wanted: Ids  # beside each test: kinds of nodes, or a suffix (`triplewire.clauses.kernels.pairs`)
 
     @classmethod
     def build(cls, keys: Sequence[bytes], tests: Sequence[int], wanted: Sequence[int], seed: int) -> Lookup:

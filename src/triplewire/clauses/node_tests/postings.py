@@ -2,7 +2,7 @@
 
 A test holds of a node when one of its postings does. A test that is no disjunction of such look-ups is residual: it is
 only ever evaluated (`triplewire.ir.evaluation.expressions.holds`). The postings are exact:
-`triplewire.clauses.features` finds the nodes of which a test holds, no more and no fewer.
+`triplewire.clauses.view` finds the nodes of which a test holds, no more and no fewer.
 
     ("w", word)  ("p", prefix)                     by the default analyser
     ("W", tokenizer, stemming, diacritics, word)   by another one; "P" with a prefix
@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextExpression, TextOr, Word
 from triplewire.ir.nodes import (
+    Analyzer,
     AnyOf,
     Coercion,
     Compare,
@@ -35,14 +35,18 @@ from triplewire.ir.nodes import (
     In,
     InstanceOf,
     Label,
+    Prefix,
+    TextExpression,
+    TextOr,
     TextRelation,
     TextTest,
+    Word,
 )
-from triplewire.ir.normal_form.conditions import Test, X
+from triplewire.ir.normal_form import Test, X
 from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, label_of, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
 from triplewire.ir.values.numbers import Number, lenient_number
-from triplewire.ir.values.regex_texts import PLAIN
+from triplewire.ir.values.regexes import PLAIN
 from triplewire.model.packed import suffix_of
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
@@ -62,7 +66,7 @@ LOWER, UPPER, CASELESS = "L", "U", "I"
 DEFAULT = Analyzer()
 ORDERS = ("<", "<=", ">", ">=")
 RANKED = (*ORDERS, "!=")
-"""The operators of range tests (`triplewire.kernels.shared.ranks`)."""
+"""The operators of range tests (`triplewire.kernels.shared.columns`)."""
 
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = {TextRelation.CONTAINS: "c", TextRelation.STARTS: "s", TextRelation.ENDS: "e"}

@@ -12,11 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.columns import Strings, grouped, to_bytes
+from triplewire.clauses.kernels import pairs as pair_kernels
+from triplewire.clauses.node_tests.columns import Strings, grouped, text_of, to_bytes
 from triplewire.clauses.node_tests.postings import AN_IRI, CASELESS, LOWER, UPPER, Posting
-from triplewire.clauses.node_tests.term_objects import text_of
 from triplewire.encode.batch import Bytes, Ids, Offsets, Terms
-from triplewire.kernels import pairs as pair_kernels
 from triplewire.kernels.text import substring as kernels
 
 Pairs = tuple[Ids, Ids]

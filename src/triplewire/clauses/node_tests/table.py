@@ -2,7 +2,7 @@
 
 `TestTable` collects tests, `build` makes `Tests` of them: flat arrays. A test is indexed by its postings
 (`triplewire.clauses.node_tests.postings`), or it is residual: then nothing is known of it but its number. Which tests
-the terms of a batch satisfy: `triplewire.clauses.features`.
+the terms of a batch satisfy: `triplewire.clauses.view`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.classes import Classes
 from triplewire.clauses.node_tests.columns import Strings, to_bytes
-from triplewire.clauses.node_tests.languages import Languages
 from triplewire.clauses.node_tests.lookup import Literals, collect_literals
 from triplewire.clauses.node_tests.postings import DEFAULT, RANKED, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
 from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
-from triplewire.clauses.node_tests.words import WordTests, collect_words
+from triplewire.clauses.node_tests.words import Languages, WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.encode.names import Names
-from triplewire.ir.fulltext.nodes import Word
-from triplewire.ir.nodes import FullText
-from triplewire.ir.normal_form.conditions import Test
+from triplewire.ir.nodes import FullText, Word
+from triplewire.ir.normal_form import Test
 from triplewire.kernels.shared.columns import TestColumns, fixed
 
 RESIDUAL, INDEXED, RANGE = 0, 1, 2

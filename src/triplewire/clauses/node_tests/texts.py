@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.bounded_cache import cached_if_short
+from triplewire.clauses.node_tests.columns import text_of
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import AN_IRI, HALVED, OTHER_LITERAL, SUFFIX, TEXT_LITERAL, TOO_LONG
 from triplewire.clauses.node_tests.substrings import Pairs, changed
 from triplewire.clauses.node_tests.table import Tests
-from triplewire.clauses.node_tests.term_objects import text_of
 from triplewire.encode.batch import BLANK_KIND, FEW_SUFFIXES, IRI_KIND, LITERAL_KIND, Hashes, Ids, Terms
-from triplewire.encode.text import is_plain
+from triplewire.encode.names import is_plain
 from triplewire.kernels.text.names import hash_spans
 
 

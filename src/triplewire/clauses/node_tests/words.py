@@ -1,6 +1,6 @@
 """Tests for words and prefixes of words, an analyser at a time.
 
-What is a word: `triplewire.ir.fulltext.analysis`. The words by the default analyser come with the batch.
+What is a word: `triplewire.ir.fulltext`. The words by the default analyser come with the batch.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import TypeAlias
 
 import numpy as np
 
-from triplewire.clauses.node_tests.columns import Strings, slices, to_bytes, to_text
-from triplewire.clauses.node_tests.lookup import Lookup
+from triplewire.clauses.kernels import pairs as pair_kernels
+from triplewire.clauses.node_tests.columns import Strings, slices, text_of, to_bytes, to_text
+from triplewire.clauses.node_tests.lookup import KeyedTests, Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT, Posting
 from triplewire.clauses.node_tests.substrings import START, Pairs, Substrings
-from triplewire.clauses.node_tests.term_objects import text_of
-from triplewire.encode.batch import Ids, Offsets, Terms, Words
-from triplewire.encode.text import has_text
-from triplewire.ir.fulltext.analysis import analyse, words_of
-from triplewire.ir.fulltext.nodes import Analyzer
-from triplewire.kernels import pairs as pair_kernels
+from triplewire.encode.batch import LITERAL_KIND, Ids, Offsets, Terms, Words
+from triplewire.encode.names import has_text
+from triplewire.ir.fulltext import analyse, words_of
+from triplewire.ir.nodes import Analyzer
+from triplewire.ir.values.functions import language_matches
 from triplewire.kernels.text.names import hash_spans
 
 WORD_SEED = 4
 _FEW = 8  # of so many words less than one is asked for
 Slices: TypeAlias = "tuple[Offsets, Ids]"
-"""Tests by term, as `triplewire.kernels.pairs` makes them: term -> its slice; the tests."""
+"""Tests by term, as `triplewire.clauses.kernels.pairs` makes them: term -> its slice; the tests."""
 
 _NOTHING = (Strings.of([]), np.zeros(0, np.int32))
 
@@ -156,3 +156,25 @@ def _words(offset: Offsets, ids: Ids, distinct: Sequence[bytes]) -> Words:
 def stems(words: Sequence[str], analyzer: Analyzer) -> tuple[str, ...]:
     """The stem of each word of the default analyser."""
     return analyse(" ".join(words), analyzer)
+
+
+# --- languages -------------------------------------------------------------------------------------------------------
+# Tests of a literal's language: LANG and LANGMATCHES of SPARQL.
+
+
+@dataclass(frozen=True)
+class Languages(KeyedTests):
+    """What is asked of the language: "=" and a language ("" for none), or "~" and a language range."""
+
+    def pairs(self, terms: Terms) -> Pairs:
+        """The tests that hold of each term."""
+        languages = [suffix[1:] if suffix[:1] == "@" else "" for suffix in terms.suffixes]
+        parts: list[Pairs] = [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
+        for number, (op, text) in enumerate(self.asked):
+            holds = [tag == text if op == "=" else language_matches(tag, text) for tag in languages]
+            rows = np.flatnonzero(np.array(holds, np.bool_)[terms.suffix] & (terms.kind == LITERAL_KIND)).astype(
+                np.int32
+            )
+            tests = self.test[self.offset[number] : self.offset[number + 1]]
+            parts.append((np.tile(rows, len(tests)), np.repeat(tests, len(rows))))
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

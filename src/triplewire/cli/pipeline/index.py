@@ -16,15 +16,18 @@ from triplewire.cli.arguments import (
     OperatorFiles,
     Reading,
     TaxonomyFiles,
+    check_files,
+    file_argument,
+    folder_argument,
+    grouped,
     operators_from,
     settings_from_environment,
+    warn_of_no_subscription,
     wrong_usage,
 )
-from triplewire.cli.inputs.engines import found_matcher
-from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
-from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
+from triplewire.cli.inputs import found_matcher
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
+from triplewire.cli.pipeline.session import ConnectFile, SubscribedOption, subscription_files
 from triplewire.cli.report import Report, counted, say
 from triplewire.errors import Refusal
 from triplewire.plugins import DEFAULT_MATCHER
@@ -80,8 +83,8 @@ def index_command(
     are there.
     """
     # --help does without the engine
-    from triplewire.partition.plan import NAMES
-    from triplewire.pipeline.connect.tables import renamed
+    from triplewire.partition.cluster import NAMES
+    from triplewire.pipeline.connect.databases import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if subscriptions is None:

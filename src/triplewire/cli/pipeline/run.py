@@ -21,16 +21,17 @@ from triplewire.cli.arguments import (
     Reading,
     SubscriptionFiles,
     TaxonomyFiles,
+    check_files,
     checked_order,
+    folder_argument,
+    grouped,
     operators_from,
     settings_from_environment,
+    warn_of_no_subscription,
     wrong_usage,
 )
-from triplewire.cli.inputs.engines import found_matcher
-from triplewire.cli.inputs.files import check_files, folder_argument, warn_of_no_subscription
-from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.pipeline.connecting import Connecting
-from triplewire.cli.pipeline.session import interruptible, spark_for
+from triplewire.cli.inputs import found_matcher
+from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, StoreError
 from triplewire.plugins import DEFAULT_MATCHER
@@ -246,7 +247,7 @@ def prepare(
     # --help does without the parsers, Arrow and the engine behind these
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
-    from triplewire.pipeline.calling import Calling
+    from triplewire.pipeline.filter import Calling
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun

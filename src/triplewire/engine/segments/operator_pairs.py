@@ -1,6 +1,6 @@
 """The pairs of a chunk that operators decide, as rows.
 
-How: `triplewire.verify.conjunctions` for those that only calls with constants decide, which are most, over all
+How: `triplewire.verify.operators` for those that only calls with constants decide, which are most, over all
 subscriptions at once; `triplewire.verify.operators` for the others.
 """
 
@@ -21,12 +21,10 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import CallResults, World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
-from triplewire.operators.order.named import order_named
+from triplewire.operators.order.greedy import order_named
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.verify.conjunctions import ConjunctionStage
-from triplewire.verify.operators import CallCounts, OperatorStage
-from triplewire.verify.threaded_map import threaded_map
+from triplewire.verify.operators import CallCounts, ConjunctionStage, OperatorStage, threaded_map
 
 Failure: TypeAlias = tuple[int, TriplewireError]
 """A subscription, by its number, and an error that keeps it undecided."""

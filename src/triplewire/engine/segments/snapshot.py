@@ -20,18 +20,15 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses import table
+from triplewire.clauses import clauses as table
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Stage, SubscriptionCompiler, Template
 from triplewire.engine.segments.arena import Arena
-from triplewire.engine.segments.context import SegmentContext
-from triplewire.engine.segments.ids import IdTable, id_key, ranks_together
-from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
-from triplewire.engine.segments.merging import MergeJob
+from triplewire.engine.segments.layers import NONE, Layer, MergeJob, calls_of, held, merged
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentCounts
-from triplewire.engine.segments.texts import Texts, TextWriter
+from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts
+from triplewire.engine.segments.texts import IdTable, Texts, TextWriter, id_key, ranks_together
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription

@@ -14,8 +14,8 @@ from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.reference import Reference
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
-from triplewire.engine.store.called_operators import UNITS, units_in
-from triplewire.engine.store.manifest import damaged
+from triplewire.engine.store.directory import damaged
+from triplewire.engine.store.rows import UNITS, units_in
 from triplewire.errors import raise_refusal
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.tables import is_pointer, table_of, whole_rows

@@ -27,6 +27,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import mmap
 import os
 import re
 import stat
@@ -35,17 +36,108 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.config import Settings
-from triplewire.engine.store.arrays import map_arrays
-from triplewire.engine.store.manifest import MANIFEST, VERSION, damaged, manifest_text, read_manifest
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.folders import LOCK, alone, on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
+
+# --- manifest --------------------------------------------------------------------------------------------------------
+# The manifest of a saved engine: a JSON object that says what is in the directory, under a hash of its own.
+
+
+FORMAT, VERSION = "triplewire engine", 3
+UNHASHED = 1  # the version that had no hash: of such an engine only what has a hash of its own is taken
+MANIFEST = "manifest.json"
+MANIFEST_BYTES = 4 * 1024 * 1024
+_HASH = "sha256"
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """The error of a damaged directory."""
+    return DamagedError(f"it is damaged: {what}", source=str(path), remedy="restore it from a copy, or save it again")
+
+
+def manifest_text(content: Mapping[str, Any]) -> bytes:
+    """The manifest with its format, version and hash, as it is written."""
+    whole = {"format": FORMAT, "version": VERSION, **content}
+    return json.dumps({**whole, _HASH: hash_of(whole)}, indent=1).encode() + b"\n"
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of a directory. Raises `StoreError` where there is none, or it is damaged, or of a newer version."""
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise StoreError(f"it is no saved engine: there is no {MANIFEST}", source=str(directory))
+    with open(path, "rb") as stream:
+        data = stream.read(MANIFEST_BYTES)
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, "it is no JSON") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError("it is not the manifest of a saved engine", source=str(path))
+    version = manifest.get("version")
+    if type(version) is not int or version < 1:
+        raise damaged(path, "it states no version")
+    stated = manifest.pop(_HASH, None)
+    if version <= VERSION and (stated is not None or version != UNHASHED) and stated != hash_of(manifest):
+        raise damaged(path, "its content is not what was saved (its SHA-256 differs)")
+    if version > VERSION:
+        raise StoreError(
+            f"it has version {version}, and this Triplewire reads up to {VERSION}",
+            source=str(path),
+            remedy="load it with the version of Triplewire that wrote it, or a newer one",
+        )
+    return manifest
+
+
+def hash_of(content: Mapping[str, Any]) -> str:
+    """The hash of a JSON object, by its canonical text."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+# Flat arrays in one file: written one behind the other, opened as parts of a memory map.
+
+
+ALIGNMENT = 64  # bytes
+
+
+def write_arrays(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+    """Write the arrays, little-endian, to a new file; returns the directory."""
+    directory: dict[str, list[Any]] = {}
+    end = 0  # bytes written so far
+    for name, array in arrays.items():
+        plain = np.ascontiguousarray(array)
+        plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+        padding = -end % ALIGNMENT
+        stream.write(bytes(padding))
+        directory[name] = [plain.dtype.str.replace("=", "<"), list(plain.shape), end + padding]
+        stream.write(plain.reshape(-1).view(np.uint8).data)
+        end += padding + plain.nbytes
+    return directory
+
+
+def map_arrays(path: Path, directory: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that its directory names. The map is private, so that kernels take the arrays as they take
+    others; nothing ever writes to it. Raises `ValueError` or `TypeError` where the directory is of another file."""
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if path.stat().st_size else b""
+    return {
+        name: np.frombuffer(data, kind, prod(shape), begin).reshape(shape) if prod(shape) else np.zeros(shape, kind)
+        for name, (kind, shape, begin) in directory.items()
+    }
+
+
+# --- directory ------------------------------------------------------------
+
 
 _PARTS = "subscriptions|taxonomy|index|learned"
 _DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.engine.compiler import Compiler, line_of, row_of
-from triplewire.engine.store.manifest import damaged
+from triplewire.engine.store.directory import MANIFEST, damaged, read_manifest
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import calls_in
+from triplewire.model.operator import Operator
 
 MOST_GONE = 100  # rows that stand in each other
 _FIELDS = {"id", "language", "query", "prefixes", "base"}
@@ -163,3 +165,33 @@ def _compiled(
         what = f"the subscription {row['id']!r} cannot be compiled again: {error}"
         remedy = "open it with the operators and limits that it was saved with (--operators FILE)"
         raise StoreError(what, source=source, remedy=remedy) from error
+
+
+# --- called operators ------------------------------------------------------------------------------------------------
+# Which operators the subscriptions of a saved engine call, and the units of their parameters, as its manifest says.
+
+
+UNITS = "units"
+
+
+def units_in(subscriptions: Iterable[Subscription], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
+    """The operators that some subscriptions call, each with the units of its parameters."""
+    called = {call.operator for subscription in subscriptions for call in calls_in(subscription.where)}
+    return units_of(called, operators)
+
+
+def units_of(names: Iterable[str], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
+    """The units of the parameters of those operators that are there."""
+    return {name: [each.unit for each in operators[name].parameters] for name in sorted(names) if name in operators}
+
+
+def units_of_called(directory: Path) -> dict[str, tuple[str, ...]]:
+    """The operators that the subscriptions of a saved engine call, each with the units of its parameters; none where an
+    earlier version saved it without an index. Raises `StoreError`."""
+    manifest = read_manifest(directory)
+    entry = manifest.get("index", manifest)
+    units = entry.get(UNITS, {}) if isinstance(entry, Mapping) else {}
+    try:
+        return {str(name): tuple(map(str, own)) for name, own in units.items()}
+    except (AttributeError, TypeError) as error:
+        raise damaged(directory / MANIFEST, f"it does not say which operators are called ({error})") from error

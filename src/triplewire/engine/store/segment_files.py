@@ -20,17 +20,12 @@ from triplewire.clauses.node_tests.columns import flat, prefixed, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.segments.context import SegmentContext
-from triplewire.engine.segments.ids import IdTable, id_key
 from triplewire.engine.segments.layers import NONE, Layer
-from triplewire.engine.segments.segment import Segment
+from triplewire.engine.segments.segment import Segment, SegmentContext
 from triplewire.engine.segments.snapshot import SegmentSnapshot
-from triplewire.engine.segments.texts import TextFile, Texts
-from triplewire.engine.store.arrays import write_arrays
-from triplewire.engine.store.called_operators import UNITS, units_of
-from triplewire.engine.store.directory import Part, SavedEngine
-from triplewire.engine.store.manifest import damaged
-from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
+from triplewire.engine.segments.texts import IdTable, TextFile, Texts, id_key
+from triplewire.engine.store.directory import Part, SavedEngine, damaged, write_arrays
+from triplewire.engine.store.rows import UNITS, checked, compiled_rows, named_by, parsed_row, proved_row, units_of
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.memory import give_back

@@ -36,7 +36,7 @@ def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snaps
 
 def _compiled(maker: IndexMaker, compiler: SubscriptionCompiler) -> Snapshot:
     # compiled kernels, which the interpreted tier does without
-    from triplewire.engine.segments.context import SegmentContext
+    from triplewire.engine.segments.segment import SegmentContext
     from triplewire.engine.segments.snapshot import SegmentSnapshot
 
     return SegmentSnapshot(SegmentContext(compiler, maker))

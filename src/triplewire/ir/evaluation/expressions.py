@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 from triplewire.ir.evaluation import calls
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.evaluation.unknown import ERROR, Undecided, connected, union, unknown
-from triplewire.ir.fulltext.search import satisfies
+from triplewire.ir.fulltext import satisfies
 from triplewire.ir.nodes import (
     AllOf,
     AnyOf,
@@ -32,10 +32,11 @@ from triplewire.ir.nodes import (
     TextTest,
     Variable,
 )
-from triplewire.ir.values import compare, costs, functions
+from triplewire.ir.values import compare, functions
+from triplewire.ir.values import regexes as costs
+from triplewire.ir.values.compare import FALSE, TRUE, effective_boolean_value
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.values.regexes import compile_regex, matches
-from triplewire.ir.values.truth import FALSE, TRUE, effective_boolean_value
 from triplewire.model.terms import IRI, Literal, Term
 
 Result: TypeAlias = Term | bool

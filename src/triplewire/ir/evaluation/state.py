@@ -15,12 +15,10 @@ from typing import Protocol, TypeAlias
 from triplewire.config import Settings
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.unknown import CallKey, Solution
-from triplewire.ir.fulltext.analysis import TextWords, words_of
-from triplewire.ir.fulltext.nodes import Analyzer
-from triplewire.ir.fulltext.search import Reader
-from triplewire.ir.nodes import Where
+from triplewire.ir.fulltext import Reader, TextWords, words_of
+from triplewire.ir.nodes import Analyzer, Where
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.ir.values import costs
+from triplewire.ir.values import regexes as costs
 from triplewire.ir.values.functions import Surroundings
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
@@ -98,7 +96,7 @@ class Evaluation:
         """By the identity of a triple pattern and the terms that it is given: the triples that fit it."""
 
     def step(self, count: int = 1) -> None:
-        """Count candidate triples and rows looked at, and work that comes with them (`triplewire.ir.values.costs`).
+        """Count candidate triples and rows looked at, and work that comes with them (`triplewire.ir.values.regexes`).
         Raises `LimitError` past the budget."""
         self.steps_left -= count
         if self.steps_left < 0:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 
-from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, value_of
+from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, FALSE, TRUE, Text, value_of
 from triplewire.ir.values.dates import DATE, DATE_TIME, DURATIONS, MOMENTS, TIME, Moment, moment_literal, read_moment
 from triplewire.ir.values.numbers import (
     DATATYPES,
@@ -24,7 +24,6 @@ from triplewire.ir.values.numbers import (
     to_float32,
     write_number,
 )
-from triplewire.ir.values.truth import FALSE, TRUE
 from triplewire.model.terms import IRI, XSD_STRING, Literal, Term
 from triplewire.model.values import MAX_DIGITS
 

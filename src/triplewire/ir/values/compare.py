@@ -27,7 +27,7 @@ from triplewire.ir.values.dates import (
     read_duration,
     read_moment,
 )
-from triplewire.ir.values.numbers import NUMERIC, ExpressionError, Number, lenient_number, promote, read_number
+from triplewire.ir.values.numbers import NUMERIC, ExpressionError, Number, brief, lenient_number, promote, read_number
 from triplewire.model.terms import IRI, XSD, XSD_STRING, BlankNode, Literal, Term
 
 BOOLEAN = XSD + "boolean"
@@ -210,3 +210,28 @@ def _alike(a: str, b: str) -> tuple[Reading, Reading]:
 def _nan(left: Term | Label, right: Term | Label) -> bool:
     """Is one of them NaN? It is never compared. Datatypes are ignored here, too."""
     return "NaN" in (label_of(left).strip(), label_of(right).strip())
+
+
+# --- truth -----------------------------------------------------------------------------------------------------------
+# Booleans as terms, and the effective boolean value of a term (SPARQL 1.1, 17.2.2).
+
+
+TRUE = Literal("true", BOOLEAN)
+FALSE = Literal("false", BOOLEAN)
+
+
+def effective_boolean_value(term: Term) -> bool:
+    """Is the term true as a condition? Raises `ExpressionError` on a term that is neither true nor false."""
+    if term is TRUE or term is FALSE:
+        return term is TRUE
+    if isinstance(term, Literal):
+        value = value_of(term)
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, Text):
+            return value.lexical != ""
+        if isinstance(value, Number):
+            return value.value == value.value and value.value != 0  # NaN differs from itself
+        if term.datatype == BOOLEAN or term.datatype in NUMERIC:
+            return False  # ill-typed
+    raise ExpressionError(f"{brief(term)} is neither true nor false")

@@ -14,16 +14,102 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
+from urllib.parse import quote
 
-from triplewire.ir.values import costs, dates, numbers, regexes, strings
+from triplewire.ir.values import dates, numbers, regexes
+from triplewire.ir.values import regexes as costs
 from triplewire.ir.values.casts import CASTS
 from triplewire.ir.values.compare import label_of, value_of
 from triplewire.ir.values.dates import DATE_TIME, Moment
 from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, brief, number_literal
-from triplewire.ir.values.strings import compatible, like, simple, string_of
 from triplewire.model.references import has_scheme, is_absolute, resolve
-from triplewire.model.terms import IRI, LANG_STRING, BlankNode, Literal, Term
+from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term
 from triplewire.model.values import MAX_DIGITS
+
+# --- strings ---------------------------------------------------------------------------------------------------------
+# SPARQL's functions on strings (SPARQL 1.1, 17.4.3), on terms. Regular expressions: `triplewire.ir.values.regexes`.
+
+
+def string_of(term: Term) -> Literal:
+    """The term, which must be a string literal: simple, xsd:string or language-tagged."""
+    if isinstance(term, Literal) and (term.datatype == XSD_STRING or term.language):
+        return term
+    raise ExpressionError(f"{brief(term)} is no string")
+
+
+def simple(term: Term) -> str:
+    """The text of the term, which must be a string without a language tag."""
+    if isinstance(term, Literal) and term.datatype == XSD_STRING:
+        return term.lexical
+    raise ExpressionError(f"{brief(term)} is no string without a language tag")
+
+
+def like(text: str, model: Literal) -> Literal:
+    """A string with the language tag of `model`, if it has one."""
+    return Literal(text, LANG_STRING, model.language) if model.language else Literal(text)
+
+
+def compatible(first: Term, second: Term) -> tuple[Literal, str]:
+    """The first argument and the text of the second, where the two may be used together (17.4.3.1.2)."""
+    a, b = string_of(first), string_of(second)
+    if b.language and b.language != a.language:
+        raise ExpressionError("the two strings have different language tags")
+    return a, b.lexical
+
+
+def concat(arguments: Sequence[Term], limit: int) -> Literal:
+    """CONCAT: all in one; with a language tag where all have the same."""
+    strings = [string_of(argument) for argument in arguments]
+    if sum(len(string.lexical) for string in strings) > limit:
+        raise ExpressionError(f"CONCAT makes a text of more than {limit} characters")
+    text = "".join(string.lexical for string in strings)
+    languages = {string.language for string in strings}
+    return like(text, strings[0]) if len(languages) == 1 else Literal(text)
+
+
+def before(first: Term, second: Term) -> Literal:
+    """STRBEFORE: what stands before the first occurrence, a plain empty string where there is none."""
+    string, sought = compatible(first, second)
+    at = string.lexical.find(sought)
+    return like(string.lexical[:at], string) if at >= 0 else Literal("")
+
+
+def after(first: Term, second: Term) -> Literal:
+    """STRAFTER: what stands after the first occurrence, a plain empty string where there is none."""
+    string, sought = compatible(first, second)
+    at = string.lexical.find(sought)
+    return like(string.lexical[at + len(sought) :], string) if at >= 0 else Literal("")
+
+
+def substring(first: Term, start: Term, length: Term | None) -> Literal:
+    """SUBSTR: characters count from 1; positions outside the string hold nothing."""
+    string = string_of(first)
+    begin = _integer_of(start) - 1
+    end = len(string.lexical) if length is None else begin + _integer_of(length)
+    return like(string.lexical[max(begin, 0) : max(end, 0)], string)
+
+
+def _integer_of(term: Term) -> int:
+    number = value_of(term)
+    if isinstance(number, Number) and number.kind == INTEGER:
+        return int(number.value)
+    raise ExpressionError(f"{brief(term)} is no integer")
+
+
+def encode_for_uri(term: Term) -> Literal:
+    """ENCODE_FOR_URI: all but the unreserved characters of RFC 3986 become percent codes."""
+    return Literal(quote(string_of(term).lexical, safe="-_.~", errors="replace"))
+
+
+def language_matches(tag: str, wanted: str) -> bool:
+    """LANGMATCHES: basic filtering of RFC 4647, section 3.3.1."""
+    tag, wanted = tag.lower(), wanted.lower()
+    if wanted == "*":
+        return tag != ""
+    return tag == wanted or tag.startswith(wanted + "-")
+
+
+# --- functions ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,17 +313,17 @@ FUNCTIONS: dict[str, Implementation] = {
     "ISLITERAL": lambda a, _: isinstance(a[0], Literal),
     "ISNUMERIC": _is_numeric,
     "STRLEN": lambda a, _: _integer(len(string_of(a[0]).lexical)),
-    "SUBSTR": lambda a, _: strings.substring(a[0], a[1], a[2] if len(a) > 2 else None),
+    "SUBSTR": lambda a, _: substring(a[0], a[1], a[2] if len(a) > 2 else None),
     "UCASE": _changed(str.upper),
     "LCASE": _changed(str.lower),
     "STRSTARTS": _related(str.startswith),
     "STRENDS": _related(str.endswith),
     "CONTAINS": _related(str.__contains__),
-    "STRBEFORE": lambda a, _: strings.before(a[0], a[1]),
-    "STRAFTER": lambda a, _: strings.after(a[0], a[1]),
-    "ENCODE_FOR_URI": lambda a, _: strings.encode_for_uri(a[0]),
-    "CONCAT": lambda a, s: strings.concat(a, s.max_text),
-    "LANGMATCHES": lambda a, _: strings.language_matches(simple(a[0]), simple(a[1])),
+    "STRBEFORE": lambda a, _: before(a[0], a[1]),
+    "STRAFTER": lambda a, _: after(a[0], a[1]),
+    "ENCODE_FOR_URI": lambda a, _: encode_for_uri(a[0]),
+    "CONCAT": lambda a, s: concat(a, s.max_text),
+    "LANGMATCHES": lambda a, _: language_matches(simple(a[0]), simple(a[1])),
     "REGEX": _regex,
     "REPLACE": _replace,
     "NOW": _now,

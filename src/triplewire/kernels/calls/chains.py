@@ -5,7 +5,7 @@
     paths:    edges by what they save, as long as each chain has two neighbours at most and none closes a cycle
     walked:   the chains of each path from one end to the other, in the direction that saves more
 
-Used through `triplewire.operators.order.sub_order`.
+Used through `triplewire.operators.order.greedy`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from triplewire.kernels.shared.compiled import called_helper, kernel
-from triplewire.kernels.shared.union_find import root
+from triplewire.kernels.shared.search import root
 
 
 @kernel

@@ -1,16 +1,162 @@
 """Arrays that belong together, as kernels take them: named tuples, which Numba sees as such.
 
-What the columns mean is said where they are made: `triplewire.encode.batch`, `triplewire.clauses.features`,
-`triplewire.clauses.table`, `triplewire.clauses.node_tests.table`.
+What the columns mean is said where they are made: `triplewire.encode.batch`, `triplewire.clauses.view`,
+`triplewire.clauses.clauses`, `triplewire.clauses.node_tests.table`.
 """
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj, numpy_support
+from numpy.typing import NDArray
 
-from triplewire.kernels.shared.lending import Field
+from triplewire.kernels.shared.compiled import IS_COMPILED, helper
+
+# --- lending ---------------------------------------------------------------------------------------------------------
+# Arrays that stay where they are, handed to a kernel as one array: a table of their addresses.
+
+
+WORDS = 2  # of the table, a field: the address and the number of rows of an array; or a number, and nothing
+_tools: Any = cgutils  # they have no types
+_make: Any = arrayobj
+_types: Any = types
+
+
+class Field(NamedTuple):
+    """An array that is lent: what it holds, and the shape of a row. Without a `dtype` it is no array, but a whole
+    number."""
+
+    dtype: Any
+    row: tuple[int, ...] = ()
+
+
+NUMBER = Field(None)
+
+
+Kinds = tuple[tuple[type[Any], tuple[Field, ...]], ...]
+"""Kinds of named tuples, each with its fields."""
+
+
+def addresses(*values: Any) -> NDArray[np.int64]:
+    """The table of arrays, whole numbers and named tuples of these, in their order. The arrays are contiguous."""
+    table: list[int] = []
+    for value in _flat(values):
+        if isinstance(value, np.ndarray):
+            assert value.flags.c_contiguous
+            table += (value.ctypes.data, len(value))
+        else:
+            table += (int(value), 0)
+    return np.array(table, np.int64)
+
+
+def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+class Lent:
+    """Named tuples of some kinds, and the table of their addresses: for as long as it is used, they are kept."""
+
+    def __init__(self, kinds: Kinds, *parts: Any) -> None:
+        assert len(parts) == len(kinds)
+        assert all(isinstance(part, kind) for part, (kind, _) in zip(parts, kinds, strict=True))
+        assert all(all(map(_is_like, part, fields)) for part, (_, fields) in zip(parts, kinds, strict=True))
+        self.parts = parts
+        self.table = addresses(*parts)
+
+
+def places(kinds: Kinds) -> tuple[int, ...]:
+    """Where named tuples of these kinds begin in the table of their addresses."""
+    sizes = [WORDS * len(fields) for _, fields in kinds]
+    return tuple(accumulate(sizes[:-1], initial=0))
+
+
+def _is_like(value: Any, field: Field) -> bool:
+    if field.dtype is None:
+        return not isinstance(value, np.ndarray)
+    return bool(value.dtype == field.dtype) and value.shape[1:] == field.row
+
+
+def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int], Any]:
+    """A function for kernels: the named tuple of this `kind` whose fields begin at a place of a table of addresses."""
+
+    def plain(table: Any, place: int) -> Any:
+        """The function where kernels run as plain Python."""
+        rows = table[place : place + WORDS * len(fields)].reshape(-1, WORDS).tolist()
+        return kind(*(_array(field, *row) for field, row in zip(fields, rows, strict=True)))
+
+    if not IS_COMPILED:
+        return plain
+    arrays = [_type_of(field) for field in fields]
+    tuple_type = _types.NamedTuple(arrays, kind)
+
+    def typed(context: Any, table: Any, place: Any) -> Any:
+        del context, place
+
+        def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            words = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            values = []
+            for number, array in enumerate(arrays):
+                word = builder.add(arguments[1], arguments[1].type(WORDS * number))
+                first = builder.load(builder.gep(words, [word]))
+                if array is types.int64:
+                    values.append(first)
+                    continue
+                rows = builder.load(builder.gep(words, [builder.add(word, word.type(1))]))
+                values.append(_view(context, builder, array, first, rows, fields[number].row))
+            return context.make_tuple(builder, tuple_type, values)
+
+        return tuple_type(table, types.intp), generated
+
+    taken: Any = intrinsic(typed)
+    return taken  # type: ignore[no-any-return]
+
+
+def _type_of(field: Field) -> Any:
+    if field.dtype is None:
+        return types.int64
+    return types.Array(numpy_support.from_dtype(np.dtype(field.dtype)), 1 + len(field.row), "C")
+
+
+def _view(context: Any, builder: Any, kind: Any, address: Any, rows: Any, row: tuple[int, ...]) -> Any:
+    """An array of so many rows of a shape at an address, whose memory nobody counts."""
+    array = context.make_array(kind)(context, builder)
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [size * prod(row[place:]) for place in range(len(row) + 1)]
+    _make.populate_array(
+        array,
+        data=builder.inttoptr(address, array.data.type),
+        shape=_tools.pack_array(builder, [rows, *map(rows.type, row)]),
+        strides=_tools.pack_array(builder, list(map(rows.type, strides))),
+        itemsize=rows.type(size),
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+def _array(field: Field, first: int, rows: int) -> Any:
+    if field.dtype is None:
+        return first
+    shape = (rows, *field.row)
+    if not rows:
+        return np.empty(shape, field.dtype)
+    size = prod(shape) * np.dtype(field.dtype).itemsize
+    return np.frombuffer((ctypes.c_byte * size).from_address(first), field.dtype).reshape(shape)
+
+
+# --- columns ------------------------------------------------------------
 
 
 class Triples(NamedTuple):
@@ -48,7 +194,7 @@ class BatchColumns(NamedTuple):
 
 
 class TermFeatures(NamedTuple):
-    """What a batch is to a segment (`triplewire.clauses.features.Features`)."""
+    """What a batch is to a segment (`triplewire.clauses.view.Features`)."""
 
     term: Any  # batch term -> the segment's term id, or -1
     offset: Any  # batch term -> its slice of `test`
@@ -61,7 +207,7 @@ class TermFeatures(NamedTuple):
 
 
 class ClauseColumns(NamedTuple):
-    """The patterns and tests of clauses (`triplewire.clauses.table.ClauseTable`)."""
+    """The patterns and tests of clauses (`triplewire.clauses.clauses.ClauseTable`)."""
 
     pattern_offset: Any  # clause -> its slice of `pattern`
     pattern: Any  # shape (patterns, 3): a term, or -1 - v for the variable v
@@ -79,12 +225,12 @@ class TestColumns(NamedTuple):
 
     kind: Any
     group: Any
-    op: Any  # of a range test (`triplewire.kernels.shared.ranks`), else 0
+    op: Any  # of a range test (`triplewire.kernels.shared.columns`), else 0
     rank: Any
 
 
 TEST_FIELDS = (Field(np.uint8), Field(np.int32), Field(np.uint8), Field(np.int32))
-"""What they hold (`triplewire.kernels.shared.lending`)."""
+"""What they hold (`triplewire.kernels.shared.columns`)."""
 
 
 def fixed(*arrays: Any) -> Any:
@@ -102,3 +248,63 @@ def fixed_array(array: Any) -> Any:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+# --- outcomes --------------------------------------------------------------------------------------------------------
+# What a kernel can say of a pair of a publication and a clause (or the clauses of a subscription).
+
+
+MISS, MATCH, TRUNCATED = 0, 1, 2
+"""There is no solution; there are at most as many as a match may have; there are more."""
+
+UNKNOWN = 16
+"""Flags that are added to it say why the outcome is not known."""
+
+LEFT = 255
+"""The kernel cannot tell. The pair is left to the next, more general one."""
+
+
+class Verdicts(NamedTuple):
+    """Room for what becomes of pairs: matches, as publications and subscriptions, and whether they are truncated; and
+    the pairs that are left."""
+
+    matched: Any  # shape (2, pairs)
+    truncated: Any
+    left: Any  # shape (2, pairs)
+
+
+# --- ranks -----------------------------------------------------------------------------------------------------------
+# Range tests: whether one holds of a value, by ranks instead of values.
+
+
+LESS, AT_MOST, GREATER, AT_LEAST, UNEQUAL = 1, 2, 3, 4, 5
+"""Operators of range tests: `value < constant`, `value <= constant`, `value > constant`, `value >= constant`,
+`value != constant`; 0 is no range test."""
+
+
+@helper
+def range_holds(op: int, rank: int, below: int, upto: int) -> Any:
+    """Does the range test with this operator and the rank of its constant hold of a value?"""
+    if op == UNEQUAL:
+        return below >= 0 and (rank < below or rank >= upto)
+    bound = below if (op == AT_MOST) | (op == GREATER) else upto
+    return below >= 0 and (rank >= bound if op <= AT_MOST else rank < bound)
+
+
+@helper
+def is_found(test: int, tests: TestColumns) -> Any:
+    """Do look-ups find the nodes of which a test holds? A residual test does not hold before it is evaluated, and `!=`
+    holds of nearly all nodes: these are only asked of nodes that something else has found."""
+    return (tests.kind[test] != RESIDUAL) & (tests.op[test] != UNEQUAL)
+
+
+@helper
+def first_rank(op: int, below: int, upto: int) -> Any:
+    """The lowest rank for which the test holds; not for UNEQUAL, whose ranks are no interval."""
+    return (upto if op == LESS else below) if op <= AT_MOST else 0
+
+
+@helper
+def end_rank(op: int, below: int, upto: int) -> Any:
+    """The rank behind the highest for which the test holds."""
+    return 0x7FFFFFFF if op <= AT_MOST else below if op == GREATER else upto

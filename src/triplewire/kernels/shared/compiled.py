@@ -14,10 +14,13 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import config, types
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
+from numba.extending import intrinsic
 
 from triplewire import kernel_cache
 
@@ -137,3 +140,34 @@ def _kernel(function: _Function, options: dict[str, Any]) -> _Function:
     compiled: Any = _njit(cache=True, **options)
     plain: Any = np.errstate(over="ignore")
     return (compiled if IS_COMPILED else plain)(function)  # type: ignore[no-any-return]
+
+
+# --- prefetch --------------------------------------------------------------------------------------------------------
+# Ask for a row of an array before it is needed: the processor fetches it meanwhile.
+
+
+_READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's `prefetch` takes
+_tools: Any = cgutils  # they have no types
+
+
+def _typed(context: Any, array: Any, row: Any) -> Any:
+    del context, row
+    return types.void(array, types.intp), _generated
+
+
+def _generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    distance = builder.mul(arguments[1], _tools.unpack_tuple(builder, array.strides)[0])
+    pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    place = builder.gep(builder.bitcast(array.data, pointer), [distance])
+    kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+    function = _tools.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [place, number(_READ), number(_KEEP), number(_DATA)])
+    return context.get_dummy_value()
+
+
+def _nothing(array: Any, row: Any) -> None:
+    """The kernels as plain Python do without."""
+
+
+prefetch: Any = intrinsic(_typed) if IS_COMPILED else _nothing

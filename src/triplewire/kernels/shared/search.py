@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.compiled import helper
+from triplewire.kernels.shared.compiled import called_helper, helper
 
 _wide: Any = np.uint64  # of an index: that it is not negative
 
@@ -42,3 +42,98 @@ def same_numbers(a: Any, first: int, b: Any, second: int, length: int) -> Any:
     while i < length and a[first + i] == b[second + i]:
         i += 1
     return i == length
+
+
+# --- bits ------------------------------------------------------------------------------------------------------------
+# Sets as the bits of a number.
+
+
+_int: Any = np.int64
+
+
+@helper
+def count_bits(bits: Any) -> Any:
+    """How many bits are set? The compiler knows this loop."""
+    count = _int(0)
+    while bits != 0:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@helper
+def lowest_bit(bits: Any) -> Any:
+    """The number of the lowest bit of a number that has one."""
+    return count_bits((bits & -bits) - 1)
+
+
+# --- sorting ---------------------------------------------------------------------------------------------------------
+# Sorting slices in place, without memory of its own: D. L. Shell, "A high-speed sorting procedure", CACM 2(7), 1959.
+
+
+@called_helper
+def sort_numbers(values: Any, low: int, high: int) -> None:
+    """Sort values[low:high] ascending."""
+    gap = 1
+    while 3 * gap + 1 < high - low:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(low + gap, high):
+            value, place = values[i], i
+            while place >= low + gap and values[place - gap] > value:
+                values[place] = values[place - gap]
+                place -= gap
+            values[place] = value
+        gap //= 3
+
+
+@called_helper
+def sort_by(values: Any, key: Any, low: int, high: int) -> None:
+    """Sort values[low:high] by key[value]; values with equal keys are put in ascending order themselves."""
+    gap = 1
+    while 3 * gap + 1 < high - low:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(low + gap, high):
+            value, place = values[i], i
+            while place >= low + gap:
+                other = values[place - gap]
+                if key[other] < key[value] or (key[other] == key[value] and other <= value):
+                    break
+                values[place] = other
+                place -= gap
+            values[place] = value
+        gap //= 3
+
+
+# --- union find ------------------------------------------------------------------------------------------------------
+# Sets that are joined step by step, each named by one of its members: `parent` leads from a member towards it.
+
+
+@called_helper
+def root(parent: Any, member: int) -> Any:
+    """The member that names the set. The way to it is halved for the next time."""
+    while parent[member] != member:
+        parent[member] = parent[parent[member]]
+        member = parent[member]
+    return member
+
+
+# --- listed ----------------------------------------------------------------------------------------------------------
+# Is a test in a term's slice of tests? The slices are those of `triplewire.clauses.kernels.pairs`.
+
+
+LONG = 256  # tests of a term: slices of more are ascending. To look through shorter ones takes no longer than to search
+
+
+@called_helper
+def is_listed(test: int, tests: Any, first: int, end: int) -> bool:
+    """Is it among `tests` from `first` to `end`, a term's slice?"""
+    if end - first > LONG:
+        place = lower(tests, first, end, test)
+        return bool(place < end and tests[place] == test)
+    hits = _int(0)
+    if first >= 0:  # it is; so the compiler compares several at once
+        for i in range(end - first):
+            hits |= tests[first + i] == test
+    return bool(hits)

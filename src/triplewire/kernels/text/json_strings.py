@@ -4,7 +4,7 @@
                     character, and for the three bytes of a lone surrogate; else itself
 
 Texts are UTF-8 in which lone surrogates may stand as three bytes; these become escapes too. Used through
-`triplewire.verify.json_texts`.
+`triplewire.verify.bindings`.
 """
 
 from __future__ import annotations

@@ -155,3 +155,27 @@ def read_numbers(text: Any, start: Any, end: Any, wanted: Any, number: Any, stat
     for i in range(start.size):
         if wanted[i]:
             state[i], number[i] = number_of(text, start[i], end[i])
+
+
+# --- dates -----------------------------------------------------------------------------------------------------------
+# Which texts may be a date? A quick look at how they begin; they are read in full by `triplewire.ir.values.dates`.
+
+
+@called_helper
+def _may_be_date(text: Any, pos: int, end: int) -> bool:
+    """Does it begin with a year of 4 to 9 digits and a hyphen, or with what may be white space?"""
+    if pos < end and (text[pos] <= 0x20 or text[pos] == 0xC2 or 0xE1 <= text[pos] <= 0xE3):  # U+0085, U+A0, U+1680 ...
+        return True
+    if pos < end and text[pos] == 0x2D:
+        pos += 1
+    first = pos
+    while pos < end and 0x30 <= text[pos] <= 0x39:
+        pos += 1
+    return 4 <= pos - first <= 9 and pos < end and text[pos] == 0x2D
+
+
+@kernel
+def date_like(text: Any, start: Any, end: Any, out: Any) -> None:
+    """Which of the texts may be dates: none that is one is left out."""
+    for row in range(start.size):
+        out[row] = end[row] - start[row] >= 10 and _may_be_date(text, start[row], end[row])

@@ -22,19 +22,8 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.eight_bytes import eight, same_bytes, write_utf8
-from triplewire.kernels.text.intern import (
-    BLANK,
-    END,
-    IRI,
-    KIND,
-    LITERAL,
-    NONE,
-    SAME,
-    START,
-    SUFFIX,
-    SUFFIX_END,
-)
+from triplewire.kernels.shared.hashing import eight, same_bytes, write_utf8
+from triplewire.kernels.text.intern import BLANK, END, IRI, KIND, LITERAL, NONE, SAME, START, SUFFIX, SUFFIX_END
 
 PAD = 8
 DONE, MORE, STOP = 0, 1, 2

@@ -8,7 +8,8 @@ digits. Words are interned.
 
 ASCII is read eight bytes at a time. In such a number, a byte is marked by its highest bit.
 
-The tables of characters, and the words of the batch: `triplewire.encode.text`. A word is found among those of the batch
+The tables of characters, and the words of the batch: `triplewire.encode.names`. A word is found among those of the
+batch
 by its last eight bytes, its length and, where it is longer, all of it; `hashes`, by which tables of words are asked
 later, are those of `triplewire.kernels.text.names`, and worked out for each distinct word once.
 """
@@ -20,8 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.eight_bytes import eight, low_bytes, put_eight, same_bytes, write_utf8
-from triplewire.kernels.shared.hashing import MIXER, hash_bytes, mixed
+from triplewire.kernels.shared.hashing import (
+    MIXER,
+    eight,
+    hash_bytes,
+    low_bytes,
+    mixed,
+    put_eight,
+    same_bytes,
+    write_utf8,
+)
 
 DONE, MORE, STOP = 0, 1, 2
 TERM, IDS, WORDS, BYTES = 0, 1, 2, 3  # places in `state`: the next term; what is used of `ids`, `end` and `out`
@@ -99,7 +108,7 @@ class WordTable(NamedTuple):
 
 
 class Folding(NamedTuple):
-    """How characters are folded (`triplewire.encode.text`)."""
+    """How characters are folded (`triplewire.encode.names`)."""
 
     fold: Any  # where each page of characters begins in it; then the pages, each that differs once
     expansion: Any

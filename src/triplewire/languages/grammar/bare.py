@@ -2,24 +2,28 @@
 
 Bare text (a label such as `Home Page #325`, an absolute IRI without angle brackets) follows no lexer: it is what stands
 between two delimiters. So the tokens here cover every character, and bare text is cut out by their offsets. Prefixed
-names and labels become IRIs in `NamesInForce`. SPARQL has its own stricter lexer: `triplewire.languages.sparql.lexer`.
+names and labels become IRIs in `NamesInForce`. SPARQL has its own stricter lexer: `triplewire.languages.sparql.terms`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Context as DecimalContext
+from decimal import Decimal, Inexact
+from fractions import Fraction
 from typing import NamedTuple
 
 from triplewire.errors import LimitError
-from triplewire.ir.nodes import Label
+from triplewire.ir.nodes import Call, Label, Variable
 from triplewire.languages.context import Context
-from triplewire.languages.grammar.strings import string_literal
-from triplewire.languages.grammar.tokens import END, Token, Tokens, scanned
+from triplewire.languages.grammar.tokens import END, Token, Tokens, scanned, string_literal
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
+from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.references import has_scheme, resolve
 from triplewire.model.terms import IRI, Literal, unescape
+from triplewire.operators import remedy_for_unknown
 
 STRINGS = r"""
       (?P<string>\"\"\"(?:[^"\\]++|\\.|(?!\"\"\")")*\"\"\"|(?!\"\"\")"(?:[^"\\\n\r]++|\\.)*+"
@@ -253,3 +257,188 @@ def bounded(context: Context) -> Iterator[None]:
         raise LimitError(
             "the text is nested too deeply", source=context.source, remedy="lower max_query_depth, or flatten it"
         ) from None
+
+
+# --- quantities ------------------------------------------------------------------------------------------------------
+# Quantities such as `1000m` or `5 km`: units of measurement, and exact conversion between those of one dimension.
+
+
+MAX_DIGITS = 60
+MAX_EXPONENT = 60
+_EXACT = DecimalContext(prec=1_000, traps=[Inexact])
+_ROUNDING = DecimalContext(prec=34)  # where a result has no end, such as 1 km/h in m/s
+
+
+class Unit(NamedTuple):
+    """A unit: what it measures; a value v of it is (v + offset) * factor in the dimension's first unit."""
+
+    dimension: str
+    factor: Fraction
+    offset: Fraction = Fraction(0)
+
+
+def _table(dimension: str, units: str) -> dict[str, Unit]:
+    pairs = (entry.split("=") for entry in units.split())
+    return {name: Unit(dimension, Fraction(factor)) for names, factor in pairs for name in names.split("|")}
+
+
+UNITS: dict[str, Unit] = {
+    **_table("length", "m=1 km=1000 dm=0.1 cm=0.01 mm=0.001 µm|μm|um=0.000001 nm=0.000000001"),
+    **_table("length", "in=0.0254 ft=0.3048 yd=0.9144 mi=1609.344 nmi=1852"),
+    **_table("mass", "kg=1 g=0.001 mg=0.000001 µg|μg|ug=0.000000001 t=1000 lb=0.45359237 oz=0.028349523125"),
+    **_table("time", "s=1 ms=0.001 µs|μs|us=0.000001 ns=0.000000001 min=60 h=3600 d=86400 wk=604800"),
+    **_table("speed", "m/s=1 km/h|kmh=5/18 km/s=1000 mph|mi/h=0.44704 kn=463/900 ft/s=0.3048"),
+    **_table("area", "m2|m²=1 km2|km²=1000000 cm2|cm²=0.0001 mm2|mm²=0.000001 ha=10000 a=100"),
+    **_table("area", "ft2|ft²=0.09290304 mi2|mi²=2589988.110336 acre=4046.8564224"),
+    **_table("data", "B=1 kB=1000 MB=1000000 GB=1000000000 TB=1000000000000 PB=1000000000000000"),
+    **_table("data", "KiB=1024 MiB=1048576 GiB=1073741824 TiB=1099511627776 PiB=1125899906842624 bit=1/8"),
+    "K": Unit("temperature", Fraction(1)),
+    "°C": Unit("temperature", Fraction(1), Fraction("273.15")),
+    "°F": Unit("temperature", Fraction(5, 9), Fraction("459.67")),
+    "%": Unit("ratio", Fraction(1, 100)),
+}
+"""Units by their symbols, in which case counts (`mB` is none)."""
+
+
+def units_like(symbol: str) -> str:
+    """The symbols of what a unit measures, as one text; the unit alone where it is not in the table."""
+    unit = UNITS.get(symbol)
+    return ", ".join(name for name in UNITS if unit and UNITS[name].dimension == unit.dimension) or symbol
+
+
+def convert(number: str, unit: str, wanted: str) -> str:
+    """`number` of `unit` as a plain decimal number of the unit `wanted`, exact unless it has no end (34 digits then).
+    A unit that is not in the table converts to itself.
+
+    Raises `ValueError`, which says why: an unknown unit, one of another dimension, a number too long to convert.
+    """
+    if wanted not in UNITS:
+        if unit == wanted:
+            return number
+        raise ValueError(f"the operator counts in {wanted!r}, found {unit!r}")
+    source, target = _unit(unit), _unit(wanted)
+    if source.dimension != target.dimension:
+        raise ValueError(f"{unit!r} measures {source.dimension}, not {target.dimension} as {wanted!r} does")
+    if len(number) > MAX_DIGITS:
+        raise ValueError(f"a quantity has at most {MAX_DIGITS} digits")
+    value = Decimal(number)
+    if value and abs(value.adjusted()) > MAX_EXPONENT:
+        raise ValueError(f"a quantity lies between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}")
+    exact = (Fraction(value) + source.offset) * source.factor / target.factor - target.offset
+    return _plain(exact)
+
+
+def _unit(name: str) -> Unit:
+    unit = UNITS.get(name)
+    if unit is None:
+        raise ValueError(f"there is no unit {name!r}")
+    return unit
+
+
+def _plain(value: Fraction) -> str:
+    parts = Decimal(value.numerator), Decimal(value.denominator)
+    try:
+        text = f"{_EXACT.divide(*parts):f}"
+    except Inexact:  # the decimal has no end
+        text = f"{_ROUNDING.divide(*parts):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+# Calls of expensive operators as GQL and operator predicates write them: `locIn(Bronx, ?where, 5 km)`.
+
+
+NAMESPACE = PREDECLARED["op"]
+QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?([^\W\d_]\S*|°\S+|%)")
+
+
+def call_ahead(names: NamesInForce, ahead: int = 0) -> bool:
+    """Does a call stand `ahead` tokens further on: a name directly followed by a parenthesis? Behind an operator's name
+    there may be blanks."""
+    tokens = names.tokens
+    name, after = tokens.peek(ahead), tokens.peek(ahead + 1)
+    if name.kind not in ("word", "name") or after.text != "(":
+        return False
+    return after.offset == name.offset + len(name.text) or name.text.removeprefix("op:") in tokens.context.operators
+
+
+def read_call(names: NamesInForce) -> tuple[Call, Token]:
+    """The call at the cursor, and its first token. Raises `LanguageError`: no such operator, not its arguments."""
+    tokens = names.tokens
+    token = tokens.next()
+    name = token.text
+    if token.kind == "name":
+        iri = names.iri_of(token).value
+        if not iri.startswith(NAMESPACE):
+            tokens.fail(token, f"{token} names no operator", "write the operator's bare name, or op:name")
+        name = iri[len(NAMESPACE) :]
+    elif token.kind != "word":
+        tokens.fail(token, f"found {token}, expected an operator's name")
+    parameters = operator_of(tokens, token, name).parameters
+    arguments: list[Variable | IRI | Literal] = []
+    tokens.expect("(")
+    while not tokens.accept(")"):
+        if arguments and not tokens.accept(","):
+            tokens.unexpected("',' or ')'")
+        unit = parameters[len(arguments)].unit if len(arguments) < len(parameters) else ""
+        arguments.append(_argument(names, unit))
+    return whole_call(tokens, token, name, arguments), token
+
+
+def operator_of(tokens: Tokens, token: Token, name: str) -> Operator:
+    """The operator of a name that is written at `token`; refuses one that is not there."""
+    operators = tokens.context.operators
+    operator = operators.get(name)
+    if operator is None:
+        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
+    return operator
+
+
+def whole_call(tokens: Tokens, token: Token, name: str, arguments: Sequence[Variable | IRI | Literal]) -> Call:
+    """The call of an operator, written at `token`, with these arguments. Refuses another number of them than it takes,
+    and constants that it could only fail on."""
+    operator = tokens.context.operators[name]
+    count = len(operator.parameters)
+    remedy = f"write {name}({', '.join(parameter.name for parameter in operator.parameters)})"
+    if len(arguments) != count:
+        what = f"the operator {name!r} takes {count} argument{'s' * (count != 1)}, not {len(arguments)}"
+        tokens.fail(token, what, remedy)
+    try:
+        warnings_of_call(operator, arguments)
+    except ValueError as error:
+        tokens.fail(token, f"{name}: {error}", remedy)
+    return Call(name, tuple(arguments))
+
+
+def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:
+    tokens = names.tokens
+    token = tokens.accept_kind("variable", "string", "iri")
+    if token is None:
+        raw = read_raw(tokens, (",",), "an argument", "',' or ')'")
+        written = quantity(raw)
+        if written is not None:
+            return Literal(converted(names, raw.first, written, unit))
+        value = names.bare(raw)
+        return Literal(value) if isinstance(value, str) else value
+    if token.kind == "variable":
+        return Variable(token.text[1:])
+    return literal(names, token) if token.kind == "string" else names.reference(token)
+
+
+def quantity(raw: Raw) -> tuple[str, str] | None:
+    """Number and unit, where bare text is a number followed by letters."""
+    match = QUANTITY.fullmatch(raw.text)
+    return (match[1], match[2]) if match else None
+
+
+def converted(names: NamesInForce, token: Token, written: tuple[str, str], unit: str) -> str:
+    """A quantity, written at `token`, as a plain number of `unit`; "" takes none."""
+    number, written_unit = written
+    if not unit:
+        names.tokens.fail(
+            token, f"the operator takes no unit here, found {written_unit!r}", "leave the unit out, or quote the text"
+        )
+    try:
+        return convert(number, written_unit, unit)
+    except ValueError as error:
+        names.tokens.fail(token, str(error), f"known: {units_like(unit)}; or quote the text")

@@ -24,11 +24,9 @@ from triplewire.ir.nodes import (
     Variable,
     conjuncts,
 )
-from triplewire.languages.grammar.bare import COMPARISONS, NamesInForce, Raw, literal, read_raw
-from triplewire.languages.grammar.calls import call_ahead, read_call
-from triplewire.languages.grammar.fulltext import parse_expression
-from triplewire.languages.grammar.strings import string_value
-from triplewire.languages.grammar.tokens import END, Token
+from triplewire.languages.grammar.bare import COMPARISONS, NamesInForce, Raw, call_ahead, literal, read_call, read_raw
+from triplewire.languages.grammar.full_text import parse_expression
+from triplewire.languages.grammar.tokens import END, Token, string_value
 from triplewire.model.terms import IRI, Literal
 
 TESTS = ("CONTAINS", "FTCONTAINS", "ISA")

@@ -26,11 +26,10 @@ from triplewire.errors import Refusal, StoreError, SubscriptionError, Triplewire
 from triplewire.folders import entries_of
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.languages.sources.ids import FEW, Ids
-from triplewire.languages.sources.rows import Row, is_storable, json_rows, parquet_rows, refused
+from triplewire.languages.sources.rows import FEW, Ids, Row, is_storable, json_rows, parquet_rows, refused
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.languages.templates import AnyTemplate, Templates
-from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.template import Parameters
 from triplewire.model.operator import Operator
 
 LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv", ".pred": "predicates"}

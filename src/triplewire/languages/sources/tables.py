@@ -124,7 +124,10 @@ class TableTexts:
                     raise StoreError(what, source=f"the table {self._table}", remedy=remedy) from error
 
     def _row(self, values: Sequence[Any]) -> Row | Refusal:
-        from triplewire.languages.sources.rows import Row, row_of_columns  # they bring Arrow along
+        from triplewire.languages.sources.rows import (
+            Row,
+            row_of_columns,  # they bring Arrow along
+        )
 
         fields = {"language": "sparql", **dict(zip(self._fields, values, strict=True))}
         if isinstance(fields["id"], bytes | float) or fields["id"] is None:

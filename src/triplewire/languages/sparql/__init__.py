@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import bounded
-from triplewire.languages.sparql.forms import read_query
-from triplewire.languages.sparql.lexer import QueryTokens
+from triplewire.languages.sparql.groups import read_query
+from triplewire.languages.sparql.terms import QueryTokens
 
 
 def parse(text: str, context: Context) -> Parsed:

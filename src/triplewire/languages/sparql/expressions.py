@@ -6,18 +6,168 @@ stages may walk a condition recursively.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from typing import NamedTuple
 
-from triplewire.ir.nodes import AllOf, AnyOf, Compare, Exists, Expression, FullText, Function, Holds, In, Negate, Where
+from triplewire.errors import LimitError, UnsupportedQuery
+from triplewire.ir.nodes import (
+    AllOf,
+    AnyOf,
+    Call,
+    Compare,
+    Exists,
+    Expression,
+    FullText,
+    Function,
+    Holds,
+    In,
+    Negate,
+    Variable,
+    Where,
+)
+from triplewire.ir.values import casts
 from triplewire.ir.values.functions import SYNONYMS
-from triplewire.languages.grammar import fulltext
-from triplewire.languages.grammar.tokens import Token
-from triplewire.languages.sparql.calls import call, operator_name
-from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, Arity
-from triplewire.languages.sparql.regex import check_regex
+from triplewire.ir.values.regexes import RegexError, compile_regex
+from triplewire.languages.grammar import full_text as fulltext
+from triplewire.languages.grammar.bare import NAMESPACE, operator_of, whole_call
+from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.languages.sparql.terms import TermReader
-from triplewire.model.terms import IRI
+from triplewire.model.terms import IRI, XSD_STRING, Literal
+
+# --- functions -------------------------------------------------------------------------------------------------------
+# The functions of SPARQL 1.1 (17.4) by name: how many arguments they take, and which are refused, with the reason.
+
+
+class Arity(NamedTuple):
+    """Least and most arguments; None is without limit."""
+
+    least: int
+    most: int | None
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"{self.least} or more arguments"
+        if self.least < self.most:
+            return f"{self.least} to {self.most} arguments"
+        return f"{self.least} argument" + ("" if self.least == 1 else "s")
+
+
+def _same(count: int, names: str) -> dict[str, Arity]:
+    return dict.fromkeys(names.split(), Arity(count, count))
+
+
+FUNCTIONS: dict[str, Arity] = {
+    **_same(0, "NOW"),
+    **_same(1, "STR LANG DATATYPE IRI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI"),
+    **_same(1, "YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512"),
+    **_same(1, "ISIRI ISBLANK ISLITERAL ISNUMERIC"),
+    **_same(2, "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"),
+    **_same(3, "IF"),
+    "SUBSTR": Arity(2, 3),
+    "REGEX": Arity(2, 3),
+    "REPLACE": Arity(3, 4),
+    "CONCAT": Arity(0, None),
+    "COALESCE": Arity(0, None),
+}
+"""By upper-case name. BOUND and EXISTS, whose arguments are no expressions, are read by `expressions`."""
+
+CASTS = frozenset(casts.CASTS)
+"""Datatype IRIs that are called as functions (17.5, and the other datatypes of XSD that have values here)."""
+
+AGGREGATES = frozenset(["COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT"])
+
+RANDOM = frozenset(["RAND", "UUID", "STRUUID", "BNODE"])
+"""Their value would differ from one evaluation to the next; matching is deterministic (semantics, section 6)."""
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+# Calls of expensive operators in SPARQL: `op:name(...)` in a filter, `CALL name(...)` in a group.
+
+
+def operator_name(iri: IRI) -> str | None:
+    """The operator that an IRI names, or None where it names none."""
+    return iri.value[len(NAMESPACE) :] if iri.value.startswith(NAMESPACE) else None
+
+
+def call_part(terms: TermReader) -> Call:
+    """What follows CALL: the operator's name, bare or under `op:`, and its arguments."""
+    tokens = terms.tokens
+    token = tokens.peek()
+    if tokens.accept_kind("word"):
+        return call(terms, token, token.text)
+    iri = terms.accept_iri()
+    name = operator_name(iri) if iri else None
+    if iri is None:
+        tokens.unexpected("an operator's name")
+    if name is None:
+        tokens.fail(token, f"{iri} names no operator", "write the operator's bare name, or op:name")
+    return call(terms, token, name)
+
+
+def call(terms: TermReader, token: Token, name: str) -> Call:
+    """The call of `name`, written at `token`; the cursor stands on its arguments."""
+    tokens = terms.tokens
+    operator_of(tokens, token, name)
+    arguments: list[Variable | IRI | Literal] = []
+    tokens.expect("(")
+    while not tokens.accept(")"):
+        if arguments:
+            tokens.expect(",")
+        argument = terms.accept_variable() or terms.accept_constant()
+        if argument is None:
+            tokens.unexpected("a variable, an IRI or a literal")
+        arguments.append(argument)
+    return whole_call(tokens, token, name, arguments)
+
+
+# --- regex -----------------------------------------------------------------------------------------------------------
+# Constant regular expressions are compiled while the query is read, so that an error stands at the pattern's place.
+
+
+_ARGUMENTS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # where pattern and flags stand
+_LACKING = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])|-\[")  # back-references, look-around, class subtraction
+
+
+def check_regex(tokens: Tokens, function: str, arguments: Sequence[tuple[Token, Expression]]) -> None:
+    """Refuse a pattern, or flags, that is a plain literal and cannot be compiled; `arguments` stand at their tokens."""
+    if function not in _ARGUMENTS:
+        return
+    pattern, flags = (_constant(arguments, at) for at in _ARGUMENTS[function])
+    if flags is not None:
+        _compile(tokens, flags[0], "", flags[1])
+    if pattern is not None and (flags is not None or len(arguments) <= _ARGUMENTS[function][1]):
+        _compile(tokens, *pattern, flags[1] if flags else "")
+
+
+def _compile(tokens: Tokens, token: Token, pattern: str, flags: str) -> None:
+    limit = tokens.context.settings.max_regex_bytes
+    line, column = tokens.place(token.offset)
+    source = tokens.context.source
+    if len(pattern.encode("utf-8", "surrogatepass")) > limit:
+        what, remedy = f"a regular expression of more than {limit} bytes", "raise max_regex_bytes, or shorten it"
+        raise LimitError(what, source=source, line=line, column=column, remedy=remedy)
+    try:
+        compile_regex(pattern, flags, limit)
+    except RegexError as error:
+        lacking = _LACKING.search(pattern) is not None
+        remedy = "write it without back-references, look-around and class subtraction" if lacking else ""
+        raise UnsupportedQuery(str(error), source=source, line=line, column=column, remedy=remedy) from None
+
+
+def _constant(arguments: Sequence[tuple[Token, Expression]], at: int) -> tuple[Token, str] | None:
+    """The argument's place and text, if it is given as a plain literal."""
+    if len(arguments) <= at:
+        return None
+    token, argument = arguments[at]
+    if not isinstance(argument, Literal) or argument.datatype != XSD_STRING:
+        return None
+    return token, argument.lexical
+
+
+# --- expressions ------------------------------------------------------------
+
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or NOT EXISTS"

@@ -1,19 +1,129 @@
-"""Terms of a SPARQL text: the prologue, IRIs, prefixed names, literals, variables (SPARQL 1.1, 4.1 and 19.8).
+"""The tokens of SPARQL (SPARQL 1.1, 19.8, productions 139 to 173), codepoint escapes resolved (19.2).
 
-`TermReader` holds what all rules share: the tokens, the prefixes and base in force, and the supply of hidden variables.
+Kinds: iri, name (prefixed), blank, variable, tag, string, number (without sign: the parser joins a sign that stands
+directly before one), word (keywords), symbol. Every pattern is linear: no part of the text is looked at again and
+again, however odd it is.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from typing import NoReturn
 
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Pattern, PatternTerm, Variable
-from triplewire.languages.grammar.strings import number, string_literal
-from triplewire.languages.grammar.tokens import Token, Tokens
+from triplewire.languages.context import Context
+from triplewire.languages.grammar.tokens import Token, Tokens, number, string_literal
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal
+
+_BASE = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_VARIABLE = f"[{_BASE}_0-9][{_BASE}_0-9\u00b7\u0300-\u036f\u203f-\u2040]*+"
+_CHARS = f"{_BASE}_0-9\u00b7\u0300-\u036f\u203f-\u2040-"
+_ESCAPED = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_LABEL = f"[{_CHARS}]*+(?:\\.++[{_CHARS}]++)*"  # what may follow the first character: no dot at the end
+_LOCAL = f"(?:[{_BASE}_:0-9]|{_ESCAPED})(?:[{_CHARS}:]++|{_ESCAPED}|\\.++(?=[{_CHARS}:%\\\\]))*"
+
+PATTERN = re.compile(
+    rf"""
+      (?P<skip>[ \t\r\n]+|\#[^\n\r]*)
+    | (?P<variable>[?$]{_VARIABLE})
+    | (?P<iri><[^<>"{{}}|^`\\\x00-\x20]*>)
+    | (?P<broken><[A-Za-z][A-Za-z0-9+.-]*+://[^<>\n\r]*+>?+)   # no comparison: `//` is nowhere in an expression
+    | (?P<blank>_:[{_BASE}_0-9]{_LABEL})
+    | (?P<name>(?:[{_BASE}]{_LABEL})?:(?:{_LOCAL})?)
+    | (?P<stray>[A-Za-z_]\w*+(?:[-.]++\w++){{16,}})   # no name, as the colon is missing; never part of a query
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<string>\"\"\"(?:[^"\\]++|\\.|(?!\"\"\")")*\"\"\"|'''(?:[^'\\]++|\\.|(?!''')')*'''
+               |(?!\"\"\")"(?:[^"\\\n\r]++|\\.)*+"|(?!''')'(?:[^'\\\n\r]++|\\.)*+')
+    | (?P<unclosed>["'])
+    | (?P<tag>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
+    | (?P<number>[0-9]++\.[0-9]*+[eE][+-]?[0-9]+|\.?[0-9]++[eE][+-]?[0-9]+|[0-9]*+\.[0-9]+|[0-9]+)
+    | (?P<symbol>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.|/^*+?!=<>-])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_CODEPOINT = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.)", re.DOTALL)
+_IRI_START = re.compile(r"""<[^<>"{}|^`\\\x00-\x20]*+([^<>\n\r])""")
+_BROKEN_IRI = re.compile(_IRI_START.pattern + r"[^<>\n\r]*+>")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class QueryTokens(Tokens):
+    """The tokens of a SPARQL text. Positions in errors are those of the text as it was written."""
+
+    wrong = frozenset(["unclosed", "broken", "stray"])
+
+    def __init__(self, text: str, context: Context) -> None:
+        self._written = text
+        self._ends: list[int] = []  # where, in the resolved text, each escape's character ends ...
+        self._shifts: list[int] = []  # ... and how many characters shorter the text is up to there
+        super().__init__(text, PATTERN, context)
+
+    def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
+        if "\\u" in self.text or "\\U" in self.text:
+            self._resolve_codepoints()
+        surrogate = _SURROGATE.search(self.text)
+        if surrogate:
+            self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
+        return super()._scan(pattern)
+
+    def _refuse(self, token: Token) -> NoReturn:
+        """Say what is wrong with a token that is none."""
+        if token.kind == "unclosed":
+            if self.text.startswith(token.text * 3, token.offset):
+                self.fail(token, "this string is never closed")
+            self.fail(token, "this string is not closed on its line", "three quotation marks enclose several lines")
+        if token.kind == "broken":
+            wrong = _IRI_START.match(token.text)
+            if wrong is None:
+                self.fail(token, "this IRI is not closed on its line")
+            self.fail(Token("?", wrong[1], token.offset + wrong.start(1)), f"an IRI cannot hold {wrong[1]!r}")
+        self.fail(token, f"{token} is no name", "a prefixed name needs a colon")
+
+    def _resolve_codepoints(self) -> None:
+        out: list[str] = []
+        done = length = 0
+        for match in _CODEPOINT.finditer(self._written):
+            code = match[1] or match[2]
+            if code is None:  # another escape: its second character starts none
+                continue
+            out.append(self._written[done : match.start()])
+            length += match.start() - done
+            done = match.end()
+            if int(code, 16) > 0x10FFFF or 0xD800 <= int(code, 16) <= 0xDFFF:
+                self.text, self._ends = self._written, []
+                self.fail(Token("?", match[0], match.start()), f"{match[0]} names no character")
+            out.append(chr(int(code, 16)))
+            length += 1
+            self._ends.append(length)
+            self._shifts.append(done - length)
+        self.text = "".join(out) + self._written[done:]
+
+    def unexpected(self, expected: str) -> NoReturn:
+        """As `Tokens.unexpected`; of a `<` that was to open an IRI it says why it does not."""
+        token = self.peek()
+        wrong = _BROKEN_IRI.match(self.text, token.offset)
+        remedy = f"an IRI cannot hold {wrong[1]!r}" if wrong else ""
+        self.fail(token, f"found {token}, expected {expected}", remedy)
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column in the text as written."""
+        at = bisect_right(self._ends, offset)
+        offset += self._shifts[at - 1] if at else 0
+        before = self._written[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+
+# --- terms -----------------------------------------------------------------------------------------------------------
+# Terms of a SPARQL text: the prologue, IRIs, prefixed names, literals, variables (SPARQL 1.1, 4.1 and 19.8).
+
 
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 _UPDATES = ["INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"]

@@ -17,21 +17,29 @@ from typing import TypeAlias
 from triplewire.config import Settings
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.languages.templates import call_lists
+from triplewire.languages.templates import conjunctions as call_lists
 from triplewire.languages.templates.builder import Equal, TemplateBuilder
-from triplewire.languages.templates.call_lists import CallList, CallLists
-from triplewire.languages.templates.conjunctions import Conjunctions
-from triplewire.languages.templates.parameters import (
+from triplewire.languages.templates.conjunctions import (
+    USUAL,
+    Built,
+    CallList,
+    CallLists,
+    Conjunctions,
+    Key,
+    Variants,
+    WordCache,
+)
+from triplewire.languages.templates.template import (
     CONSTANTS,
     MARK,
     WITHOUT_VOCABULARIES,
+    Conjunction,
     Environment,
     Parameters,
     SplitText,
+    Template,
     can_be_split,
 )
-from triplewire.languages.templates.template import Conjunction, Template
-from triplewire.languages.templates.variants import USUAL, Built, Key, Variants, WordCache
 from triplewire.model.operator import Operator, takes_any_constants
 from triplewire.operators import built_in_operators
 

@@ -10,28 +10,154 @@ What equal parameters do: `guards`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from triplewire.errors import TriplewireError
-from triplewire.ir.fulltext.nodes import Analyzer, Word
-from triplewire.ir.nodes import Bind, Call, Function, Label, TextRelation, TextTest, Variable
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.nodes import (
+    AllOf,
+    Analyzer,
+    And,
+    Bind,
+    Call,
+    Compare,
+    Filter,
+    FullText,
+    Function,
+    InstanceOf,
+    Label,
+    Pattern,
+    TextAnd,
+    TextRelation,
+    TextTest,
+    Variable,
+    Where,
+    Word,
+)
+from triplewire.ir.normal_form import Clause, NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import children
-from triplewire.languages.templates.guards import Guard, guard_of_conjunction, guard_of_tree, is_conjunction
-from triplewire.languages.templates.parameters import Parameters, SplitText, content
+from triplewire.ir.walk import children, walk
 from triplewire.languages.templates.template import (
     FIXED,
     IRI_KIND,
+    LEAVES,
     LITERAL,
     NUMBER,
     TEXT,
     VARIABLE,
     WORD,
+    Parameters,
     Placeholder,
+    SplitText,
     Template,
+    content,
+    leaves,
 )
 from triplewire.model.terms import IRI, RDF, RDFS, XSD_STRING, Literal
+
+# --- guards ----------------------------------------------------------------------------------------------------------
+# Guards: for which parameters a template must not be used, since some of them are equal.
+
+
+_PARTS = frozenset([And, Pattern, Filter])
+_CONDITIONS = frozenset([Compare, FullText, TextAnd, Word, Analyzer, TextTest, InstanceOf, AllOf])
+_CONJUNCTION = _PARTS | _CONDITIONS | frozenset([Variable, IRI, Literal, Label])
+_MOST_PARTS = 64
+
+Part: TypeAlias = tuple[object, ...]
+"""The kinds of nodes and the leaves of a pattern or a test in order; a placeholder is a `_Number`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What keeps a template from holding.
+
+    `reserved`: contents that no parameter may have, since the tree has them already. `alike`: groups of parts that
+    differ in their parameters only; each function takes those of one part. `compares`: the template holds for one
+    pattern of equal parameters only.
+    """
+
+    reserved: frozenset[str]
+    alike: tuple[tuple[Callable[[Parameters], Any], ...], ...] = ()
+    compares: bool = False
+
+    def allows(self, parameters: Parameters) -> bool:
+        """Does the template hold for these parameters?"""
+        if self.reserved and not self.reserved.isdisjoint(map(content, parameters)):
+            return False
+        if not self.alike or len(set(parameters)) == len(parameters):
+            return True
+        return all(len({key(parameters) for key in group}) == len(group) for group in self.alike)
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A placeholder in a part, by its number; -1 for any."""
+
+    number: int
+
+
+def is_conjunction(where: Where, form: NormalForm) -> bool:
+    """Is it a plain conjunction of patterns and conditions, of a size at which its parts can be compared?"""
+    if len(form.clauses) != 1:
+        return False
+    clause = form.clauses[0]
+    return len(clause.patterns) + len(clause.tests) <= _MOST_PARTS and all(type(n) in _CONJUNCTION for n in walk(where))
+
+
+def guard_of_conjunction(clause: Clause, placeholders: tuple[Placeholder, ...]) -> Guard:
+    """The guard of a plain conjunction."""
+    numbers: dict[object, _Number] = {}
+    for number, placeholder in enumerate(placeholders):
+        for node in placeholder.replacement(placeholder.example):
+            numbers[node] = _Number(number)
+    alike: dict[Part, list[Callable[[Parameters], Any]]] = {}
+    for item in (*clause.patterns, *clause.tests):
+        part = tuple(_flattened(item, numbers))
+        used = [leaf.number for leaf in part if isinstance(leaf, _Number)]
+        if used:
+            anonymous = tuple([_Number(-1) if isinstance(leaf, _Number) else leaf for leaf in part])
+            alike.setdefault(anonymous, []).append(itemgetter(*used))
+    parts = (clause.patterns, tuple([test for _, test in clause.tests]))
+    constants = [leaf for leaf in leaves(parts) if not isinstance(leaf, Variable) and leaf not in numbers]
+    reserved = frozenset([text for constant in constants for text in _guarded_texts(constant)])
+    return Guard(reserved, tuple([tuple(group) for group in alike.values() if len(group) > 1]))
+
+
+def guard_of_tree(where: Where, placeholders: tuple[Placeholder, ...]) -> Guard:
+    """The guard of any other tree."""
+    examples = {content(placeholder.example) for placeholder in placeholders}
+    return Guard(frozenset([text for text in _guarded_texts(where) if text not in examples]), compares=True)
+
+
+def _guarded_texts(root: object) -> Iterator[str]:
+    """All strings in a tree."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            yield node
+        else:
+            stack.extend(children(node))
+
+
+def _flattened(node: object, numbers: dict[object, _Number]) -> Iterator[object]:
+    """The members of a `Part`."""
+    kind = type(node)
+    if kind in LEAVES:
+        yield numbers.get(node, node)
+        return
+    parts = children(node)
+    yield kind if parts or kind is tuple else node
+    if kind is tuple:
+        yield len(parts)
+    for part in parts:
+        yield from _flattened(part, numbers)
+
+
+# --- builder ------------------------------------------------------------
+
 
 MOST_PARAMETERS = 256
 

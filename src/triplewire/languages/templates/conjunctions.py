@@ -11,17 +11,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
-from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.evaluation.unknown import CallKey
+from triplewire.ir.nodes import And, Call, Variable
+from triplewire.ir.normal_form import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.templates.builder import Equal
-from triplewire.languages.templates.guards import is_conjunction
-from triplewire.languages.templates.parameters import MARK, WITH_VARIABLES, Environment, Parameters
-from triplewire.languages.templates.template import Conjunction, Template
+from triplewire.languages.templates.builder import Equal, Guard, TemplateBuilder, is_conjunction
+from triplewire.languages.templates.template import (
+    FIXED,
+    LITERAL,
+    MARK,
+    NUMBER,
+    TEXT,
+    WITH_VARIABLES,
+    WORD,
+    Conjunction,
+    Environment,
+    Parameters,
+    SplitText,
+    Template,
+    has_suffix,
+    is_word,
+    number_form,
+)
+from triplewire.model.operator import Operator, warnings_of_call
+from triplewire.model.terms import Literal
 
 TemplateOf: TypeAlias = Callable[[str, Parameters, Environment, "Equal | None"], Template | None]
 
@@ -130,3 +148,212 @@ def _is_tuple(template: Template) -> bool:
     terms = [term for pattern in form.clauses[0].patterns for term in pattern]
     names = dict.fromkeys([term.name for term in terms if isinstance(term, Variable)])
     return tuple(names) == template.select and not any(name.startswith("*") for name in names)
+
+
+# --- call lists ------------------------------------------------------------------------------------------------------
+# Texts of operator predicates that are lists of calls with constants: `holds(3), near(Berlin, 5 km)`.
+
+
+LANGUAGE = "predicates"
+MOST_CALLS = 1_000_000  # past that all are forgotten
+_LEAST_DEPTH = 4  # `max_query_depth` that no list of calls can pass
+
+_CALL = r"[A-Za-z_]\w*+\([\w .,+/-]*+\)"
+_LIST = re.compile(rf"{_CALL}(?:, *{_CALL})*+", re.ASCII)
+_BETWEEN = re.compile(r"(?<=\)), *")
+_EXAMPLES = ("7", "0815")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallList:
+    """What is meant by a list of calls with constants."""
+
+    calls: tuple[CallKey, ...]
+    language: ClassVar[str] = LANGUAGE
+    ask: ClassVar[bool] = False
+    warnings: ClassVar[tuple[str, ...]] = ()  # of the text; operators may warn of constants
+
+    def parts(self, parameters: Parameters) -> tuple[tuple[Template, Parameters], ...]:
+        """No parts, as there is no template."""
+        return ()
+
+    def selected(self, parameters: Parameters) -> tuple[str, ...]:
+        """No variables."""
+        return ()
+
+    def rules(self, parameters: Parameters) -> tuple[str, ...]:
+        """No rules: only MDV texts name rules."""
+        return ()
+
+    def normal_form(self, parameters: Parameters) -> NormalForm:
+        """The calls, and no clause."""
+        return NormalForm((), exact=False, calls=True, asked=tuple(dict.fromkeys(self.calls)))
+
+    def subscription(
+        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
+    ) -> Subscription:
+        """The subscription that parsing the text gives."""
+        where = And(tuple([Call(call.operator, call.arguments) for call in self.calls]))  # type: ignore[arg-type]  # no outputs
+        named = tuple(sorted(prefixes.items()))
+        return Subscription(id=id, language=LANGUAGE, text=text, select=(), where=where, prefixes=named, base=base)
+
+
+class CallLists:
+    """Finds such texts. `parse` parses one in full. For one thread at a time."""
+
+    def __init__(
+        self,
+        parse: Callable[[str, Environment], Subscription],
+        operators: Mapping[str, Operator],
+        settings: Settings,
+    ) -> None:
+        self._parse = parse
+        self._operators = operators
+        self._is_on = settings.max_query_depth >= _LEAST_DEPTH
+        self._calls: dict[tuple[str, Environment], CallKey | None] = {}
+        self._plain: dict[tuple[str, int, Environment], bool] = {}
+
+    def find(self, text: str, environment: Environment) -> CallList | None:
+        """What the text means; None where it has to be parsed in full."""
+        if not self._is_on or _LIST.fullmatch(text) is None:
+            return None
+        known, calls = self._calls, []
+        for written in _BETWEEN.split(text):
+            try:
+                call = known[written, environment]
+            except KeyError:
+                if len(known) >= MOST_CALLS:
+                    known.clear()
+                    self._plain.clear()
+                call = known[written, environment] = self._read(written, environment)
+            if call is None:
+                return None
+            calls.append(call)
+        return CallList(tuple(calls))
+
+    def _read(self, written: str, environment: Environment) -> CallKey | None:
+        """A call; None where it is none with constants, or is refused."""
+        name, _, rest = written.partition("(")
+        arguments = [argument.strip(" ") for argument in rest[:-1].split(",")]
+        if all(map(str.isdigit, arguments)) and self._are_plain(name, len(arguments), environment):
+            key = CallKey(name, tuple(map(Literal, arguments)))
+            try:
+                warnings_of_call(self._operators[name], key.arguments)
+            except ValueError:
+                return None
+            return key
+        return self._parsed(written, environment)
+
+    def _are_plain(self, name: str, count: int, environment: Environment) -> bool:
+        """Does the operator take so many arguments, and are digits plain literals there? The parser looks at digits in
+        no other way."""
+        known = self._plain.get((name, count, environment))
+        if known is None:
+            known = name in self._operators and all(
+                self._parsed(f"{name}({', '.join([digits] * count)})", environment)
+                == CallKey(name, (Literal(digits),) * count)
+                for digits in _EXAMPLES
+            )
+            self._plain[name, count, environment] = known
+        return known
+
+    def _parsed(self, written: str, environment: Environment) -> CallKey | None:
+        """The call, parsed in full."""
+        try:
+            subscription = self._parse(written, environment)
+        except TriplewireError:
+            return None
+        where = subscription.where
+        if subscription.warnings or not isinstance(where, And) or len(where.parts) != 1:
+            return None
+        (call,) = where.parts
+        if not isinstance(call, Call) or any(isinstance(argument, Variable) for argument in call.arguments):
+            return None
+        return CallKey(call.operator, call.arguments)  # type: ignore[arg-type]  # no variables
+
+
+# --- variants --------------------------------------------------------------------------------------------------------
+# The templates of the texts that are the same beside their parameters.
+
+
+MOST_WORDS = 1_000_000  # parameters that are remembered as words or none
+
+
+Built: TypeAlias = tuple[Template, Guard] | None
+
+Key: TypeAlias = tuple[tuple[tuple[int, str], ...], tuple[str, ...], Equal | None]
+"""What of the parameters decides between the templates: those that are fixed here, each with its number; the forms of
+the numbers; which parameters are equal, where that matters."""
+
+USUAL: Key = ((), (), None)
+
+
+class Variants:
+    """The templates of the texts that are the same beside their parameters, by key.
+
+    `built` has None for a key without a template; `kinds` is None where no key has one. `compares`: each pattern of
+    equal parameters has a template of its own. `equal` says which variables are equal, if variables are parameters.
+    """
+
+    def __init__(self, builder: TemplateBuilder, text: SplitText, equal: Equal | None, words: WordCache) -> None:
+        self._builder = builder
+        self._equal = equal
+        self._is_word = words.__getitem__
+        self.compares = False
+        self.built: dict[Key, Built] = {}
+        self.kinds = builder.kinds(text, equal)
+        kinds = self.kinds or ()
+        plain = (TEXT,) if builder.may_have_suffix else (TEXT, LITERAL)
+        self._words = _numbers_of(kinds, WORD)
+        self._plain = _numbers_of(kinds, *plain)  # strings without tag and datatype
+        self._fixed = _numbers_of(kinds, FIXED)
+        self._numeric = _numbers_of(kinds, NUMBER)
+        self._is_simple = not (self._words or self._plain or self._fixed or self._numeric)
+        if any(text.parameters[number][0] == "?" for number in self._fixed):
+            self.kinds = None
+
+    def key(self, parameters: Parameters) -> Key:
+        """The key of a text with these parameters."""
+        if self._is_simple and not self.compares:
+            return USUAL
+        fixed = [(number, parameters[number]) for number in self._words if not self._is_word(parameters[number])]
+        fixed += [(number, parameters[number]) for number in self._plain if has_suffix(parameters[number])]
+        fixed += [(number, parameters[number]) for number in self._fixed]
+        forms = [number_form(parameters[number]) for number in self._numeric]
+        compares = self.compares and len(set(parameters)) < len(parameters)
+        return tuple(fixed), tuple(forms), _equal(parameters) if compares else None
+
+    def key_of_equal(self, key: Key, parameters: Parameters) -> Key | None:
+        """The key of a text whose equal parameters the guard of the usual template does not allow; None where the key
+        has them already."""
+        return None if self.compares else (key[0], key[1], _equal(parameters))
+
+    def build(self, key: Key, text: SplitText) -> Built:
+        """Build the template of a text for its key. `compares` may become true; then all keys change."""
+        assert self.kinds is not None
+        fixed = frozenset([number for number, _ in key[0]])
+        built = self._builder.build(text, self.kinds, fixed, key[2] or self._equal)
+        if built is not None and built[1].compares and not self.compares:
+            self.compares = True
+            self.built.clear()
+            if key[2] is None and len(set(text.parameters)) < len(text.parameters):
+                built = self._builder.build(text, self.kinds, fixed, _equal(text.parameters))
+        return built
+
+
+class WordCache(dict[str, bool]):
+    """A cache: is a parameter a word?"""
+
+    def __missing__(self, parameter: str) -> bool:
+        if len(self) >= MOST_WORDS:
+            self.clear()
+        answer = self[parameter] = is_word(parameter)
+        return answer
+
+
+def _equal(parameters: Parameters) -> Equal:
+    return tuple(map(parameters.index, parameters))
+
+
+def _numbers_of(kinds: tuple[str, ...], *wanted: str) -> tuple[int, ...]:
+    return tuple([number for number, kind in enumerate(kinds) if kind in wanted])

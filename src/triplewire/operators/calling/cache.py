@@ -31,8 +31,8 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode
-from triplewire.operators.calling.terms import verdict_from_json, verdict_to_json
-from triplewire.operators.order.keys import key_of, text_of
+from triplewire.operators.calling.process import verdict_from_json, verdict_to_json
+from triplewire.operators.order.protocol import key_of, text_of_key
 
 BYTES = 256 << 20
 FORM = 1  # of the tables; each has files of its own
@@ -282,7 +282,7 @@ class OperatorCallCache:
         if any(isinstance(term, BlankNode) for term in terms):
             return
         outcome = json.dumps(verdict_to_json(result), separators=(",", ":"))
-        self._cache.add(_content(publication), operator, text_of(key), outcome)
+        self._cache.add(_content(publication), operator, text_of_key(key), outcome)
 
     def flush(self) -> None:
         """Write what waits."""

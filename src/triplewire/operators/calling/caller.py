@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import threading
 import time
@@ -9,18 +11,146 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 
 from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import new_lock
-from triplewire.ir.evaluation.calls import attempt, attempt_untimed, failure_of, limit_of
-from triplewire.ir.evaluation.deadline import Turn, in_turn
+from triplewire.ir.evaluation.calls import Turn, attempt, attempt_untimed, failure_of, in_turn, limit_of
 from triplewire.ir.evaluation.state import Result, Row, World
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.model.operator import Traits, rows_of, traits_of
 from triplewire.model.publication import Publication
-from triplewire.operators.calling.guard import Guard
+
+# --- budget ----------------------------------------------------------------------------------------------------------
+# Budgets of operators: so many units of cost an hour, of one process, or of all that share a folder.
+
+
+HOUR = 60  # minutes
+
+_shared: Path | None = None
+
+
+def share_budgets(folder: str | Path | None) -> None:
+    """From now on, the budgets of this process are those of all processes that name the same folder."""
+    global _shared
+    _shared = Path(folder) if folder is not None else None
+
+
+class Budget:
+    """What an operator may cost in any hour, counted by the minute. Safe with threads, and across processes that share
+    a folder (`share_budgets`)."""
+
+    def __init__(self, name: str, per_hour: float, clock: Callable[[], float] = time.time) -> None:
+        self.per_hour = per_hour
+        self._name = name
+        self._clock = clock
+        self._lock = new_lock()
+        self._minutes: dict[int, float] = {}
+
+    def spend(self, cost: float) -> None:
+        """Raises `OperatorError` where the budget does not allow it; nothing is spent then."""
+        with self._lock, self._spent() as minutes:
+            now = int(self._clock() // 60)
+            for minute in [minute for minute in minutes if minute <= now - HOUR]:
+                del minutes[minute]
+            if sum(minutes.values()) + cost > self.per_hour * (1 + 1e-9):
+                raise OperatorError(
+                    f"its budget of {self.per_hour:g} an hour is spent", remedy="raise budget_per_hour, or try later"
+                )
+            minutes[now] = minutes.get(now, 0.0) + cost
+
+    @contextlib.contextmanager
+    def _spent(self) -> Iterator[dict[int, float]]:
+        """What each minute has cost; what is changed there is written back."""
+        if _shared is None:
+            yield self._minutes
+            return
+        import fcntl  # Unix only, as Spark's workers are here
+
+        _shared.mkdir(parents=True, exist_ok=True)
+        file = _shared / f"{sha256(self._name.encode()).hexdigest()[:16]}.json"
+        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        with open(handle, "r+", encoding="ascii") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            try:
+                minutes = {int(minute): float(cost) for minute, cost in json.loads(stream.read() or "{}").items()}
+            except (ValueError, TypeError, AttributeError):
+                what = f"what its budget has paid is unknown: {file} is damaged"
+                raise OperatorError(what, remedy="remove it, and the hour begins anew") from None
+            yield minutes
+            stream.seek(0)
+            stream.truncate()
+            stream.write(json.dumps(minutes))
+            stream.flush()
+
+
+# --- guard -----------------------------------------------------------------------------------------------------------
+# Guards an expensive operator: a circuit breaker, which suspends one that keeps failing, and a budget.
+
+
+BREAKS = 3  # calls in a row that broke: a crash, no answer in time, a wrong one
+FAILURES = 20  # calls in a row without an answer, those that the operator refused by itself included
+PAUSE, LONGEST_PAUSE = 60.0, 3_600.0  # seconds until it is tried again
+
+
+class Guard:
+    """Lets calls of one operator through, or raises `OperatorError`. Safe with threads.
+
+    After `BREAKS` calls in a row that broke, or `FAILURES` that gave no answer, the operator is suspended. After a
+    pause one call tries it; as long as that fails, the pauses double.
+    """
+
+    def __init__(self, budget: Budget | None = None, cost: float = 1.0, clock: Callable[[], float] = time.monotonic):
+        self._budget = budget
+        self._cost = cost
+        self._clock = clock
+        self._lock = new_lock()
+        self._broke = self._failed = 0  # in a row
+        self._pause = 0.0
+        self._until = 0.0
+        self._why = ""
+
+    def enter(self, calls: int = 1) -> None:
+        """Before calls are made. Raises `OperatorError` where it is suspended, or its budget is spent."""
+        if self._pause:
+            self._look_at_pause()
+        if self._budget is not None:
+            self._budget.spend(self._cost * calls)
+
+    def _look_at_pause(self) -> None:
+        """Raises `OperatorError` where it is suspended, but for the call that tries it."""
+        with self._lock:
+            now = self._clock()
+            if self._pause and now < self._until:
+                what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
+                raise OperatorError(what, remedy="mend it; it is tried again after a while")
+            if self._pause:
+                self._until = now + self._pause  # this call tries it; others wait for what comes of that
+
+    def answered(self) -> None:
+        """A call was answered."""
+        if not self._failed and not self._pause:  # as nearly always, and calls may be many
+            return
+        with self._lock:
+            self._broke = self._failed = 0
+            self._pause = 0.0
+
+    def failed(self, error: Exception) -> None:
+        """A call was not answered."""
+        with self._lock:
+            self._broke = self._broke + 1 if isinstance(error, OperatorFault) else 0
+            self._failed += 1
+            if self._pause or self._broke >= BREAKS or self._failed >= FAILURES:
+                self._pause = min(2 * self._pause or PAUSE, LONGEST_PAUSE)
+                self._until = self._clock() + self._pause
+                self._why = error.what if isinstance(error, OperatorError) else f"{type(error).__name__}: {error}"
+
+
+# --- caller ------------------------------------------------------------
+
 
 CallRequest = tuple[Publication, CallKey]
 

@@ -15,9 +15,8 @@ from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
 from triplewire.model.publication import Publication
-from triplewire.operators.calling.guard import Guard
-from triplewire.operators.calling.process import Process
-from triplewire.operators.calling.terms import verdict_from_json
+from triplewire.operators.calling.caller import Guard
+from triplewire.operators.calling.process import Process, verdict_from_json
 
 SECONDS = 5.0  # of a call, where the operator states no other time
 _LIMIT = Settings().max_steps  # rows of an answer; where the engine allows fewer, it looks itself

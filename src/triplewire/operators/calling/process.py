@@ -6,11 +6,13 @@ import json
 import os
 import pickle
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from triplewire.child_process import LENGTH, end, exchange, next_frame, started
 from triplewire.errors import OperatorFault
+from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term, term_to_json
 
 START_SECONDS = 60.0  # to import what the operator needs
 MOST_BYTES = 64 << 20  # of an answer
@@ -92,3 +94,37 @@ class Process:
         """Kill it and what it started. Returns how it had ended, where it had."""
         _running.groups.pop(self._process.pid, None)
         return end(self._process, own_group=True)
+
+
+# --- terms -----------------------------------------------------------------------------------------------------------
+# Terms and verdicts from JSON, as in the SPARQL 1.1 Query Results JSON Format, section 3.2.2, and verdicts to it.
+
+
+def from_json(value: Any) -> Term:
+    """The term that was written so. Raises `ValueError` where it is none."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    texts: list[Any] = [value.get(name, "") for name in ("value", "xml:lang", "datatype")] if kind else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"no term of SPARQL JSON results: {value!r:.100}")
+    text, language, datatype = texts
+    if kind == "uri":
+        return IRI(text)
+    if kind == "bnode":
+        return BlankNode(text)
+    if kind in ("literal", "typed-literal"):
+        return Literal.tagged(text, language) if language else Literal(text, datatype or XSD_STRING)
+    raise ValueError(f"no term of SPARQL JSON results: {value!r:.100}")
+
+
+def verdict_to_json(verdict: bool | Sequence[Sequence[Term]]) -> bool | list[list[dict[str, str]]]:
+    """A truth, or rows of terms."""
+    return verdict if isinstance(verdict, bool) else [[term_to_json(term) for term in row] for row in verdict]
+
+
+def verdict_from_json(value: Any) -> bool | list[tuple[Term, ...]]:
+    """A truth, or rows of terms. Raises `ValueError` where it is neither."""
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+        raise ValueError(f"neither true, false nor a list of rows: {value!r:.100}")
+    return [tuple([from_json(term) for term in row]) for row in value]

@@ -19,8 +19,7 @@ from triplewire.child_process import LENGTH
 from triplewire.errors import text_of_raised
 from triplewire.model.operator import Operator, rows_of
 from triplewire.model.publication import Publication
-from triplewire.operators.calling.process import MOST_BYTES
-from triplewire.operators.calling.terms import verdict_to_json
+from triplewire.operators.calling.process import MOST_BYTES, verdict_to_json
 
 _SAID = 500  # characters of what was raised
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote_to_bytes
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal, Term
+from triplewire.operators import text_of
 from triplewire.operators.families.library import (
     LibraryOperator,
     checked,
@@ -27,7 +28,6 @@ from triplewire.operators.families.library import (
     number_of,
     rows,
 )
-from triplewire.operators.function import text_of
 
 LIBRARIES = (("Pillow", "PIL"),)
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")

@@ -13,7 +13,7 @@ from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal, Term
-from triplewire.operators.function import text_of
+from triplewire.operators import text_of
 
 DOUBLE, INTEGER = XSD + "double", XSD + "integer"
 _MOST_DIGITS = 40  # characters of a number

@@ -8,16 +8,20 @@ expected: they are made once.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
+from triplewire.kernels.calls import chains as chain_kernels
 from triplewire.kernels.calls import event as events
 from triplewire.kernels.calls import greedy as kernels
-from triplewire.kernels.calls.event import FALSE, Event
-from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Outcomes, Plan, Portion
+from triplewire.kernels.calls.event import CHAINS, EVEN, FALSE, NAIVE, SEQUENTIAL, Event, step
+from triplewire.operators.order import check_order
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes, Plan, Portion
 
 AHEAD = 2_048  # calls that are chosen at once, at most
 CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true
@@ -132,3 +136,170 @@ def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
     back = np.empty_like(asked.back)
     events.transposed(offset, call, np.zeros_like(asked.back_offset), back)
     return _Arranged(number, offset, call, back)
+
+
+# --- in order --------------------------------------------------------------------------------------------------------
+# `naive` and `sequential` (operators paper, section 4.1): subscription after subscription, in their order.
+
+
+AHEAD_IN_TURN = 128  # calls that are chosen before what came of the first is known, at most
+CERTAINTY_IN_TURN = 0.2  # how probable it is, at least, that all but the last of them are guessed right
+
+
+class Naive:
+    """Each subscription until one of its calls is false. Earlier outcomes are used again; no outcome closes any other
+    subscription."""
+
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
+        """See `CallOrder`."""
+        return walk(event, event.candidate, NAIVE, expected)
+
+
+class Sequential:
+    """All calls of a subscription that is open, also once it is closed, as long as an open subscription needs them. At
+    most d times as many calls as needed, where a subscription has d."""
+
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
+        """See `CallOrder`."""
+        return walk(event, event.candidate, SEQUENTIAL, expected)
+
+
+def walk(event: Event, order: Numbers, way: int, expected: Expected) -> Plan:
+    """The calls of subscriptions in this order, up to the first whose outcome nobody expected."""
+    cursor, places, room = (
+        np.array([0, -1, 0]),
+        np.empty((AHEAD_IN_TURN, 2), np.int64),
+        np.empty(AHEAD_IN_TURN, np.int32),
+    )
+    false, outcomes = expected.false, np.zeros(0, np.int8)
+    while length := step(event, order, way, cursor, false, CERTAINTY_IN_TURN, outcomes, places, room):
+        calls = room[:length].copy()
+        outcomes = yield Portion(calls, (false[calls] < EVEN).tolist())
+
+
+# --- sub order -------------------------------------------------------------------------------------------------------
+# `sub-order` (operators paper, sections 4.2 to 4.4): subscriptions as chains, in the order that saves most calls.
+
+
+LINKS = 8  # chains that each is paired with for one of its calls: the next that have it
+COMPUTED_AGAIN = 4  # the order is made anew after 1, 4, 16 ... publications, as more is known of the calls
+LOOK = 16  # publications between looks at how far what is expected has drifted from what the order was made with
+DRIFT = 0.25  # mean change of ln(cost / probability to be false) after which it is made anew as well
+
+
+@dataclass(slots=True)
+class _Made:
+    """The order of some conjunctions: `order` of the subscriptions, `chain` instead of `Conjunctions.call`."""
+
+    order: Numbers
+    chain: Numbers
+    weight: NDArray[np.float64]  # of each call: what the order was made with
+    publications: int = 0
+    next: int = 1
+
+    def is_due(self, weight: NDArray[np.float64]) -> bool:
+        """Should the order be made anew, now that calls weigh this?"""
+        if self.publications >= self.next:
+            return True
+        return self.publications % LOOK == 0 and float(np.abs(np.log(weight / self.weight)).mean()) > DRIFT
+
+
+class SubOrder:
+    """The order is made when the first publication comes, and anew in the background as more is known of the calls."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._made: weakref.WeakKeyDictionary[Conjunctions, _Made] = weakref.WeakKeyDictionary()
+        self._working: threading.Thread | None = None
+
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
+        """See `CallOrder`."""
+        with self._lock:
+            made = self._made.get(conjunctions)
+            if made is None:
+                made = self._made[conjunctions] = _made(conjunctions, expected)
+            elif not expected.is_drawn and not self._is_working() and made.is_due(expected.cost / expected.false):
+                self._working = threading.Thread(
+                    target=self._anew, args=(conjunctions, expected), name="triplewire-order", daemon=True
+                )
+                self._working.start()
+            made.publications += 1
+        is_open = np.zeros(len(event.state), np.bool_)
+        is_open[event.candidate] = True
+        return walk(event._replace(call=made.chain), made.order[is_open[made.order]], CHAINS, expected)
+
+    def _anew(self, conjunctions: Conjunctions, expected: Expected) -> None:
+        """Make the order anew, while publications go on with the one before."""
+        try:
+            made = _made(conjunctions, expected)
+            with self._lock:
+                before = self._made[conjunctions]
+                made.publications = before.publications
+                made.next = before.next
+                while made.next <= made.publications:
+                    made.next *= COMPUTED_AGAIN
+                self._made[conjunctions] = made
+        finally:
+            self._working = None
+
+    def _is_working(self) -> bool:
+        """A thread of the parent is none of a fork."""
+        working = self._working
+        return working is not None and working.is_alive()
+
+    def settle(self) -> None:
+        """Wait for the order that is being made."""
+        working = self._working
+        if working is not None:
+            working.join()
+
+
+def _made(conjunctions: Conjunctions, expected: Expected) -> _Made:
+    return _Made(*ordered(conjunctions, expected), expected.cost / expected.false)
+
+
+def ordered(conjunctions: Conjunctions, expected: Expected) -> tuple[Numbers, Numbers]:
+    """The subscriptions in the order of the paper, and the chain of each."""
+    offset, call, cost, true = conjunctions.offset, conjunctions.call, expected.cost, 1 - expected.false
+    weight, chain = ranks(cost / expected.false, np.diff(conjunctions.back_offset)), np.empty_like(call)
+    chain_kernels.chained(offset, call, weight, chain)
+    count, room = len(offset) - 1, LINKS * len(call)
+    edges, savings = np.empty((room, 2), np.int32), np.empty(room)
+    back_offset, back = conjunctions.back_offset, conjunctions.back
+    length = chain_kernels.linked(offset, chain, back_offset, back, weight, true, cost, LINKS, edges, savings)
+    largest = np.argsort(-savings[:length], kind="stable")
+    neighbour, value = np.empty((count, 2), np.int32), np.empty((count, 2))
+    chain_kernels.paths(edges, savings, largest, np.empty(count, np.int32), neighbour, value)
+    path, start, total = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count)
+    paths = chain_kernels.walked(neighbour, value, path, start, total, np.zeros(count, np.bool_))
+    ends = np.append(start[1:paths], count)
+    first = np.argsort(-total[:paths], kind="stable")
+    lengths = (ends - start[:paths])[first]
+    places = np.arange(count) + np.repeat(start[:paths][first] - (np.cumsum(lengths) - lengths), lengths)
+    return path[places], chain
+
+
+def ranks(weight: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The calls' places by ascending weight; of equal ones, which the paper leaves open, the one comes first that more
+    chains have: its links are worth more. Equal for all chains, so that links never cross."""
+    place = np.empty(len(weight))
+    place[np.lexsort((-chains, weight))] = np.arange(len(weight))
+    return place
+
+
+# --- named -----------------------------------------------------------------------------------------------------------
+# The orders by their names.
+
+
+_KNOWN: dict[str, type[Greedy] | type[SubOrder] | type[Sequential] | type[Naive]] = {
+    "greedy": Greedy,
+    "sub-order": SubOrder,
+    "sequential": Sequential,
+    "naive": Naive,
+}
+
+
+def order_named(name: str) -> CallOrder:
+    """A new order of a name in `ORDERS`. Raises `TriplewireError` where there is none."""
+    check_order(name)
+    return _KNOWN[name]()

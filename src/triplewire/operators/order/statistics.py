@@ -21,8 +21,16 @@ from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.operators.order.keys import key_of, text_of
-from triplewire.operators.order.tables import COLUMNS, TOTALS, Expected, Independence, Rows, numbers_of
+from triplewire.operators.order.protocol import (
+    COLUMNS,
+    TOTALS,
+    Expected,
+    Independence,
+    Rows,
+    key_of,
+    numbers_of,
+    text_of_key,
+)
 
 if TYPE_CHECKING:  # compiled kernels, which what is learned does without
     from triplewire.operators.order.protocol import Conjunctions, Numbers
@@ -280,7 +288,7 @@ class LearnedCalls:
                 name: [*self._sums[:, number].tolist(), *self._totals[:, number].tolist()]
                 for name, number in self._operators.items()
             }
-            calls = self._rows.lines(self._rows.counts, text_of)
+            calls = self._rows.lines(self._rows.counts, text_of_key)
             told = {"publications": self._publications, "independence": list(self.independence.sums)}
             return {**told, "operators": operators, "calls": calls}
 
@@ -307,7 +315,7 @@ class LearnedCalls:
             more = self._totals - self._since
             self._since = self._totals.copy()
             operators = {name: more[:, n].tolist() for name, n in self._operators.items() if more[:, n].any()}
-            calls = self._rows.lines(self._rows.since, text_of)
+            calls = self._rows.lines(self._rows.since, text_of_key)
             self._rows.since[:] = 0
             return {"operators": operators, "calls": calls}
 

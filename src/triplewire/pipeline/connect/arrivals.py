@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.folders import LINK, NO_PLAIN_FILE
-from triplewire.pipeline.connect.file_tasks import assign_tasks
+from triplewire.pipeline.connect.documents import assign_tasks
 from triplewire.pipeline.sources import local_roots, refused_entry
 from triplewire.state_file import connected
 

@@ -23,12 +23,12 @@ from triplewire.net.addresses import JDBC, KAFKA, WEBHOOK, Address
 from triplewire.notify.rows import AT_ONCE, LETTER, MATCH, RECORDS, Part, Sink
 from triplewire.notify.sqlite import SqliteSink
 from triplewire.notify.webhook import WebhookSink
-from triplewire.pipeline.connect.globs import escape
-from triplewire.pipeline.connect.jdbc import JdbcSink
+from triplewire.pipeline.connect.databases import JdbcSink
+from triplewire.pipeline.connect.documents import escape
 from triplewire.pipeline.connect.kafka import KafkaSink
-from triplewire.pipeline.connect.parts import SCHEMAS, SparkSink, rows_of
-from triplewire.pipeline.results.written import text_bytes
+from triplewire.pipeline.connect.sink_rows import SCHEMAS, SparkSink, rows_of
 from triplewire.pipeline.rows import columns_of, storable
+from triplewire.pipeline.written import text_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

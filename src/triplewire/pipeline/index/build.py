@@ -16,10 +16,8 @@ from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
-from triplewire.engine.store.manifest import read_manifest
-from triplewire.engine.views.compiled import is_compiled_for
-from triplewire.engine.views.derived import derived_engine, empty_engine
-from triplewire.engine.views.revisions import revision_in
+from triplewire.engine.store.directory import read_manifest
+from triplewire.engine.views import derived_engine, empty_engine, is_compiled_for, revision_in
 from triplewire.errors import Refusal, StoreError, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -28,11 +26,10 @@ from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.partition.engines import add
+from triplewire.partition.cluster import partitioner
 from triplewire.partition.placement import SERVER as AT_SERVER
-from triplewire.partition.plan import partitioner
-from triplewire.pipeline.calling import Calling
-from triplewire.pipeline.filter import IndexFilter
+from triplewire.partition.placement import add
+from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import (
@@ -49,7 +46,7 @@ from triplewire.pipeline.index.versions import (
     sweep,
 )
 from triplewire.plugins import DEFAULT_MATCHER
-from triplewire.read.sources import Source
+from triplewire.read.documents import Source
 
 OWN_RETAINED = 2
 """Versions that stay of an index that only one run uses."""

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.engine.compiler import id_is_taken
-from triplewire.engine.views.derived import derived_engine, empty_engine
+from triplewire.engine.views import derived_engine, empty_engine
 from triplewire.errors import Refusal, SubscriptionError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import rows_of_ids
 from triplewire.operators.files import OperatorFile
-from triplewire.partition.engines import add
+from triplewire.partition.placement import add
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing
 from triplewire.pipeline.index.versions import (
     CHANGED,

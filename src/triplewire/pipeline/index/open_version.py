@@ -20,13 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from triplewire.engine import Engine
-from triplewire.engine.store.called_operators import units_of_called
-from triplewire.engine.views.derived import derived_engine
+from triplewire.engine.store.rows import units_of_called
+from triplewire.engine.views import derived_engine
 from triplewire.errors import DamagedError, StoreError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
+from triplewire.operators import MissingOperator
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.operators.missing import MissingOperator
 from triplewire.operators.order import GREEDY
 from triplewire.pipeline.index.versions import MANIFEST, SERVER, Version, damaged, load
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from triplewire import folders
-from triplewire.engine.store.manifest import hash_of
+from triplewire.engine.store.directory import hash_of
 from triplewire.errors import DamagedError, StoreError
 from triplewire.folders import on_disk, sync
 

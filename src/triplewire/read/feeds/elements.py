@@ -17,7 +17,7 @@ from triplewire.model.namespaces import RSS
 from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, RDF, Literal
 from triplewire.read.feeds import vocabulary as v
-from triplewire.read.feeds.drafts import Channel, Draft, Item, absolute, resource
+from triplewire.read.feeds.items import Channel, Draft, Item, absolute, resource
 from triplewire.read.feeds.markup import Text, construct
 from triplewire.read.feeds.xml_tree import children, is_item, split_name
 from triplewire.read.names import id_iri, legal

@@ -1,7 +1,7 @@
 """Turns a feed and its items into publications: the RSS 1.0 vocabulary plus Dublin Core (semantics, section 1).
 
-`triplewire.read.feeds.rss_atom` and `triplewire.read.feeds.json_feed` read feeds into drafts; here these become
-triples. The items of RSS 1.0 are RDF already: `triplewire.read.feeds.rss_1`.
+`triplewire.read.feeds.rss` and `triplewire.read.feeds.json_feed` read feeds into drafts; here these become
+triples. The items of RSS 1.0 are RDF already: `triplewire.read.feeds.rss`.
 """
 
 from __future__ import annotations
@@ -9,21 +9,145 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
+from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Triple
+from triplewire.model.references import is_absolute, resolve
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term, Triple
 from triplewire.read.decoded import Decoded, Problem
 from triplewire.read.feeds import vocabulary as v
-from triplewire.read.feeds.drafts import Channel, Feed, Item, resource
-from triplewire.read.feeds.instants import parse_instant
-from triplewire.read.feeds.limits import characters, over_limit
-from triplewire.read.feeds.refine import refined
-from triplewire.read.names import id_iri
+from triplewire.read.feeds.refine import parse_instant, refined
+from triplewire.read.names import id_iri, legal
 from triplewire.read.process.frames import Request
-from triplewire.read.rdf.split import by_subject
+from triplewire.read.rdf.parse import check_length
+from triplewire.read.rdf.split import by_subject, too_many
+
+# --- drafts ----------------------------------------------------------------------------------------------------------
+# Items, channels and what they name, before they have IRIs; and how they become triples.
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is said of one resource: predicates with terms, or with resources that are drafts themselves.
+
+    `iri` is its IRI; "" makes it a blank node (or, for an item, leaves its IRI to its id).
+    """
+
+    iri: str = ""
+    said: list[tuple[IRI, Term | Draft]] = field(default_factory=list)
+
+    def say(self, predicate: IRI, value: Term | Draft) -> None:
+        """Add a triple."""
+        self.said.append((predicate, value))
+
+    def text(self, predicate: IRI, text: str) -> None:
+        """Add a plain literal, unless the text is empty."""
+        if text:
+            self.said.append((predicate, Literal(text)))
+
+    def link(self, predicate: IRI, address: str, node: Draft) -> None:
+        """Add a link to a document, of which `node` says more."""
+        target = resource(address)
+        if isinstance(target, IRI):
+            node.iri = target.value
+            self.say(predicate, node)
+            return
+        self.say(predicate, target)
+        if node.said:
+            node.text(v.ENCLOSURE_ADDRESS, address)
+            self.say(predicate, node)
+
+    def first(self, *predicates: IRI) -> str:
+        """The first literal of the first of these predicates that has one; "" if none has."""
+        for predicate in predicates:
+            for said, value in self.said:
+                if said == predicate and isinstance(value, Literal):
+                    return value.lexical
+        return ""
+
+    def triples(self, node: Node, labels: Iterator[str]) -> Iterator[Triple]:
+        """The triples, about `node`; blank nodes take their labels from `labels`."""
+        for predicate, value in self.said:
+            if isinstance(value, Draft):
+                other = IRI(value.iri) if value.iri else BlankNode(next(labels))
+                yield Triple(node, predicate, other)
+                yield from value.triples(other, labels)
+            else:
+                yield Triple(node, predicate, value)
+
+
+@dataclass(slots=True)
+class Item:
+    """One item. `id` and `link` may be any strings, or "" where it states none. `number`: its place in the document,
+    from 1; with 0 it is that among the items that were read."""
+
+    id: str = ""
+    link: str = ""
+    about: Draft = field(default_factory=Draft)
+    number: int = 0
+
+
+@dataclass(slots=True)
+class Channel:
+    """The feed as a whole. `id` is its IRI, or "" where it states none; `title` and `link` go along with each item,
+    the rest with the whole feed."""
+
+    id: str = ""
+    title: str = ""
+    link: str = ""
+    about: Draft = field(default_factory=Draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed that was read."""
+
+    channel: Channel
+    items: Sequence[Item]
+
+
+def resource(address: str) -> Term:
+    """The address as an IRI, with illegal characters percent-encoded; a literal if it is not absolute."""
+    encoded = legal(address)
+    return IRI(encoded) if is_absolute(encoded) else Literal(address)
+
+
+def absolute(base: str, address: str) -> str:
+    """The address, resolved against the base, where there is one."""
+    return resolve(address.strip(), base) if address.strip() else ""
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+# Checks the limits of publications that were made from feeds. Those of RDF are checked while it is parsed:
+# `triplewire.read.rdf.parse`.
+
+
+def characters(publication: Publication) -> int:
+    """The characters of its literals."""
+    return sum(len(triple.object.lexical) for triple in publication.triples if isinstance(triple.object, Literal))
+
+
+def over_limit(publication: Publication, settings: Settings) -> ReadError | None:
+    """The error for a publication with too many triples or too long a term; None for one within the limits."""
+    if len(publication.triples) > settings.max_triples:
+        return too_many(settings)
+    try:
+        for triple in publication.triples:
+            for term in triple:
+                if isinstance(term, Literal):
+                    check_length("literal", term.lexical, settings.max_literal_bytes, "max_literal_bytes")
+                elif isinstance(term, IRI):
+                    check_length("IRI", term.value, settings.max_iri_bytes, "max_iri_bytes")
+    except ReadError as error:
+        return error
+    return None
+
+
+# --- items ------------------------------------------------------------
+
 
 COPIES = 8
 """The literals of a feed's publications have at most so many times `max_document_bytes` characters: each publication

@@ -18,12 +18,11 @@ from triplewire.model.terms import IRI, RDF, XSD, Literal
 from triplewire.read import guard
 from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import vocabulary as v
-from triplewire.read.feeds.drafts import Channel, Draft, Feed, Item, absolute, resource
-from triplewire.read.feeds.items import publications
+from triplewire.read.feeds.items import Channel, Draft, Feed, Item, absolute, publications, resource
 from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.names import legal
 from triplewire.read.process.frames import Request
-from triplewire.read.rdf.surrogates import NOTE, replaced
+from triplewire.read.rdf.split import NOTE, replaced
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 

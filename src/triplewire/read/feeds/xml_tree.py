@@ -6,11 +6,14 @@ it fetches nothing, and its time is linear in the document.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import html
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from html.entities import name2codepoint
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLParser
+from xml.sax.saxutils import escape, quoteattr
 
 from feedparser.encodings import convert_to_utf8
 
@@ -19,10 +22,241 @@ from triplewire.errors import ReadError
 from triplewire.model.namespaces import RSS
 from triplewire.read import guard
 from triplewire.read.decoded import Problem, warning
-from triplewire.read.feeds.repair import repaired
-from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, is_feed_namespace
-from triplewire.read.rdf.surrogates import NOTE, replaced_in_xml
+from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
+from triplewire.read.rdf.split import NOTE, replaced_in_xml
 from triplewire.read.sniff import ascii_view
+
+# --- repair ----------------------------------------------------------------------------------------------------------
+# Makes an ill-formed XML feed well-formed, so that what it says is read, with all names as written.
+
+
+_NAME_START = (
+    "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
+    "\u3041-\u3094\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3"
+)
+_PART = rf"[{_NAME_START}][{_NAME_START}0-9.-]*+"
+_NAME = rf"{_PART}(?::{_PART})?+"  # of those that Expat knows, the usual ones
+_QUOTED = r""""[^"<]*+"|'[^'<]*+'|"[^">]*+"|'[^'>]*+'"""
+_TAG = re.compile(rf"<(/?)({_NAME})(?=[\s/>\ufffd])((?:[^<>\"']++|{_QUOTED})*+)>")
+_BROKEN_TAG = re.compile(rf"<(/?)({_NAME})(?=[\s/<>\ufffd]|\Z)([^<>]*+)(>?+)")
+_ATTRIBUTE = re.compile(rf"""({_NAME})(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))|(?=[\s/]|\Z))""")
+_EMPTY = re.compile(r"""(?:\A|[\s"'])/\s*\Z""")
+_DOCTYPE = re.compile(r"""<!DOCTYPE[^\[<>]*+(?:\[[^\]]*+\]\s*+)?>""", re.IGNORECASE)
+_REFERENCE = re.compile(rf"&(?:#([0-9]{{1,7}});|#[xX]([0-9a-fA-F]{{1,6}});|({_PART});)?")
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_PREDEFINED = frozenset({"lt", "gt", "amp", "apos", "quot"})
+_VOID = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})  # HTML's elements without an end tag
+_ENDS_ITSELF = frozenset({"dd", "dt", "li", "option", "p", "td", "tr"})  # of HTML: the next one ends it
+_TEXTS = frozenset({"title", "link", "description", "summary", "content", "guid", "id", "pubdate", "updated"})
+_KNOWN = ITEM_NAMES | HEAD_NAMES | _TEXTS
+_EXPANSION = 1024 * 1024  # characters that references to declared entities may add, or ten times the document
+UNDECLARED = "urn:triplewire:prefix:"
+"""Before the name of a prefix that a feed does not declare and that is not well known: its namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A well-formed feed. `cut` says where it had been cut off, if so; the item it ended in is left out."""
+
+    text: str
+    cut: ReadError | None
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element that is open: where its start tag begins in the source, and among the pieces of the result."""
+
+    name: str
+    start: int
+    piece: int
+    is_item: bool
+    prefixes: dict[str, str] = field(default_factory=dict)  # that it declares
+
+    @property
+    def local(self) -> str:
+        return self.name.rpartition(":")[2].lower()
+
+
+def repaired(text: str, entities: Mapping[str, str], max_depth: int) -> Repaired:
+    """The feed as well-formed XML. `entities` are those that it declares itself.
+
+    Raises `ReadError` where the entities add too much text, or elements nest deeper than `max_depth`.
+    """
+    return _Repair(_ILLEGAL.sub("\ufffd", text), entities, max_depth).result()
+
+
+class _Repair:
+    """The state of one repair: the pieces of the result, and the elements that are open."""
+
+    def __init__(self, text: str, entities: Mapping[str, str], max_depth: int) -> None:
+        self._text = text
+        self._max_depth = max_depth
+        self._entities = entities
+        self._room = max(_EXPANSION, 10 * len(text))
+        self._pieces: list[str] = []
+        self._open: list[_Open] = []
+        self._items: set[str] = set()  # the names of items so far, as written
+        self._has_doctype = False
+        self._is_over = False  # the root's end tag came
+        self._never_ends: set[str] = set()
+
+    def result(self) -> Repaired:
+        at, text = 0, self._text
+        while (start := text.find("<", at)) >= 0:
+            self._characters(text[at:start])
+            at = self._markup(start)
+        self._characters(text[at:])
+        cut = self._cut()
+        while self._open:
+            self._close()
+        return Repaired("".join(self._pieces), cut)
+
+    def _markup(self, start: int) -> int:
+        """Take what begins with `<` at `start`; returns where it ends."""
+        text = self._text
+        for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")):
+            if text.startswith(opening, start):
+                end = -1 if opening in self._never_ends else text.find(closing, start + len(opening))
+                if end < 0:
+                    self._never_ends.add(opening)
+                    return start + len(opening)
+                if opening == "<![CDATA[" and self._open:
+                    self._pieces.append(escape(text[start + len(opening) : end]))
+                return end + len(closing)
+        if text.startswith("<!", start):
+            doctype = None if self._has_doctype else _DOCTYPE.match(text, start)
+            self._has_doctype = True  # there is one, before the root
+            return doctype.end() if doctype else start + 2
+        tag = _TAG.match(text, start) or _BROKEN_TAG.match(text, start)
+        if tag is None or (text[tag.end() - 1] != ">" and not self._is_known(tag[2])):
+            self._characters("<")
+            return start + 1
+        if tag[1]:
+            self._end(tag[2])
+        else:
+            self._start(tag[2], tag[3], start)
+        return tag.end()
+
+    def _is_known(self, name: str) -> bool:
+        return name.rpartition(":")[2].lower() in _KNOWN
+
+    # --- elements ----------------------------------------------------------------------------------------------------
+
+    def _start(self, name: str, written: str, start: int) -> None:
+        attributes, prefixes = _attributes(written)
+        namespace = prefixes.get(name.rpartition(":")[0]) or self._namespace(name.rpartition(":")[0])
+        local = name.rpartition(":")[2].lower()
+        # one of the same name, in a namespace of no feed, only says that an element of that namespace is open still
+        is_item = name in self._items or (local in ITEM_NAMES and is_feed_namespace(namespace or ""))
+        if local in HEAD_NAMES and any(element.is_item for element in self._open):
+            return  # no feed begins within an item: the tag is not where it belongs
+        if is_item:
+            self._items.add(name)
+            while len(self._open) > 1 and self._open[-1].local not in HEAD_NAMES:
+                self._close()
+        elif name in _ENDS_ITSELF and self._open and self._open[-1].name == name:
+            self._close()
+        if len(self._open) >= self._max_depth:
+            line = self._text.count("\n", 0, start) + 1
+            raise ReadError(f"elements nest deeper than {self._max_depth}", line=line, remedy="raise max_xml_depth")
+        element = _Open(name, start, len(self._pieces), is_item, prefixes)
+        self._open.append(element)
+        for used in (name, *attributes):
+            prefix = used.rpartition(":")[0]
+            if prefix and prefix not in ("xml", "xmlns") and self._namespace(prefix) is None:
+                prefixes[prefix] = WELL_KNOWN.get(prefix.lower(), UNDECLARED + prefix)
+                attributes["xmlns:" + prefix] = prefixes[prefix]
+        self._pieces.append("<" + name)
+        self._pieces += [f" {key}={quoteattr(self._resolved(value))}" for key, value in attributes.items()]
+        self._pieces.append(">")
+        if (name in _VOID or _EMPTY.search(written)) and len(self._open) > 1:
+            self._close()
+
+    def _namespace(self, prefix: str) -> str | None:
+        """What a prefix stands for here; None if it is not declared."""
+        for element in reversed(self._open):
+            if prefix in element.prefixes:
+                return element.prefixes[prefix]
+        return None
+
+    def _end(self, name: str) -> None:
+        """Close the element of that name, and what is open within it; an end tag without a start counts nothing."""
+        for number in range(len(self._open) - 1, -1, -1):
+            if self._open[number].name.lower() == name.lower():
+                break
+        else:
+            return
+        while len(self._open) > max(number, 1):
+            self._close()
+        self._is_over = self._is_over or number == 0
+
+    def _close(self) -> None:
+        self._pieces.append(f"</{self._open.pop().name}>")
+
+    def _cut(self) -> ReadError | None:
+        """Is the document cut off? The item that it ends in is taken out."""
+        if self._is_over or not self._open:
+            return None
+        number = next((n for n, element in enumerate(self._open) if element.is_item), None)
+        if number is not None:
+            item = self._open[number]
+            del self._pieces[item.piece :], self._open[number:]
+            line = self._text.count("\n", 0, item.start) + 1
+            what = "the feed ends within this item, as a download does that was cut off"
+            return ReadError(what, line=line, remedy="fetch it anew")
+        holders = {element.local for element in self._open} & {"channel", "feed", "rdf"}
+        if holders:
+            name = self._open[-1].name
+            what = f"the feed ends before </{name}>, as a download does that was cut off: items may be missing"
+            return ReadError(what, line=self._text.count("\n") + 1, remedy="fetch it anew")
+        return None
+
+    # --- text --------------------------------------------------------------------------------------------------------
+
+    def _characters(self, text: str) -> None:
+        if text and self._open:
+            self._pieces.append(escape(self._resolved(text)))
+
+    def _resolved(self, text: str) -> str:
+        """The text with its references resolved; `&` that begins none stays."""
+        return _REFERENCE.sub(self._reference, text) if "&" in text else text
+
+    def _reference(self, match: re.Match[str]) -> str:
+        name = match[3]
+        if name is None:
+            code = int(match[1]) if match[1] else int(match[2], 16) if match[2] else None
+            if code is None:
+                return match[0]
+            return _ILLEGAL.sub("\ufffd", chr(code)) if code <= 0x10FFFF else "\ufffd"
+        if name in self._entities:
+            value = html.unescape(self._entities[name])
+            self._room -= len(value)
+            if self._room < 0:
+                raise ReadError("entity references add too much text", remedy="write the text out")
+            return _ILLEGAL.sub("\ufffd", value)
+        if name in _PREDEFINED or name in name2codepoint:
+            return html.unescape(match[0])
+        return match[0]
+
+
+def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The attributes of a start tag, the first of each name, and the prefixes that they declare ("" for none)."""
+    attributes: dict[str, str] = {}
+    for match in _ATTRIBUTE.finditer(written):
+        attributes.setdefault(match[1], next((value for value in match.groups()[1:] if value is not None), ""))
+    prefixes: dict[str, str] = {}
+    for name in list(attributes):
+        if name == "xmlns" or name.startswith("xmlns:"):
+            prefix = name[6:]
+            if (not attributes[name] and prefix) or prefix in ("xml", "xmlns"):
+                del attributes[name]  # XML declares none by an empty name, and these by itself
+            else:
+                prefixes[prefix] = attributes[name]
+    return attributes, prefixes
+
+
+# --- xml tree ------------------------------------------------------------
+
 
 _DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
 _DECLARATION_BYTES = 1024  # an XML declaration is not longer

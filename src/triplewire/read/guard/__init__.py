@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.read.guard.json_text import check_contexts, check_json, json_terms
-from triplewire.read.guard.turtle import check_turtle
+from triplewire.read.decoded import Syntax
+from triplewire.read.guard.texts import check_contexts, check_json, check_turtle, json_terms
 from triplewire.read.guard.xml import check_feed, check_rdf_xml
-from triplewire.read.syntax import Syntax
 
 __all__ = ["check_contexts", "check_feed", "check_json", "check_rdf_xml", "check_size", "check_turtle", "json_terms"]
 

@@ -2,7 +2,7 @@
 
 A request is a header and the bytes of a document. A reply is one or more frames, of which the last is marked `end`. A
 frame is a header, and the triples that it speaks of as bytes (`triplewire.model.packed`), which are checked, but stay
-bytes until somebody asks for terms. `triplewire.read.process.client` sends requests, `triplewire.read.process.worker`
+bytes until somebody asks for terms. `triplewire.read.process.parsing` sends requests, `triplewire.read.process.worker`
 sends replies.
 """
 
@@ -12,19 +12,124 @@ import dataclasses
 import datetime as dt
 import json
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from triplewire.child_process import LENGTH
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.model.packed import Packed, pack
+from triplewire.model.packed import Packed, pack, unpack
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Node, Triple, parse_term
-from triplewire.read.decoded import Problem
-from triplewire.read.process.pieces import Piece, RefusedLine
-from triplewire.read.syntax import Syntax
+from triplewire.read.decoded import Problem, Syntax
+from triplewire.read.rdf.split import graph_id, too_many
+
+# --- pieces ----------------------------------------------------------------------------------------------------------
+# Cuts an N-Quads or N-Triples file into pieces, and joins the parsed pieces.
+
+
+PIECE_BYTES = 2 * 1024 * 1024
+PIECE_LINES = 100_000  # a malformed line takes about 1 KB of the parsing process, until its piece is parsed
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLine:
+    """A malformed line. `named` says that it shows its graph, which is `graph` (None: the default graph)."""
+
+    error: ReadError
+    named: bool
+    graph: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The content of a piece of a file: the distinct triples of each graph in order of occurrence, and the malformed
+    lines."""
+
+    graphs: list[tuple[Node | None, Packed]]
+    refused: list[RefusedLine]
+
+
+def pieces(data: bytes, size: int = PIECE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Cut at line ends into pieces of about `size` bytes and at most `PIECE_LINES` lines, each with the number of its
+    first line."""
+    start, line = 0, 1
+    while start < len(data):
+        end = data.find(b"\n", min(start + size, len(data)))
+        end = len(data) if end < 0 else end + 1
+        piece = data[start:end]
+        lines = piece.count(b"\n")
+        if lines > PIECE_LINES:
+            left_over = piece.split(b"\n", PIECE_LINES)[-1]
+            piece, lines = piece[: len(piece) - len(left_over)], PIECE_LINES
+        yield line, piece
+        line += lines
+        start += len(piece)
+
+
+@dataclass(slots=True)
+class Collected:
+    """The pieces of one file, joined."""
+
+    document: str
+    source: str
+    settings: Settings
+    graphs: dict[Node | None, list[Packed]] = field(default_factory=dict)
+    refused: list[RefusedLine] = field(default_factory=list)
+
+    def add(self, piece: Piece) -> None:
+        """Join the next piece."""
+        self.refused.extend(piece.refused)
+        for graph, triples in piece.graphs:
+            self.graphs.setdefault(graph, []).append(triples)
+
+    def refusals(self, split: str) -> Iterator[tuple[str, ReadError]]:
+        """The refusals, each with the id of the refused publication, or with the file where that is unknown.
+
+        Refused publications are dropped. Call it once, before `triples` and `publications`.
+        """
+        alone = set(self.graphs) <= {None} and not any(line.graph for line in self.refused)
+        for line in self.refused:
+            if line.named or alone:
+                self.graphs.pop(line.graph, None)
+                yield self._subject(line.graph), line.error
+            else:
+                yield self.source, line.error
+        if split == "subject":
+            return  # the graphs are no publications then
+        most = self.settings.max_triples
+        for graph, parts in list(self.graphs.items()):
+            if sum(part.statements for part in parts) > most and len(_distinct(parts)) > most:
+                del self.graphs[graph]
+                yield self._subject(graph), too_many(self.settings)
+
+    def _subject(self, graph: Node | None) -> str:
+        return self.source if graph is None else graph_id(graph, self.document)
+
+    def triples(self) -> Iterator[Triple]:
+        """All triples that are left, whatever their graph."""
+        for parts in self.graphs.values():
+            yield from _distinct(parts)
+
+    def publications(self) -> Iterator[Publication]:
+        """One publication a graph, in order of first occurrence."""
+        for graph, parts in self.graphs.items():
+            name = graph_id(graph, self.document)
+            if len(parts) == 1:
+                yield Publication.of_packed(name, parts[0], self.source)
+            else:
+                yield Publication(name, _distinct(parts), self.source)
+
+
+def _distinct(parts: list[Packed]) -> tuple[Triple, ...]:
+    """The distinct triples of a graph that may lie in several pieces."""
+    return tuple(dict.fromkeys(chain.from_iterable(map(unpack, parts))))
+
+
+# --- frames ------------------------------------------------------------
+
 
 HEAD = struct.Struct(">IQ")  # length of a request's header, length of its document
 

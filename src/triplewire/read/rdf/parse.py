@@ -1,6 +1,6 @@
 """Parses RDF with pyoxigraph. Runs in the parsing process only, because hostile text can crash the parser.
 
-What is checked before: `triplewire.read.guard`. N-Quads with its malformed lines: `triplewire.read.process.lines`.
+What is checked before: `triplewire.read.guard`. N-Quads with its malformed lines: `triplewire.read.process.worker`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pyoxigraph as ox
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF, XSD_STRING, BlankNode, Literal, Term, Triple
-from triplewire.read.guard.place import line_and_column
+from triplewire.read.decoded import Syntax
+from triplewire.read.guard.texts import line_and_column
 from triplewire.read.rdf.plain_xml import NO_LANGUAGE, plain
 from triplewire.read.rdf.split import Statement
-from triplewire.read.syntax import Syntax
 
 FORMATS = {
     Syntax.N_QUADS: ox.RdfFormat.N_QUADS,

@@ -1,8 +1,9 @@
 """The set-trie over atoms, and the one over stars: built from clauses, walked for every publication.
 
-A clause's patterns and tests become atom sets, one a subject (`triplewire.kernels.trie.stars`). Sets that end in one
+A clause's patterns and tests become atom sets, one a subject (`triplewire.select.trie.kernels.stars`). Sets that end
+in one
 node of the first trie are the same star; clauses of several stars are sets of star numbers in the second trie. Labels
-are ordered rarest first, so that a walk ends early. The walk itself: `triplewire.select.trie.walk`.
+are ordered rarest first, so that a walk ends early. The walk itself: `triplewire.select.trie.index`.
 """
 
 from __future__ import annotations
@@ -12,19 +13,157 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.clauses import ASK, EXACT, Clauses, ClauseTable
 from triplewire.clauses.node_tests.columns import inverse
-from triplewire.clauses.table import ASK, EXACT, ClauseTable
+from triplewire.clauses.node_tests.table import Tests
 from triplewire.encode.batch import Bytes, Ids, Offsets
-from triplewire.kernels.shared.columns import TestColumns
-from triplewire.kernels.trie import atoms as atom_kernels
-from triplewire.kernels.trie import bounds as bound_kernels
-from triplewire.kernels.trie import set_trie
-from triplewire.kernels.trie import stars as star_kernels
-from triplewire.kernels.trie import subsets as subset_kernels
-from triplewire.kernels.trie import trie_nodes as node_kernels
-from triplewire.select.trie.atom_tables import build_atom_tables
-from triplewire.select.trie.ranges import no_ranges, ranges_of
+from triplewire.kernels.shared.columns import AT_MOST, TestColumns
+from triplewire.select.trie.kernels import atoms as atom_kernels
+from triplewire.select.trie.kernels import atoms as kernels
+from triplewire.select.trie.kernels import set_trie
+from triplewire.select.trie.kernels import stars as bound_kernels
+from triplewire.select.trie.kernels import stars as star_kernels
+from triplewire.select.trie.kernels import subsets as subset_kernels
+from triplewire.select.trie.kernels import trie_nodes as node_kernels
+from triplewire.select.trie.kernels.atoms import HASHED, NOTHING
+from triplewire.select.trie.kernels.stars import ANY, LAST, LOW, RANGE, TERM, TEST, WILD
+from triplewire.select.trie.kernels.subsets import GROUP, LAST_GROUP, LAST_OP, OP
+
+# --- atom tables -----------------------------------------------------------------------------------------------------
+# Where the atoms lie that a triple may have: tables by predicate, made for `triplewire.select.trie.kernels.atoms`.
+
+
+_CELLS, _LEAST = 4, 1 << 14  # `dense` has at most _CELLS cells per atom, or _LEAST cells if that is more
+
+
+@dataclass(frozen=True, slots=True)
+class AtomTables:
+    """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. Columns are kinds
+    of atoms. TERM and TEST: where in `dense` the atoms begin, or HASHED, or NOTHING. ANY: the atom itself, or
+    `len(keys)` where there is none, as in `dense`. RANGE: its row in the range atoms, or -1."""
+
+    slots: Ids  # hash table over the keys of other atoms
+    asked: Ids  # shape (terms + 2, 4)
+    dense: Ids
+    range_offset: Ids
+    range_atom: Ids
+    range_test: Ids  # shape (range atoms, 4): what each of them asks (`triplewire.select.trie.kernels.subsets`)
+
+
+def build_atom_tables(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) -> AtomTables:
+    """The tables for atoms with these keys, of which those from `first_range` on are range atoms."""
+    predicate, kind = (keys >> 34) - 2, (keys >> 32) & 3
+    row = np.where(predicate >= 0, predicate, np.where(predicate == WILD, terms, terms + 1))
+    asked = np.full((terms + 2, 4), NOTHING, np.int32)
+    asked[:, ANY], asked[:, RANGE] = len(keys), -1
+    any_object = np.flatnonzero(kind == ANY)
+    asked[row[any_object], ANY] = any_object
+    atom = np.flatnonzero((kind == TERM) | (kind == TEST))
+    asked[row[atom], kind[atom]] = HASHED
+    dense = _dense(asked, atom, row[atom], kind[atom], keys[atom] & 0xFFFFFFFF, (terms, tests), len(keys))
+    hashed = atom[asked[row[atom], kind[atom]] == HASHED]
+    slots = np.empty(1 << max(int(2 * len(hashed)).bit_length(), 3), np.int32)
+    kernels.build_table(keys, hashed, slots)
+    return AtomTables(slots, asked, dense, *_ranges(keys, first_range, row, asked))
+
+
+def _dense(
+    asked: Ids,
+    atom: NDArray[np.int64],
+    row: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    number: NDArray[np.int64],
+    widths: tuple[int, int],
+    none: int,
+) -> Ids:
+    """The table `dense`: the atoms of the (predicate, kind) groups that have most, by number of term or test. Writes to
+    `asked` where each group begins."""
+    code, group, counts = np.unique(row << 1 | kind, return_inverse=True, return_counts=True)
+    width = np.array(widths, np.int64)[code & 1]
+    order = np.argsort(-counts, kind="stable")
+    order = order[np.cumsum(width[order]) <= max(_CELLS * none, _LEAST)]
+    begin = np.full(len(code), HASHED, np.int64)
+    begin[order] = np.cumsum(width[order]) - width[order]
+    asked[code >> 1, code & 1] = begin
+    dense = np.full(int(width[order].sum()) + 1, none, np.int32)
+    direct = np.flatnonzero(begin[group] >= 0)
+    dense[begin[group[direct]] + number[direct]] = atom[direct]
+    return dense
+
+
+def _ranges(keys: NDArray[np.int64], first_range: int, row: NDArray[np.int64], asked: Ids) -> tuple[Ids, Ids, Ids]:
+    """The range atoms of each predicate, and what they ask; `asked` says which row is whose."""
+    ranges = np.arange(first_range, len(keys))
+    ranges = ranges[np.argsort(row[ranges], kind="stable")]
+    owners, counts = np.unique(row[ranges], return_counts=True)
+    asked[owners, RANGE] = np.arange(len(owners))
+    offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return offset, ranges.astype(np.int32), range_tests(keys[first_range:])
+
+
+def range_tests(keys: NDArray[np.int64]) -> Ids:
+    """Of range atoms: the group and the operator of the lower bound, or of the only one, and of the upper one; the
+    operator is 0 without."""
+    code = keys & 0xFFFFFFFF
+    parts = [part for bound in (code & ((1 << LAST) - 1), code >> LAST) for part in (bound >> 3, bound & 7)]
+    tests: Ids = np.stack(parts, axis=1).astype(np.int32)
+    return tests
+
+
+# --- ranges ----------------------------------------------------------------------------------------------------------
+# The range elements of atom sets when a trie is built: windows get numbers, and how selective each element is.
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """`label` of each element is the number of its window, or the rank of its bound, -1 where it is no range. `share`:
+    of the constants that its values are compared to, as many lie within; -1 where it is no range."""
+
+    label: Ids
+    share: NDArray[np.float64]
+    window_low: Ids  # window -> the ranks of its bounds
+    window_high: Ids
+
+
+def ranges_of(asks: Ids, first_range: int, atom: Ids, rank: NDArray[np.int64], tests: Tests) -> Ranges:
+    """Of elements of atom sets. `asks`: what each range atom asks (`triplewire.select.trie.kernels.subsets`)."""
+    label, share = rank.astype(np.int32), np.full(len(atom), -1.0)
+    ranged = np.flatnonzero(atom >= first_range)
+    ask = asks[atom[ranged] - first_range]
+    is_window = ask[:, LAST_OP] > 0
+    sizes = np.ones(max(tests.groups, 1), np.int64)  # of range groups: how many ranks there are
+    compared = tests.group >= 0
+    np.maximum.at(sizes, tests.group[compared], tests.rank[compared] + 1)
+    low, high = rank[ranged] >> LOW, rank[ranged] & ((1 << LOW) - 1)
+    lowest = np.where(is_window, low, high) / sizes[ask[:, GROUP]]
+    highest = (high + 1) / sizes[np.where(is_window, ask[:, LAST_GROUP], ask[:, GROUP])]
+    is_upper = ask[:, OP] <= AT_MOST
+    one_sided = np.where(is_upper, highest, 1 - lowest)
+    share[ranged] = np.where(is_window, np.maximum(highest - lowest, 0.0), np.clip(one_sided, 0.0, 1.0))
+    windows = ranged[is_window]
+    number, window_low, window_high = _numbered_groups(atom[windows], rank[windows])
+    label[windows] = number
+    return Ranges(label, share, window_low, window_high)
+
+
+def _numbered_groups(atom: Ids, rank: NDArray[np.int64]) -> tuple[Ids, Ids, Ids]:
+    """The number of each window, ascending by atom and ranks; and the ranks of the distinct ones."""
+    order = np.lexsort((rank, atom))
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(atom[order]) != 0) | (np.diff(rank[order]) != 0)
+    number = np.empty(len(order), np.int32)
+    number[order] = np.cumsum(first, dtype=np.int32) - np.int32(1)
+    distinct = rank[order[first]]
+    return number, (distinct >> LOW).astype(np.int32), (distinct & ((1 << LOW) - 1)).astype(np.int32)
+
+
+def no_ranges() -> tuple[Ids, Ids]:
+    """What the range atoms ask, and the upper bounds of windows, where there are none."""
+    return np.zeros((0, 4), np.int32), np.zeros(0, np.int32)
+
+
+# --- build ------------------------------------------------------------
+
 
 Keys = NDArray[np.int64]
 
@@ -34,12 +173,14 @@ _TEST_FACTOR = 10.0  # texts hold many words that few ask for: measured on queri
 
 @dataclass(frozen=True, slots=True)
 class SetTrie:
-    """Sets of labels, flat (`triplewire.kernels.trie.subsets` describes it); node 0 is the root."""
+    """Sets of labels, flat (`triplewire.select.trie.kernels.subsets` describes it); node 0 is the root."""
 
     nodes: Keys  # shape (rows + 1, 2)
     root: Ids  # label -> child of the root, or -1
     item: Ids  # clauses, by node, and those of a node by need: their order (`Trie.order`)
-    need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
+    need: NDArray[
+        np.uint32
+    ]  # of each item: its code and the number of its bound (`triplewire.select.trie.kernels.stars`)
     subscription: Ids  # of each item
     tail: Ids  # labels of the rows that are tails, and one number more
     star: Keys  # row >> BLOCK -> how many stars end before those rows, and in which of them (`.set_trie`)
@@ -51,11 +192,12 @@ class SetTrie:
 @dataclass(frozen=True, slots=True)
 class Trie:
     """Everything that the walk needs beside features. A bound says how many solutions a clause that joins nothing can
-    have (`triplewire.kernels.trie.bounds`); bound k is the slice bound_offset[k] .. bound_offset[k + 1] of `bounds`."""
+    have (`triplewire.select.trie.kernels.stars`); bound k is the slice bound_offset[k] .. bound_offset[k + 1] of
+    `bounds`."""
 
-    keys: Keys  # atom -> its key (`triplewire.kernels.trie.stars`), rarest atom first, range atoms last
+    keys: Keys  # atom -> its key (`triplewire.select.trie.kernels.stars`), rarest atom first, range atoms last
     first_range: int  # atoms from here on are range atoms
-    slots: Ids  # these columns are those of `triplewire.select.trie.atom_tables`
+    slots: Ids  # these columns are those of `triplewire.select.trie.build`
     asked: Ids
     dense: Ids
     range_offset: Ids
@@ -142,8 +284,8 @@ def _number_bounds(clauses: Clauses) -> tuple[Ids, Ids, _Items]:
 
 
 def _statuses(clauses: Clauses, ask: NDArray[np.bool_]) -> Bytes:
-    """What a publication with all stars of a clause is: SURE, MULTI or CHECK (`triplewire.kernels.trie.stars`), by
-    clause. `ask`: clause -> is it of an ASK query?"""
+    """What a publication with all stars of a clause is: SURE, MULTI or CHECK
+    (`triplewire.select.trie.kernels.stars`), by clause. `ask`: clause -> is it of an ASK query?"""
     status = np.zeros(clauses.count, np.uint8)
     star_kernels.statuses(clauses.table.columns, clauses.tests.columns, status)
     owner, inexact = clauses.facts.owner, clauses.table.flags & EXACT == 0

@@ -1,1 +1,0 @@
-"""Commands that say what is there: the version, the operators."""

@@ -1,0 +1,254 @@
+"""Engines, subscriptions and publications as a command line asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triplewire.cli.arguments import (
+    AllowEmptyOption,
+    AsWrittenOption,
+    ContextFiles,
+    Entailment,
+    EntailmentOption,
+    OperatorCache,
+    OperatorFiles,
+    OperatorOrder,
+    Reading,
+    Split,
+    SplitOption,
+    TaxonomyFiles,
+    check_files,
+    checked_order,
+    file_argument,
+    files_option,
+    is_there,
+    operators_from,
+    refusal_of_nothing,
+    refuse_hollow,
+    settings_from_environment,
+    wrong_usage,
+)
+from triplewire.cli.report import Report, say
+from triplewire.errors import Refusal, TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.engine import Engine
+    from triplewire.model.publication import Publication
+    from triplewire.read.rdf.contexts import Loader
+
+
+def found_matcher(name: str, option: str = "--matcher") -> object:
+    """The matcher of this name; one that is not there is wrong usage of the option."""
+    from triplewire import plugins  # --help does without the engine
+
+    with wrong_usage(option):
+        matcher: object = plugins.find("matcher", name)
+    return matcher
+
+
+def new_engine(
+    taxonomy: Sequence[Path],
+    matcher: str,
+    entailment: str = "none",
+    operators: Sequence[Path] = (),
+    order: str = "greedy",
+    cache: Path | None = None,
+) -> Engine:
+    """An engine without subscriptions, with the limits of the environment; `operators` are files of them."""
+    # --help does without the engine and the parsers behind these
+    from triplewire.engine import Engine
+    from triplewire.operators.calling.cache import OutcomeCache
+    from triplewire.operators.files import operators_of
+    from triplewire.read.taxonomy import load_taxonomy
+
+    found_matcher(matcher)
+    checked_order(order)
+    settings = settings_from_environment()
+    classes = load_taxonomy(taxonomy, settings) if taxonomy else None
+    called = operators_of(operators_from(operators)) if operators else None
+    return Engine(
+        taxonomy=classes,
+        matcher=matcher,
+        operators=called,
+        settings=settings,
+        entailment=entailment,
+        operator_order=order,
+        operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
+    )
+
+
+def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
+    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported. Returns how many
+    there are."""
+    loaded = 0
+    with report.progress("subscriptions") as advance:
+
+        def progress(count: int) -> None:
+            nonlocal loaded
+            advance(count - loaded)
+            loaded = count
+
+        return engine.load_subscriptions(
+            map(str, files),
+            on_refusal=report.refuse,
+            on_warning=lambda id_, warning: report.warn(id_, [warning]),
+            progress=progress,
+            ids=[only] if only else None,
+        )
+
+
+def read_publications(
+    files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool
+) -> Iterator[Publication]:
+    """The publications of the files; what is refused is reported. `streaming`: see `Report.progress`."""
+    # --help does without the parsers behind this
+    from triplewire.read import read
+
+    publications = read(
+        *map(str, files),
+        split=reading.split.value,
+        as_written=reading.as_written,
+        settings=settings_from_environment(),
+        on_refusal=report.refuse,
+        loader=loader,
+    )
+    with report.progress("publications", streaming=streaming) as advance:
+        for publication in publications:
+            advance(1)
+            yield publication
+
+
+# --- resolve ---------------------------------------------------------------------------------------------------------
+# The inputs of `match` and `explain`: subscriptions in files or on the command line, publications, and what they
+# mean.
+
+
+QUERY_ID = "query"
+"""The id of the query that stands on the command line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What the user named. The methods say what that means."""
+
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY|FILE", show_default=False, help="A query, then publications."),
+    ] = None
+    query: Annotated[str | None, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = None
+    language: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default="sparql", help="Of the query: sparql, gql, mdv or predicates."),
+    ] = None
+    subscriptions: Annotated[
+        list[Path] | None,
+        files_option(
+            "--subscriptions",
+            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; - is JSON Lines.",
+        ),
+    ] = None
+    publications: Annotated[
+        list[Path] | None,
+        files_option("--publications", help="RDF documents and feeds, or folders of them; - is standard input."),
+    ] = None
+    taxonomy: TaxonomyFiles = None
+    operators: OperatorFiles = None
+    operator_order: OperatorOrder = "greedy"
+    operator_cache: OperatorCache = None
+    context: ContextFiles = None
+    split: SplitOption = Split.ITEM
+    as_written: AsWrittenOption = False
+    entailment: EntailmentOption = Entailment.NONE
+    allow_empty: AllowEmptyOption = False
+
+    @property
+    def reading(self) -> Reading:
+        """How the publications are read."""
+        return Reading(self.split, self.as_written)
+
+    def sorted_out(self) -> ResolvedInputs:
+        """What is a query, and what a file. Raises `BadParameter` where that is not clear, or a file is not there."""
+        words, query, subscriptions = list(self.words or ()), self.query or "", list(self.subscriptions or ())
+        if self.query is not None and not query.strip():
+            raise typer.BadParameter("the query is empty", param_hint="--query")
+        if words and not query and not subscriptions:
+            first = words.pop(0)
+            if first != "-" and not any(map(str.isspace, first)) and is_there(file_argument(first)):
+                subscriptions = [Path(first)]
+            else:
+                query = first
+                from triplewire.languages.sources.files import SUFFIXES  # --help does without the parsers
+
+                if Path(query).suffix in SUFFIXES and not any(map(str.isspace, query)):
+                    raise typer.BadParameter(f"there is no file {query}")
+        if not query and not subscriptions:
+            raise typer.BadParameter("give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions")
+        if self.language is not None and not query:
+            what = "there is no query on the command line whose language this is; subscriptions state theirs"
+            raise typer.BadParameter(what, param_hint="--language")
+        publications = list(self.publications or ())
+        if words and publications:
+            raise typer.BadParameter(f"{words[0]}: give publications either behind --publications or alone")
+        publications += map(file_argument, words)
+        if not publications and subscriptions and not self.subscriptions:
+            what = f"{subscriptions[0]} is taken for subscriptions, as it is alone"
+            raise typer.BadParameter(f"{what}: give a query before it, or publications behind it")
+        if not publications:
+            raise typer.BadParameter("give publications: files or folders behind the query, or --publications")
+        check_files(subscriptions, publications, self.taxonomy or ())
+        return ResolvedInputs(self, query, subscriptions, publications)
+
+
+@dataclass(frozen=True)
+class ResolvedInputs:
+    """A query, files of subscriptions, and files of publications, all of which are there."""
+
+    inputs: Inputs
+    query: str
+    subscriptions: list[Path]
+    publications: list[Path]
+    loader: Loader = field(init=False)
+
+    def __post_init__(self) -> None:
+        # --help does without the readers behind this
+        from triplewire.read.rdf.contexts import ContextLoader
+
+        object.__setattr__(self, "loader", ContextLoader(dict(self.inputs.context or ())))
+
+    def engine(self, matcher: str) -> Engine:
+        """An engine without subscriptions. Raises `BadParameter` where there is no such matcher."""
+        inputs = self.inputs
+        return new_engine(
+            inputs.taxonomy or (),
+            matcher,
+            inputs.entailment,
+            inputs.operators or (),
+            inputs.operator_order,
+            inputs.operator_cache,
+        )
+
+    def filled(self, report: Report) -> list[Path]:
+        """The publications, without those files that hold nothing, which are refused unless the user allows them."""
+        return self._filled(self.publications, "publication", report)
+
+    def _filled(self, files: list[Path], kind: str, report: Report) -> list[Path]:
+        return files if self.inputs.allow_empty else refuse_hollow(files, kind, report.refuse)
+
+    def subscribe(self, engine: Engine, report: Report, *, only: str = "") -> None:
+        """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
+        reported."""
+        if self.query and only in ("", QUERY_ID):
+            try:
+                registered = engine.subscribe(self.query, self.inputs.language or "sparql", id=QUERY_ID)
+                report.warn(QUERY_ID, registered.warnings)
+            except TriplewireError as error:
+                report.refuse(Refusal.of("subscription", QUERY_ID, error))
+        if self.subscriptions:
+            loaded = load(engine, self._filled(self.subscriptions, "subscription", report), report, only=only)
+            if not (loaded or report.refused or only or self.inputs.allow_empty):
+                report.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))

@@ -1,1 +1,0 @@
-"""The join network of a segment is made from its clauses: each step and each node is written down once."""

@@ -1,0 +1,507 @@
+"""What an MDV rule says, as typed values: the parsed form, from which the tree is made.
+
+    rule = parse_rule("search Server s, Rack r register s where s.rack? = r and r.row > 3", context)
+    rule.variables     {"s": IRI(".../Server"), "r": IRI(".../Rack")}
+    rule.registered    "s"
+    rule.tests         (Test("=", Path("s", (Step(IRI(".../rack"), True),)), Path("r")), Test(">", ...))
+
+How a text is read: `languages.mdv.rules`; what it means, as a tree: `languages.mdv.branches`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, product
+from math import prod
+from typing import TypeAlias
+
+from triplewire.errors import LimitError, SubscriptionError
+from triplewire.ir.nodes import (
+    AllOf,
+    And,
+    Coercion,
+    Compare,
+    Expression,
+    Filter,
+    Function,
+    Negate,
+    Or,
+    Pattern,
+    TextRelation,
+    TextTest,
+    Variable,
+    Where,
+)
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import rewrite, walk
+from triplewire.languages.context import Context, Parsed
+from triplewire.languages.grammar.bare import (
+    COMPARISONS,
+    IRIS,
+    STRINGS,
+    WORD,
+    BareTokens,
+    NamesInForce,
+    bounded,
+    namespaced,
+)
+from triplewire.languages.grammar.conditions import FLIPPED
+from triplewire.languages.grammar.tokens import Token, number, string_value
+from triplewire.model.namespaces import RSS, label_iri
+from triplewire.model.terms import IRI, RDF_TYPE, Literal
+
+CONTAINS = "contains"
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A variable of the search clause, and what it stands for: the instances of a class, or what another rule
+    registers. `offset`: where the class or the name of the rule begins in the text, in characters from 0."""
+
+    variable: str
+    meaning: IRI | Subscription
+    offset: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A property that a path goes on by. `any_element`: is `?` written behind it? It changes no answer."""
+
+    property: IRI
+    any_element: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A variable of the search clause and the steps that lead on from it; without steps, the resource itself."""
+
+    variable: str
+    steps: tuple[Step, ...] = ()
+    offset: int = field(default=0, compare=False)
+
+
+Side: TypeAlias = Path | IRI | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A comparison; one of its sides at least is a path. `op` is one of = != < <= > >= contains, with `not` already
+    worked in; `negated` is for contains, which has no opposite. `offset`: where its left side begins."""
+
+    op: str
+    left: Side
+    right: Side
+    negated: bool = False
+    offset: int = field(default=0, compare=False)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The sides that are paths."""
+        return tuple(side for side in (self.left, self.right) if isinstance(side, Path))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule. `searched` is the search clause in its order, `registered` the variable whose resources the rule gives,
+    one of that clause. `branches` is the condition in disjunctive normal form: the rule holds where all tests of one
+    branch do; one branch without tests stands for no condition. `warnings` are for the author."""
+
+    text: str
+    searched: tuple[Searched, ...]
+    registered: str
+    branches: tuple[tuple[Test, ...], ...] = ((),)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> dict[str, IRI | Subscription]:
+        """The variables of the search clause and what each stands for: a class, or another rule."""
+        return {searched.variable: searched.meaning for searched in self.searched}
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """The tests of all branches, each once, in the order of the branches."""
+        return tuple(dict.fromkeys(chain.from_iterable(self.branches)))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths of all tests, each once, in the order of these."""
+        return tuple(dict.fromkeys(self._each_path()))
+
+    def place(self, part: Searched | Test | Path) -> tuple[int, int]:
+        """Line and column of a part of this rule in its text, both from 1."""
+        before = self.text[: part.offset]
+        return before.count("\n") + 1, part.offset - before.rfind("\n")
+
+    def _each_path(self) -> Iterator[Path]:
+        return chain.from_iterable(test.paths for test in self.tests)
+
+
+# --- branches --------------------------------------------------------------------------------------------------------
+# From an MDV rule to its tree, the intermediate form: each branch is a conjunction of comparisons.
+
+
+Place: TypeAlias = str | int
+"""Where paths with the same steps from the same variable meet: the variable's name, or a number."""
+
+
+def where_of(rule: Rule, context: Context) -> Where:
+    """What a rule asks, as a tree. Raises `LimitError` past `max_patterns`."""
+    searched = _searched(rule, context)
+    branches = tuple(_Branch(rule.registered).compile(searched, tests) for tests in rule.branches)
+    return branches[0] if len(branches) == 1 else Or(branches)
+
+
+def _searched(rule: Rule, context: Context) -> tuple[Where, ...]:
+    """What the search clause asks: classes as types, rules as their own conditions."""
+    limit, patterns = context.settings.max_patterns, 0
+    parts: list[Where] = []
+    for place, (name, meaning) in enumerate(rule.variables.items(), 1):
+        if isinstance(meaning, IRI):
+            parts.append(Pattern(Variable(name), RDF_TYPE, meaning))
+        else:
+            patterns += sum(isinstance(node, Pattern) for node in walk(meaning.where)) - 1
+            parts += _inlined(meaning, Variable(name), f".{place}.")
+        patterns += 1
+        if patterns > limit:
+            raise LimitError(
+                f"the rule and those that it names have more than {limit} patterns",
+                source=context.source,
+                remedy="raise max_patterns",
+            )
+    return tuple(parts)
+
+
+def _inlined(rule: Subscription, variable: Variable, fresh: str) -> tuple[Where, ...]:
+    """The parts of another rule in which `variable` stands for what that rule registers.
+
+    Its other variables become hidden ones, whose names begin with `fresh`."""
+    (registered,) = rule.select
+    names: dict[Variable, Variable] = {Variable(registered): variable}
+    for node in walk(rule.where):
+        if isinstance(node, Variable):
+            names.setdefault(node, Variable(f"{fresh}{len(names)}"))
+    where = rewrite(rule.where, (Variable,), names.__getitem__)
+    return where.parts if isinstance(where, And) else (where,)
+
+
+class _Branch:
+    def __init__(self, registered: str) -> None:
+        self._registered = registered
+        self._places: dict[tuple[Place, IRI], Place] = {}  # where a step leads from a place
+        self._middle: set[Place] = set()  # places that some path goes on from
+        self._shared: dict[Place, Variable] = {}  # the resources there
+        self._patterns: list[Pattern] = []
+        self._count = 0  # hidden variables made
+        self._same: dict[Variable, Variable] = {}  # a variable and another that is the same
+
+    def compile(self, searched: tuple[Where, ...], tests: tuple[Test, ...]) -> And:
+        """One branch: what the search clause asks, then the paths, then the conditions."""
+        for path in chain.from_iterable(test.paths for test in tests):
+            self._walk(path)
+        filters = [condition for test in tests if (condition := self._condition(test)) is not None]
+        parts: list[Where] = [*searched, *self._patterns, *filters]
+        if self._same:
+            names = {variable: self._root(variable) for variable in self._same}
+            parts = [rewrite(part, (Variable,), lambda variable: names.get(variable, variable)) for part in parts]
+        return And(tuple(dict.fromkeys(parts)))
+
+    def _walk(self, path: Path) -> None:
+        """Note the places along a path."""
+        place: Place = path.variable
+        for position, step in enumerate(path.steps):
+            if position:
+                self._middle.add(place)
+            place = self._places.setdefault((place, step.property), len(self._places))
+
+    def _condition(self, test: Test) -> Filter | None:
+        if test.op == "=" and isinstance(test.left, Path) and isinstance(test.right, Path):
+            path, resource = (test.left, test.right) if test.left.steps else (test.right, test.left)
+            if not resource.steps:
+                self._equate(path, Variable(resource.variable))
+                return None
+        left, right = self._value(test.left), self._value(test.right)
+        if test.op == CONTAINS:
+            return Filter(_contains(left, right, test.negated))
+        if isinstance(left, Variable):
+            return Filter(Compare(test.op, left, right, Coercion.LENIENT))
+        return Filter(Compare(FLIPPED[test.op], right, left, Coercion.LENIENT))
+
+    def _value(self, side: Side) -> Variable | IRI | Literal:
+        """The constant, or the variable at the end of the path."""
+        return self._end(side) if isinstance(side, Path) else side
+
+    def _end(self, path: Path, end: Variable | None = None) -> Variable:
+        """The variable at the end of the path: the shared one, else `end`, else a new one."""
+        at = Variable(path.variable)
+        place: Place = path.variable
+        for step in path.steps:
+            place = self._places[place, step.property]
+            following = self._shared.get(place)
+            if following is None:
+                following = end if end is not None and place not in self._middle else self._hidden()
+                self._patterns.append(Pattern(at, step.property, following))
+                if place in self._middle:
+                    self._shared[place] = following
+            at = following
+        return at
+
+    def _hidden(self) -> Variable:
+        self._count += 1
+        return Variable(f".{self._count}")
+
+    def _equate(self, path: Path, resource: Variable) -> None:
+        end = self._end(path, resource)
+        if end != resource:
+            self._join(end, resource)
+
+    def _join(self, first: Variable, second: Variable) -> None:
+        """Make two variables one: the registered one, else one of the search clause, else a hidden one."""
+        representative, other_name = sorted((self._root(first), self._root(second)), key=self._rank)
+        if representative != other_name:
+            self._same[other_name] = representative
+
+    def _rank(self, variable: Variable) -> tuple[bool, bool]:
+        return variable.name != self._registered, variable.hidden
+
+    def _root(self, variable: Variable) -> Variable:
+        while variable in self._same:
+            variable = self._same[variable]
+        return variable
+
+
+def _contains(left: Variable | IRI | Literal, right: Variable | IRI | Literal, negated: bool) -> Expression:
+    if isinstance(left, Variable) and isinstance(right, Literal):
+        return TextTest(TextRelation.CONTAINS, left, right.lexical, negated)
+    sides = (left, right)
+    literals = [Function("ISLITERAL", (side,)) for side in sides if isinstance(side, Variable)]
+    texts: list[Expression] = []
+    for side in sides:  # a constant is read by its text, quoted or not
+        texts.append(Literal(side.lexical) if isinstance(side, Literal) else Function("STR", (side,)))
+    contains = Function("CONTAINS", tuple(texts))
+    return AllOf((*literals, Negate(contains) if negated else contains))
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+# MDV rules (MDV paper, section 2.3; semantics, section 3).
+
+
+KEYWORDS = frozenset({"SEARCH", "REGISTER", "WHERE", "AND", "OR", "NOT", CONTAINS.upper()})
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", CONTAINS: CONTAINS}
+
+_PATTERN = re.compile(
+    rf"""
+      (?P<skip>\s++|--[^\n]*+)
+    | {IRIS}
+    | {STRINGS}
+    | (?P<name>(?:{WORD})?+:(?:[\w%]++(?:-[\w%]++)*+)?+)
+    | (?P<word>{WORD})
+    | (?P<number>(?:[0-9]++(?:\.[0-9]++)?+|(?<![\w>?])\.[0-9]++)(?:[eE][+-]?[0-9]++)?+)
+    | (?P<symbol>!=|<=|>=|[.,()?=<>+-])
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+Branches: TypeAlias = list[list[Test]]
+"""A condition in disjunctive normal form."""
+
+
+def parse(text: str, context: Context) -> Parsed:
+    """Compile an MDV rule. Raises `LanguageError`, and `LimitError` past `max_branches` or `max_patterns`."""
+    with bounded(context):
+        rule = _Parser(text, context).rule()
+        return Parsed((rule.registered,), where_of(rule, context), warnings=rule.warnings)
+
+
+def parse_rule(text: str, context: Context | None = None) -> Rule:
+    """What an MDV rule says. `context` has what comes from outside the text: prefixes, base, other rules, limits.
+    Raises `LanguageError` with line and column, and `LimitError` past `max_branches`."""
+    context = Context() if context is None else context
+    with bounded(context):
+        return _Parser(text, context).rule()
+
+
+def _behind_a_side(previous: Token) -> bool:
+    """Can `<` only be a comparison behind this token?"""
+    if previous.kind == "word":
+        return previous.text.upper() not in KEYWORDS
+    if previous.kind == "name":
+        return not previous.text.endswith(":")  # a prefix that is being declared
+    return previous.kind in ("string", "number", "iri") or previous.text == "?"
+
+
+class _Parser:
+    def __init__(self, text: str, context: Context) -> None:
+        self._context = context
+        self._tokens = BareTokens(text, context, _PATTERN, _behind_a_side)
+        self._names = NamesInForce(self._tokens)
+        self._searched: dict[str, Searched] = {}  # by variable
+        self._guessed: dict[str, None] = {}  # bare names without a vocabulary
+
+    def rule(self) -> Rule:
+        """The whole text."""
+        tokens = self._tokens
+        self._names.prologue()
+        tokens.expect("SEARCH")
+        self._class()
+        while tokens.accept(","):
+            self._class()
+        tokens.expect("REGISTER")
+        registered = self._search_variable().text
+        branches: Branches = self._or(negated=False) if tokens.accept("WHERE") else [[]]
+        tokens.rest_is_empty()
+        searched = tuple(self._searched.values())
+        return Rule(tokens.text, searched, registered, tuple(map(tuple, branches)), self._warnings())
+
+    # --- the search clause
+
+    def _class(self) -> None:
+        tokens = self._tokens
+        token = tokens.accept_kind("word", "name", "iri", "number")
+        if token is None:
+            tokens.unexpected("a class or the name of a rule")
+        name = token.text[1:-1] if token.kind == "iri" else token.text
+        rule = self._rule(token, name)
+        meaning: IRI | Subscription
+        if rule is not None:
+            meaning = rule
+        elif token.kind == "number":
+            tokens.fail(token, f"found {token}, expected a class or the name of a rule")
+        else:
+            meaning = self._bare(token.text) if token.kind == "word" else self._names.iri_of(token)
+        variable = tokens.peek()
+        if variable.kind != "word" or variable.text.upper() in KEYWORDS:
+            tokens.unexpected("a variable")
+        if variable.text in self._searched:
+            tokens.fail(variable, f"the variable {variable.text!r} is taken", "give each class a variable of its own")
+        self._searched[tokens.next().text] = Searched(variable.text, meaning, token.offset)
+
+    def _rule(self, token: Token, name: str) -> Subscription | None:
+        """The other rule of that name, if there is one."""
+        if name == self._context.source:
+            return None
+        try:
+            rule = self._context.rules.get(name)
+        except SubscriptionError as error:
+            self._tokens.fail(token, error.what, error.remedy)
+        return rule if rule is not None and rule.language == "mdv" else None
+
+    def _search_variable(self) -> Token:
+        token = self._tokens.expect_kind("word", "a variable of the search clause")
+        if token.text not in self._searched:
+            known = ", ".join(self._searched)
+            self._tokens.fail(token, f"the search clause has no variable {token.text!r}", f"it has: {known}")
+        return token
+
+    def _bare(self, text: str) -> IRI:
+        """The IRI of a class or step without prefix."""
+        if self._names.default:
+            return IRI(label_iri(text, self._names.default))
+        if self._names.base:
+            return IRI(namespaced(text, self._names.base))
+        self._guessed[text] = None
+        return IRI(label_iri(text, RSS))
+
+    def _warnings(self) -> tuple[str, ...]:
+        if not self._guessed:
+            return ()
+        names = ", ".join(self._guessed)
+        return (f"without PREFIX : <...> or a base, these names are read as terms of RSS 1.0: {names}",)
+
+    # --- the where clause
+
+    def _or(self, negated: bool) -> Branches:
+        with self._tokens.nested():
+            operands = [self._and(negated)]
+            while self._tokens.accept("OR"):
+                operands.append(self._and(negated))
+            return self._conjunction(operands) if negated else self._disjunction(operands)
+
+    def _and(self, negated: bool) -> Branches:
+        operands = [self._not(negated)]
+        while self._tokens.accept("AND"):
+            operands.append(self._not(negated))
+        return self._disjunction(operands) if negated else self._conjunction(operands)
+
+    def _not(self, negated: bool) -> Branches:
+        while self._tokens.accept("NOT"):
+            negated = not negated
+        if self._tokens.accept("("):
+            inner = self._or(negated)
+            self._tokens.expect(")")
+            return inner
+        return [[self._comparison(negated)]]
+
+    def _disjunction(self, operands: list[Branches]) -> Branches:
+        self._check_count(sum(map(len, operands)))
+        return list(chain.from_iterable(operands))
+
+    def _conjunction(self, operands: list[Branches]) -> Branches:
+        self._check_count(prod(map(len, operands)))
+        single = list(chain.from_iterable(branches[0] for branches in operands if len(branches) == 1))
+        several = [branches for branches in operands if len(branches) > 1]
+        return [single + list(chain.from_iterable(choice)) for choice in product(*several)]
+
+    def _check_count(self, count: int) -> None:
+        limit = self._context.settings.max_branches
+        if count > limit:
+            raise LimitError(
+                f"the condition has more than {limit} branches in disjunctive normal form",
+                source=self._context.source,
+                remedy="split it into several rules, or raise max_branches",
+            )
+
+    def _comparison(self, negated: bool) -> Test:
+        tokens, first = self._tokens, self._tokens.peek()
+        left = self._side()
+        operator = tokens.accept(*COMPARISONS, CONTAINS.upper())
+        if operator is None:
+            tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)} {CONTAINS})")
+        right = self._side()
+        if not isinstance(left, Path) and not isinstance(right, Path):
+            tokens.fail(first, "this compares two constants", "begin a path with a variable of the search clause")
+        op = operator.text.lower()
+        if op == CONTAINS and (isinstance(left, IRI) or isinstance(right, IRI)):
+            tokens.fail(operator, "contains compares text, not an IRI", "quote the text")
+        return Test(_NEGATED[op] if negated else op, left, right, negated and op == CONTAINS, first.offset)
+
+    def _side(self) -> Side:
+        tokens = self._tokens
+        token = tokens.peek()
+        if tokens.accept_kind("string"):
+            return Literal(string_value(tokens, token))
+        if tokens.accept_kind("iri", "name"):
+            return self._names.iri_of(token)
+        if tokens.accept_kind("number"):
+            return number(token.text)
+        if token.text in ("+", "-") and tokens.peek(1).kind == "number":
+            tokens.next()
+            return number(token.text + tokens.next().text)
+        if token.kind != "word" or token.text.upper() in KEYWORDS:
+            tokens.unexpected("a path or a constant")
+        if token.text not in self._searched and tokens.peek(1).text != ".":
+            known = ", ".join(self._searched)
+            tokens.fail(token, f"found {token}, expected a path or a constant", f"variables: {known}; quote a text")
+        return self._path()
+
+    def _path(self) -> Path:
+        tokens = self._tokens
+        variable = self._search_variable()
+        steps: list[Step] = []
+        while tokens.accept("."):
+            token = tokens.accept_kind("word", "name", "iri")
+            if token is None:
+                tokens.unexpected("a step of the path")
+            step = self._bare(token.text) if token.kind == "word" else self._names.iri_of(token)
+            # `?`, any element: without a schema every step means that
+            steps.append(Step(step, tokens.accept("?") is not None))
+        return Path(variable.text, tuple(steps), variable.offset)
+
+
+# --- mdv -------------------------------------------------------------------------------------------------------------
+# MDV rules: `rules` reads a text, `form` is what it says, `branches` makes the intermediate form of that.
+
+
+__all__ = ["Path", "Rule", "Searched", "Side", "Step", "Test", "parse", "parse_rule"]

@@ -1,0 +1,179 @@
+"""Reads RSS 1.0: each item keeps its own triples, closed over blank nodes, and takes its channel's title and link.
+
+Where the XML is ill-formed it is repaired first. Where it is no RDF all the same, or items are not told apart by
+`rdf:about`, it is read by its elements, as RSS 2.0 is, and a warning says so. Runs in the parsing process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from xml.etree.ElementTree import Element
+
+from triplewire.errors import ReadError
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, RDF, RDF_TYPE, XSD_STRING, Literal, Node, Triple
+from triplewire.read import guard
+from triplewire.read.decoded import Decoded, Problem, warning
+from triplewire.read.feeds import vocabulary as v
+from triplewire.read.feeds.elements import Context, read_channel, read_item
+from triplewire.read.feeds.items import (
+    Channel,
+    Feed,
+    about_channel,
+    decoded,
+    distinct_ids,
+    publications,
+    published,
+    whole_or_by_subject,
+)
+from triplewire.read.feeds.markup import text_of_html
+from triplewire.read.feeds.refine import refined
+from triplewire.read.feeds.vocabulary import HEAD_NAMES, is_feed_namespace
+from triplewire.read.feeds.xml_tree import Tree, is_item, parse_tree, split_name
+from triplewire.read.process.frames import Request
+from triplewire.read.rdf.parse import parse
+from triplewire.read.rdf.split import closure, grouped
+
+# --- rss atom --------------------------------------------------------------------------------------------------------
+# Reads RSS and Atom: the tree of a feed becomes a channel and items. Runs in the parsing process.
+
+
+def read_feed(request: Request) -> Decoded:
+    """The publications of an RSS 0.9x, RSS 2.0 or Atom feed. Raises `ReadError` if it is none."""
+    return publications_of(parse_tree(request.data, request.settings), request)
+
+
+def publications_of(tree: Tree, request: Request, *more: Problem) -> Decoded:
+    """The publications of the tree of a feed. Raises `ReadError` if it is none."""
+    channel = _xml_channel(tree.root)
+    if channel is None:
+        ill = "".join(f": {problem.error.what}" for problem in tree.problems[:1])
+        raise ReadError(f"the XML is neither RDF nor a feed{ill}", remedy="give RSS, Atom or RDF/XML")
+    base = request.base or request.document
+    context = Context(base if base.startswith(("http://", "https://")) else "", "", request.as_written)
+    if channel is not tree.root:
+        context = context.within(tree.root)
+    head, inherited = read_channel(channel, context, request.document)
+    context = context.within(channel)
+    items = [read_item(item, context, inherited) for item in tree.items]
+    return publications(Feed(head, items), request, [*tree.problems, *more])
+
+
+def _xml_channel(root: Element) -> Element | None:
+    """The element that describes the feed; None if the document is no feed."""
+    for element in root.iter():
+        namespace, local = split_name(element.tag)
+        if local.lower() in ("channel", "feed") and is_feed_namespace(namespace):
+            return element
+    namespace, local = split_name(root.tag)
+    is_feed = local.lower() in HEAD_NAMES or any(map(is_item, root.iter()))
+    return root if is_feed else None
+
+
+# --- rss 1 ------------------------------------------------------------
+
+
+_STRIPPED = (v.DC, str(v.TITLE.value).removesuffix("title"))  # namespaces in which white space at the ends is idle
+
+
+def read_rss_1(request: Request) -> Decoded:
+    """The publications of an RSS 1.0 feed. Raises `ReadError`."""
+    tree = parse_tree(request.data, request.settings)
+    try:
+        triples = _statements(tree, request)
+    except ReadError as error:
+        if error.remedy.startswith("raise "):
+            raise
+        what = f"not RDF/XML, so read as a plain feed: {error.what}"
+        return publications_of(tree, request, warning(what, error.line, error.column))
+    nodes = list(dict.fromkeys(t.subject for t in triples if t.predicate == RDF_TYPE and t.object == v.ITEM))
+    named = len(set(map(_name, tree.items)))
+    if named < len(tree.items) or len(nodes) < named:
+        problems = [warning("the items are not told apart by rdf:about, so read as a plain feed")]
+        if len(nodes) > named:
+            what = f"{len(nodes) - named} items that are no <item>, but have its rdf:type, are no part of a plain feed"
+            problems.append(Problem(ReadError(what, remedy="give each item an rdf:about of its own")))
+        return publications_of(tree, request, *problems)
+    about = grouped(triples)
+    node, channel = _channel(about, request)
+    if request.split != "item":
+        items = set(nodes)
+        whole = [triple for subject in about for triple in _own(subject, about[subject], subject in items, request)]
+        links = [Triple(item, v.IS_PART_OF, node) for item in nodes]
+        return whole_or_by_subject([*whole, *about_channel(channel, node), *links], request, tree.problems)
+    return decoded(_items(nodes, about, node, channel, request), request, tree.problems)
+
+
+def _statements(tree: Tree, request: Request) -> list[Triple]:
+    """The triples of the feed. Raises `ReadError`."""
+    data = guard.check_rdf_xml(tree.data, request.settings)
+    base = request.base or request.document
+    return [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+
+
+def _name(item: Element) -> tuple[str, str] | Element:
+    """What names an item in RDF, as written; the element itself where nothing does."""
+    names = ((name, item.get(f"{{{RDF}}}{name}", item.get(name, ""))) for name in ("about", "ID", "nodeID"))
+    return next((name for name in names if name[1]), item)
+
+
+def _channel(about: Mapping[Node, Sequence[Triple]], request: Request) -> tuple[Node, Channel]:
+    """The node of the first channel, and what goes along with each item."""
+    for node, triples in about.items():
+        if any(t.predicate == RDF_TYPE and t.object == v.CHANNEL for t in triples):
+            return node, Channel("", _text(triples, v.TITLE), _text(triples, v.LINK))
+    return IRI(request.document), Channel()
+
+
+def _text(triples: Sequence[Triple], predicate: IRI) -> str:
+    texts = (t.object.lexical.strip() for t in triples if t.predicate == predicate and isinstance(t.object, Literal))
+    return next(filter(None, texts), "")
+
+
+def _items(
+    nodes: Sequence[Node], about: dict[Node, list[Triple]], node: Node, channel: Channel, request: Request
+) -> Iterator[Publication]:
+    """A publication for each item."""
+    distinct = distinct_ids(request.document)
+    language = _text(about.get(node, []), v.LANGUAGE)
+    shared = [*about_channel(channel, node)]
+    for number, item in enumerate(nodes, start=1):
+        triples = list(_own(item, closure(item, about), True, request))
+        if language and not request.as_written and not _text(about[item], v.LANGUAGE):
+            triples.append(Triple(item, v.LANGUAGE, Literal(language)))
+        identifier = distinct(item.value if isinstance(item, IRI) else _text(about[item], v.LINK), number)
+        triples += [Triple(item, v.IS_PART_OF, node), *shared]
+        yield Publication(identifier, tuple(dict.fromkeys(triples)), request.source, published(item, triples))
+
+
+def _own(node: Node, triples: Sequence[Triple], is_item: bool, request: Request) -> Iterator[Triple]:
+    """The triples of a resource: as written, or with what their texts mean."""
+    if request.as_written:
+        return iter(triples)
+    if not is_item:
+        return refined(node, triples)
+    return refined(node, _plain(node, triples))
+
+
+def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
+    """An item's texts without markup, which goes to content:encoded, and without white space at their ends. Empty ones
+    are none, as in other feeds."""
+    for triple in triples:
+        value = triple.object
+        if triple.subject != item or not isinstance(value, Literal) or not triple.predicate.value.startswith(_STRIPPED):
+            yield triple
+            continue
+        if value.datatype != XSD_STRING and not value.language:
+            yield triple
+            continue
+        written = value.lexical.strip()
+        if not written:
+            continue
+        if triple.predicate not in (v.TITLE, v.DESCRIPTION):
+            yield triple._replace(object=replace(value, lexical=written))
+            continue
+        plain = text_of_html(written).strip()
+        yield triple._replace(object=replace(value, lexical=plain))
+        if plain != written and triple.predicate == v.DESCRIPTION:
+            yield Triple(item, v.ENCODED, Literal(written))

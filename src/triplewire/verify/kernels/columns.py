@@ -1,0 +1,211 @@
+"""Arrays that belong together, as the kernels of the join network take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.shared.columns import range_holds
+from triplewire.kernels.shared.compiled import called_helper, helper
+from triplewire.kernels.shared.search import is_listed, lower
+
+PARENT, SUBJECT, PREDICATE, OBJECT, WIDTH, NEW_WIDTH, TEST, TEST_END = 0, 1, 2, 3, 4, 5, 6, 7
+"""Columns of a step while the network is made; those from `WIDTH` on stand elsewhere then. A position of the pattern
+is a constant, -1 - v for the variable v, or LEAF. `WIDTH`: variables that have a value before the step; `NEW_WIDTH`:
+after it. `TEST` .. `TEST_END`: its slice of `tested`."""
+
+COLUMNS, KEPT = 8, 4  # while it is made, and then
+BEFORE, AFTER = 0, 1  # columns of `width`
+LEAF = -1000  # a variable that stands in no other place of the component: its values are counted, not listed
+NO_STEP = -1  # parent of a first step; also `last` of a component that is not in the network
+APART = -2  # parent of a step that belongs to trees: the triples that fit its pattern, as a set
+POSITION, NUMBER = 0, 1
+"""Columns of `tested`: the position of the pattern whose value is tested, the test. What a range test asks is there,
+too, so that nobody looks elsewhere: its operator in OPS bits above the PLACES bits of the position, then its group; its
+rank in place of the test."""
+
+PLACES, OPS = 2, 3
+RANGED = 1 << PLACES  # the least POSITION of a range test; these come last in a step
+
+
+LINK = -3  # parent of a step of another kind: its EDGE and CHILD
+EDGE, CHILD = SUBJECT, PREDICATE
+"""Columns of a LINK: the step of a pattern << 1, plus 1 where it leads from object to subject; the node there."""
+
+ALWAYS = 0  # a step that is APART and has all values; it fills up rows of `node`
+AT_HAND, ROW = 3, 4  # steps that each node has room for; numbers in a row
+KIND, COUNT_MASK, FIRST_STEP = 8, 0xFF, 1
+"""A node is one row or several, one behind the other, and its number is that of the first row. It begins with the
+number of its steps, and above KIND what sort of direct node it is (`triplewire.verify.kernels.direct`), or 0.
+From FIRST_STEP on are its steps, which are APART or LINK; ALWAYS, where there are fewer than AT_HAND."""
+
+MARK, ROOT, SECOND, OWNER = 0, 1, 2, 3
+"""Columns of `clause`: what its solutions say (`.decide`); the root of its first component, and of its second one, as
+in `roots`; its subscription."""
+
+SEVERAL, ABSENT = -1 << 30, (-1 << 30) + 1
+"""As ROOT: it has more than two components, or none, and SECOND says where their slice of `roots` begins, with the
+number of them. As SECOND: it has one component."""
+
+
+MARKS = 5  # bits of MARK; above them is where the clause's components begin in `variable`
+UNLISTED = 255
+"""In `variable`, in place of a number: there are more, or solutions are not listed. That stands in its first two
+places, too."""
+
+
+class StepColumns(NamedTuple):
+    """The join steps and trees of a segment's clauses, shared by all clauses that have them."""
+
+    step: Any  # shape (steps, KEPT)
+    width: Any  # shape (steps, 2): of a step of a path, the variables that have a value before it, and after it
+    test_offset: Any  # step -> its slice of `tested`
+    tested: Any  # shape (tests, 2): what is tested
+    node: Any  # rows of ROW numbers, flat
+    clause: Any  # shape (clauses, 4), in the order of the network (`triplewire.select.index.Index.order`)
+    roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP
+    variable: Any  # by clause: how many variables it selects; then by component: how many columns its solutions have,
+    # and the variable of each (`.order`)
+
+
+class Scratch(NamedTuple):
+    """What `decide` works with. It may be used again, for the same network."""
+
+    constants: Any  # constant -> stamp << 32 | the publication's term
+    tests: Any  # test -> stamp << 32 | the set of triples that it holds of
+    slots: Any  # hash table: stamp << 32 | the batch's term
+    terms: Any  # shape (3, terms of a publication): by slot its term; by term that of the batch, and the constant
+    sets: Any  # shape (terms and tests of a publication, 3, WORDS): triples with it as subject, predicate, object
+    triples: Any  # shape (3, triples of a publication): their terms
+    memo: Any  # shape (steps, 4): stamp, begin in `rows`, number of rows (or TOO_MANY), number of solutions
+    rows: Any  # of all steps, one behind the other: number of solutions, then the values of the variables
+    node_memo: Any  # shape (rows of nodes, 4): stamp, begin in `bits`, solutions for a value at most, in all at most
+    counted: Any  # node -> stamp << 32 | where in `rows` are its solutions by value
+    bits: Any  # sets of values and of triples; first the one that has all values
+    tally: Any  # shape (2, terms of a publication): zeros
+    path: Any  # steps or nodes that are to be solved
+    direct: Any  # direct node with a link -> stamp << 32 | its solutions
+    plain: Any  # shape (places, 2): hash table of what plain steps there can be (`.direct`): key, and its values
+    step_values: Any  # shape (KEPT_STEPS, 2): of plain steps that were looked up: stamp << 32 | step, and its values
+    state: Any  # the places are those of `triplewire.verify.kernels.publication`
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+# Arrays that belong together, as the kernels that join patterns take them.
+
+
+class SortedTriples(NamedTuple):
+    """The triples of a batch by publication, subject, predicate and object; of some, in other orders too."""
+
+    offset: Any  # publication -> its slice; one longer than the publications
+    pairs: Any  # subject << 32 | predicate
+    object: Any
+    key_offset: Any  # publication -> where its keys begin, or -1 (`triplewire.kernels.components.sort_triples`)
+    keys: Any
+
+
+class NodeFeatures(NamedTuple):
+    """Which tests hold of which terms (`triplewire.clauses.view.Features`)."""
+
+    offset: Any  # term -> its slice of `test`
+    test: Any
+    low: Any  # shape (range groups, terms)
+    high: Any
+    node_offset: Any  # publication -> its slice of `node_key`
+    node_key: Any  # term << 32 | test, ascending: what holds in this publication only
+
+
+class PairColumns(NamedTuple):
+    """Pairs of a publication and some clauses of one subscription."""
+
+    publication: Any
+    clause_offset: Any  # pair -> its slice of `clauses`; one longer than the pairs
+    clauses: Any
+    width: Any  # how many variables are selected; 0 where one solution is enough
+
+
+class StatedClauses(NamedTuple):
+    """The clauses of a segment and their components (`triplewire.kernels.components`)."""
+
+    pattern_offset: Any
+    pattern: Any
+    component_offset: Any
+    component: Any
+    member: Any
+    test_offset: Any
+    test_variable: Any
+    test: Any
+
+
+class JoinedClauses(NamedTuple):
+    """Some clauses and their components, with their constants as the batch's terms."""
+
+    code_offset: Any  # clause -> its slice of `code`
+    code: Any  # shape (patterns, 3)
+    component_offset: Any
+    component: Any
+    member: Any
+    condition_offset: Any  # clause -> its slice of `condition`
+    condition: Any  # shape (tests, 6): variable, test, kind, group, operator, rank
+
+
+class ResidualAnswers(NamedTuple):
+    """What is known of residual predicates (`triplewire.verify.residual_tests`)."""
+
+    scope: Any  # test -> has it an answer for each publication?
+    known: Any  # hash table
+
+
+class SolutionRows(NamedTuple):
+    """Where solutions go."""
+
+    rows: Any
+    pieces: Any  # shape (pieces, 4): pair, clause, begin in `rows`, number of rows
+    slots: Any  # hash table over the rows of a component
+
+
+class SearchState(NamedTuple):
+    """What a search works with."""
+
+    frame: Any
+    value: Any
+    state: Any
+
+
+class PublicationSlice(NamedTuple):
+    """The publication at hand: its number, its slice of the triples, and where its keys begin, or -1."""
+
+    number: int
+    begin: int
+    end: int
+    keys: int
+
+
+class ClauseConditions(NamedTuple):
+    """The tests of the clause at hand, and what they ask."""
+
+    condition: Any
+    features: NodeFeatures
+    residual: ResidualAnswers
+
+
+# --- node tests ------------------------------------------------------------------------------------------------------
+# Does a test hold of a node in a publication?
+
+
+@called_helper
+def is_indexed(test: int, term: int, publication: int, features: NodeFeatures) -> Any:
+    """Does an indexed test hold of the term, everywhere or in this publication?"""
+    answer = is_listed(test, features.test, features.offset[term], features.offset[term + 1])
+    if not answer:
+        end, key = features.node_offset[publication + 1], (np.int64(term) << 32) | test
+        at = lower(features.node_key, features.node_offset[publication], end, key)
+        answer = at < end and features.node_key[at] == key
+    return answer
+
+
+@helper
+def is_within(term: int, group: int, op: int, rank: int, features: NodeFeatures) -> Any:
+    """Does a range test hold of the term?"""
+    return range_holds(op, rank, features.low[group, term], features.high[group, term])

@@ -1,0 +1,446 @@
+"""The solutions of clauses that match, from the sets and rows that the join network has of their components.
+
+    for each pair, for each of its clauses, for each component with selected variables:
+        no solution: the clause has none (MISS)
+        rows = a direct node: the values of its ends | listed for this publication before: the same rows | walk it
+        a piece (pair, clause, where its rows are), of which `triplewire.verify.kernels.rows` makes products and unions
+
+Equal components of which the same is selected are listed once for a publication, whatever their variables are called.
+How a component is walked: `triplewire.verify.kernels.listing`. What is not listed here (LEFT) goes to the next step
+of `triplewire.verify.batch_verifier`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.shared.columns import LEFT, MATCH, MISS, TermFeatures, Triples
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
+from triplewire.kernels.shared.hashing import is_new_row, mix_bits
+from triplewire.kernels.shared.search import count_bits, lowest_bit
+from triplewire.verify.kernels.columns import (
+    AFTER,
+    MARK,
+    MARKS,
+    NO_STEP,
+    POSITION,
+    RANGED,
+    UNLISTED,
+    NodeFeatures,
+    PairColumns,
+    Scratch,
+    StepColumns,
+)
+from triplewire.verify.kernels.decide import (
+    AHEAD,
+    EXACT,
+    SCRATCH,
+    STEPS,
+    begin_publication,
+    components_of,
+    fetch,
+    most_solutions,
+    root_of,
+    take_scratch,
+    take_steps,
+)
+from triplewire.verify.kernels.direct import (
+    NOWHERE,
+    end_values,
+    fitting_link,
+    is_direct,
+    link_of,
+    linked_step,
+    values_of,
+)
+from triplewire.verify.kernels.publication import (
+    BEGIN,
+    COUNT,
+    FEW,
+    FIRST_ROW,
+    LISTED,
+    OF_BATCH,
+    STAMP,
+    WORD,
+    fitting,
+    has_many_pairs,
+    passes,
+    triple_words,
+    value_words,
+)
+from triplewire.verify.kernels.trees import (
+    AT,
+    CHILD_NODE,
+    COLUMN,
+    COLUMN_END,
+    KIND,
+    MOST_LEVELS,
+    NONE,
+    SIDE,
+    STEP,
+    TRIPLES,
+    VALUES,
+    Levels,
+    has_value,
+    plan,
+)
+from triplewire.verify.kernels.trees import ROWS as ALL_ROWS
+
+# --- walk ------------------------------------------------------------------------------------------------------------
+# A component is walked, level by level, to list its solutions: `triplewire.verify.kernels.trees`.
+
+
+KEY, ASKED, FIRST, SIZE = 0, 1, 2, 3
+"""Columns of `slots`: stamp and root, the columns that are asked for, where their rows begin, and how many they are."""
+
+USED, ROWS, PIECES, LISTS, WALKED, NUMBER = 0, 1, 2, 3, 4, 5
+"""Places in `state`: how much of `values`, `rows` and `pieces` is used; lists that were made; steps of the pair; 1
+more than the number of the publication that is begun."""
+
+NO_ROOM, OVER = -1, -2
+"""In place of a number of rows: a table is too small; it takes too many steps."""
+
+WORDS = 9  # of a set of values; behind them, how many there are
+_FIRST_ROOM = 1 << 12  # numbers
+_int: Any = np.int64
+_LOW = _int(0xFFFFFFFF)
+
+
+class Lists(NamedTuple):
+    """What is listed, and what the kernel works with."""
+
+    slots: Any  # hash table of lists, at least twice as many places as a publication has
+    values: Any  # of lists, row by row
+    row_slots: Any  # hash table of the rows of a list
+    levels: Levels
+    rest: Any  # level -> what it has not come to, as bits
+    value: Any  # column -> its value, as a term of the publication
+    rows: Any  # of all pieces, as wide as what is selected; -1 where another piece has the value
+    pieces: Any  # shape (components, 4): pair, clause, begin in `rows`, number of rows
+    state: Any
+
+    def grown(self) -> Lists:
+        """These lists with twice the room."""
+        values, rows = _doubled(self.values), _doubled(self.rows)
+        return self._replace(values=values, rows=rows, row_slots=np.zeros(2 * len(self.row_slots), np.int64))
+
+
+def lists(of_publication: int, pieces: int) -> Lists:
+    """Room for so many lists of one publication, and so many pieces."""
+    levels = Levels(
+        np.empty((MOST_LEVELS, COLUMN_END), np.int64), np.empty((2, MOST_LEVELS), np.int64), np.empty(128, np.int64)
+    )
+    return Lists(
+        np.zeros((1 << (2 * of_publication + 2).bit_length(), 4), np.int64), np.empty(_FIRST_ROOM, np.int32),
+        np.zeros(_FIRST_ROOM, np.int64), levels, np.zeros((MOST_LEVELS, WORDS + 1), np.int64), np.empty(128, np.int64),
+        np.empty(max(_FIRST_ROOM, 4 * pieces), np.int32), np.empty((pieces, 4), np.int64), np.zeros(8, np.int64),
+    )  # fmt: skip
+
+
+def _doubled(array: Any) -> Any:
+    grown = np.empty(2 * len(array), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+# --- one level -------------------------------------------------------------------------------------------------------
+
+
+@called_helper
+def _open_fitting(depth: int, n: int, p: int, triples: int, row: int, steps: StepColumns,
+                  features: NodeFeatures, lists: Lists, work: Scratch) -> None:  # fmt: skip
+    """The triples that fit a step with all values of a row."""
+    t0, t1 = steps.test_offset[n], steps.test_offset[n + 1]
+    listed = t1 if work.state[LISTED] != 0 else t0
+    asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
+    for w in range(triple_words(triples)):
+        fit = rest = fitting(n, w, row, _int(steps.width[n, AFTER]), triples, t0, listed, steps, work)
+        while asks and rest != 0:
+            if not passes(t0, t1, w * WORD + lowest_bit(rest), p, steps, features, work):
+                fit &= ~(rest & -rest)
+            rest &= rest - 1
+        lists.rest[depth, w] = fit
+
+
+@called_helper
+def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, features: NodeFeatures,
+          lists: Lists, work: Scratch) -> None:  # fmt: skip
+    """Begin a level. `row`: that of a path."""
+    level, rest = lists.levels.level, lists.rest
+    kind, s, words = level[depth, KIND], level[depth, STEP], triple_words(triples)
+    if kind == VALUES:
+        words = value_words(work)
+        for w in range(words):
+            rest[depth, w] = work.bits[work.node_memo[s, BEGIN] + w]
+    elif kind == TRIPLES:
+        begin, at, side = work.memo[s, BEGIN] + value_words(work), level[depth, AT], level[depth, SIDE]
+        for w in range(words):
+            rest[depth, w] = work.bits[begin + w]
+            if at >= 0:
+                rest[depth, w] &= work.sets[lists.value[at], side, w]
+    elif kind == ALL_ROWS:
+        words, rest[depth, 0] = _int(1), 0
+    else:
+        _open_fitting(depth, s, p, triples, row, steps, features, lists, work)
+    rest[depth, WORDS] = words
+
+
+@called_helper
+def _advance(depth: int, steps: StepColumns, lists: Lists, work: Scratch) -> bool:
+    """Give the columns of a level their next values."""
+    level, rest, value = lists.levels.level, lists.rest, lists.value
+    kind, child, side = level[depth, KIND], level[depth, CHILD_NODE], level[depth, SIDE]
+    if kind == ALL_ROWS:
+        s, number = level[depth, STEP], rest[depth, 0]
+        if number == work.memo[s, COUNT]:
+            return False
+        width, rest[depth, 0] = _int(steps.width[s, AFTER]), number + 1
+        for c in range(width):
+            value[c] = work.rows[work.memo[s, BEGIN] + number * (width + 1) + 1 + c]
+        return True
+    for w in range(rest[depth, WORDS]):
+        while rest[depth, w] != 0:
+            own = w * WORD + lowest_bit(rest[depth, w])
+            rest[depth, w] &= rest[depth, w] - 1  # without that bit
+            if kind == VALUES:
+                value[level[depth, COLUMN]] = own
+                return True
+            if child < 0 or has_value(work.node_memo[child, BEGIN], work.triples[2 - side, own], work.bits):
+                for k in range(3):
+                    if level[depth, COLUMN + k] >= 0:
+                        value[level[depth, COLUMN + k]] = work.triples[k, own]
+                return True
+    return False
+
+
+# --- a component -----------------------------------------------------------------------------------------------------
+
+
+@called_helper
+def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: int, p: int, triples: int,
+                   steps: StepColumns, features: NodeFeatures, lists: Lists,
+                   work: Scratch) -> int:  # fmt: skip
+    """Put the distinct rows of a component behind `values`, `limit` at the most. Returns how many they are."""
+    last, repeats = plan(root, columns, asked, steps, lists.levels)
+    values, begin, count, width, depth, row = lists.values, lists.state[USED], 0, 0, 0, _int(0)
+    for c in range(columns):
+        width += (asked >> c) & 1
+    at = begin
+    _open(0, p, triples, row, steps, features, lists, work)
+    while depth >= 0 and count < limit:
+        lists.state[WALKED] += 1
+        if lists.state[WALKED] > most_steps:
+            lists.state[USED] = at  # behind rows that `row_slots` knows, so that no other list takes them for its own
+            return OVER
+        if not _advance(depth, steps, lists, work):
+            depth -= 1
+            continue
+        if depth + 1 < last:
+            if depth == 0 and root < NO_STEP:
+                size = _int(steps.width[-2 - root, AFTER]) + 1
+                row = work.memo[-2 - root, BEGIN] + (lists.rest[0, 0] - 1) * size
+            depth += 1
+            _open(depth, p, triples, row, steps, features, lists, work)
+            continue
+        if at + width > values.size or 2 * count + 2 > lists.row_slots.size:
+            return NO_ROOM
+        k = at
+        for c in range(columns):
+            if (asked >> c) & 1:
+                values[k], k = work.terms[OF_BATCH, lists.value[c]], k + 1
+        if not repeats or is_new_row(values, begin, at, width, lists.row_slots):
+            at, count = k, count + 1
+    return count
+
+
+# --- listing ------------------------------------------------------------
+
+
+OTHER, BOTH = 0b10, 0b11  # which ends of a direct node's link are asked for, as bits; its own is the first
+
+
+# --- a component -----------------------------------------------------------------------------------------------------
+
+
+@helper
+def _list(root: int, columns: int, asked: int, limit: int, most_steps: int, p: int, triples: int, steps: StepColumns,
+          features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
+    """The place in `slots` of the rows of a component, which are listed if they have not been. Or NO_ROOM, or OVER."""
+    slots, key = lists.slots, (work.state[STAMP] << 32) | (_int(root) & _LOW)
+    place, mask = mix_bits(mix_bits(key) + mix_bits(asked)) & (slots.shape[0] - 1), slots.shape[0] - 1
+    while slots[place, KEY] >> 32 == work.state[STAMP] and (slots[place, KEY] != key or slots[place, ASKED] != asked):
+        place = (place + 1) & mask
+    if slots[place, KEY] != key:
+        size = walk_component(root, columns, asked, limit, most_steps, p, triples, steps, features, lists, work)
+        if size < 0:
+            return size
+        slots[place, KEY], slots[place, ASKED], slots[place, FIRST] = key, asked, lists.state[USED]
+        slots[place, SIZE] = size
+        lists.state[LISTS] += 1
+        for c in range(columns):
+            lists.state[USED] += size * ((asked >> c) & 1)
+    return int(place)
+
+
+@helper
+def _end_piece(pair: int, clause: int, begin: int, count: int, width: int, lists: Lists) -> None:
+    """Write down a piece whose rows are there, `count` from `begin` on."""
+    piece = lists.state[PIECES]
+    lists.pieces[piece, 0], lists.pieces[piece, 1], lists.pieces[piece, 2] = pair, clause, begin
+    lists.pieces[piece, 3], lists.state[ROWS], lists.state[PIECES] = count, begin + count * width, piece + 1
+
+
+@helper
+def _add_piece(pair: int, clause: int, width: int, place: int, at: int, columns: int, steps: StepColumns,
+               lists: Lists) -> bool:  # fmt: skip
+    """Make a piece of the rows at `place` (or, where it is NONE, of one row without values), whose columns are the
+    variables at `at`. False: there is no room."""
+    state, rows, variable = lists.state, lists.rows, steps.variable
+    count, k = _int(lists.slots[place, SIZE] if place >= 0 else 1), _int(lists.slots[max(place, 0), FIRST])
+    begin = state[ROWS]
+    if begin + count * width > rows.size:
+        return False
+    for row in range(begin, begin + count * width, width):
+        for v in range(width):
+            rows[row + v] = NONE
+        for c in range(columns if place >= 0 else 0):
+            v = _int(variable[at + c])
+            if v < width:
+                rows[row + v], k = lists.values[k], k + 1
+    _end_piece(pair, clause, begin, count, width, lists)
+    return True
+
+
+@helper
+def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, limit: int, lists: Lists,
+                work: Scratch) -> bool:  # fmt: skip
+    """Make a piece of the values of a variable, which are the bits of a number. False: there is no room."""
+    state, rows, count = lists.state, lists.rows, min(count_bits(bits), limit)
+    begin = state[ROWS]
+    if begin + count * width > rows.size:
+        return False
+    for row in range(begin, begin + count * width, width):
+        for v in range(width):
+            rows[row + v] = NONE
+        rows[row + variable] = work.terms[OF_BATCH, lowest_bit(bits)]
+        bits &= bits - 1
+    _end_piece(pair, clause, begin, count, width, lists)
+    return True
+
+
+@helper
+def _add_link(pair: int, clause: int, width: int, root: int, at: int, limit: int, triples: int, steps: StepColumns,
+              lists: Lists, work: Scratch) -> bool:  # fmt: skip
+    """Make a piece of the solutions of a direct node with a link, whose ends are the two variables at `at`. False:
+    there is no room."""
+    (own, theirs, back, place), state, rows = link_of(root, steps, work), lists.state, lists.rows
+    begin, count = state[ROWS], 0
+    for w in range(triple_words(triples)):
+        fit = fitting_link(w, own, theirs, back, place, work)
+        while fit != 0 and count < limit:
+            row, triple = begin + count * width, w * WORD + lowest_bit(fit)
+            if row + width > rows.size:
+                return False
+            for v in range(width):
+                rows[row + v] = NONE
+            rows[row + steps.variable[at]] = work.terms[OF_BATCH, work.triples[2 * back, triple]]
+            rows[row + steps.variable[at + 1]] = work.terms[OF_BATCH, work.triples[2 - 2 * back, triple]]
+            fit, count = fit & (fit - 1), count + 1
+    _end_piece(pair, clause, begin, count, width, lists)
+    return True
+
+
+@helper
+def _add_direct(pair: int, clause: int, width: int, root: int, at: int, asked: int, limit: int, triples: int,
+                steps: StepColumns, lists: Lists, work: Scratch) -> bool:  # fmt: skip
+    """Make a piece of the solutions of a direct node, whose columns are the variables at `at`. False: there is no
+    room."""
+    if linked_step(root, steps) < 0:
+        bits, is_other = values_of(root, _int(NOWHERE), steps, work), False
+    elif asked == BOTH:
+        return bool(_add_link(pair, clause, width, root, at, limit, triples, steps, lists, work))
+    else:
+        is_other = asked == OTHER
+        bits = end_values(root, is_other, triples, steps, work)
+    return bool(_add_values(pair, clause, width, bits, _int(steps.variable[at + is_other]), limit, lists, work))
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+@called_helper
+def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: int, p: int, triples: int,
+            steps: StepColumns, features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
+    """Make pieces of a clause. Returns MATCH or MISS, NO_ROOM, or OVER: it is left."""
+    if steps.clause[c, MARK] & EXACT == 0:
+        return OVER
+    at, pieces, rows = _int(steps.clause[c, MARK] >> MARKS) + 1, lists.state[PIECES], lists.state[ROWS]
+    first, last = components_of(c, steps)
+    for j in range(first, last):
+        root, columns, asked = _int(root_of(c, j, steps)), _int(steps.variable[at]), _int(0)
+        if columns == UNLISTED:
+            return OVER
+        count = most_solutions(root, p, triples, steps, features, work)
+        if count == 0:
+            lists.state[PIECES], lists.state[ROWS] = pieces, rows
+            return MISS
+        if count < 0:
+            return OVER
+        for k in range(columns):
+            asked |= _int(steps.variable[at + 1 + k] < width) << k
+        if asked != 0 and root >= 0 and is_direct(root, steps, work):
+            if not _add_direct(pair, clause, width, root, at + 1, asked, limit, triples, steps, lists, work):
+                return NO_ROOM
+        elif asked != 0:
+            place = _list(root, columns, asked, limit, most_steps, p, triples, steps, features, lists, work)
+            if place < 0:
+                return place
+            if not _add_piece(pair, clause, width, place, at + 1, columns, steps, lists):
+                return NO_ROOM
+        at += columns + 1
+    if lists.state[PIECES] == pieces and not _add_piece(pair, clause, width, NONE, at, 0, steps, lists):
+        return NO_ROOM
+    return MATCH
+
+
+@kernel
+def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, features: TermFeatures, node_key: Any,
+               cap: int, most_steps: int, outcome: Any, lists: Lists) -> int:  # fmt: skip
+    """List the solutions of pairs that match, from `done` on; outcome: LEFT where that is not done here. `lent`: as for
+    `triplewire.verify.kernels.decide`. Returns the first pair for which there is no room,
+    else their number."""
+    of_nodes = NodeFeatures(
+        features.offset, features.test, features.low, features.high, features.node_offset, node_key
+    )  # fmt: skip
+    steps, work = take_steps(lent, STEPS), take_scratch(lent, SCRATCH)
+    (publication, clause_offset, clauses, width), state = pairs, lists.state
+    work.rows[FIRST_ROW] = 1
+    for i in range(done, publication.size):
+        if i % AHEAD == 0 or i == done:
+            fetch(clauses, clause_offset[i], steps, work)
+            for j in range(clause_offset[i], min(clause_offset[i] + AHEAD, clauses.size)):
+                prefetch(steps.variable, steps.clause[clauses[j], MARK] >> MARKS)
+        p, pieces, rows = _int(publication[i]), state[PIECES], state[ROWS]
+        triples = _int(batch.offset[p + 1] - batch.offset[p])
+        if p + 1 != state[NUMBER]:
+            state[NUMBER] = p + 1
+            if triples <= FEW:
+                begin_publication(p, batch, features.term, of_nodes, has_many_pairs(publication, i), work)
+        own, state[WALKED] = _int(MATCH if width[i] == 0 else MISS), 0
+        if triples > FEW:
+            own = _int(OVER)
+        for j in range(clause_offset[i], clause_offset[i + 1] if width[i] > 0 else clause_offset[i]):
+            if own >= 0:
+                told = _clause(
+                    i, j, _int(clauses[j]), _int(width[i]), cap + 1, most_steps, p, triples, steps,
+                    of_nodes, lists, work,
+                )  # fmt: skip
+                own = told if told < 0 else max(own, told)
+        if own < 0:
+            state[PIECES], state[ROWS] = pieces, rows
+        if own == NO_ROOM:
+            return i
+        outcome[i] = LEFT if own == OVER else own
+    return int(publication.size)

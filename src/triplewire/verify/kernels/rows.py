@@ -1,0 +1,346 @@
+"""The rows of pairs whose clauses have several components, or that have several clauses: products, and their union.
+
+    for each pair, for each clause, until there are more rows than `most`:
+        number = 0, 1, ... below the product of its pieces' sizes: its digits say which row of each piece
+        row = for each column the value of the piece that has one; put down if it is new
+
+Used through `triplewire.verify.rows`. The rows of a component: `triplewire.verify.kernels.listing`
+and `triplewire.verify.kernels.search`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.shared.columns import ClauseColumns
+from triplewire.kernels.shared.compiled import allocating_kernel, helper, kernel
+from triplewire.kernels.shared.hashing import hash_numbers, is_new_row, mix_bits
+from triplewire.kernels.shared.search import same_numbers
+
+CLAUSE, BEGIN, COUNT = 1, 2, 3  # columns of `pieces`, by component: where its rows begin, how many they are
+
+
+@helper
+def _end(at: Any, end: Any, pieces: Any) -> Any:
+    """Where the pieces of a clause end."""
+    clause = pieces[at, CLAUSE]
+    while at < end and pieces[at, CLAUSE] == clause:
+        at += 1
+    return at
+
+
+@helper
+def _product(begin: Any, end: Any, most: Any, pieces: Any) -> Any:
+    """How many rows have the pieces together, at most one more than `most`?"""
+    product = 1
+    for at in range(begin, end):
+        product = min(product * pieces[at, COUNT], most + 1)
+    return product
+
+
+@kernel
+def room(pairs: Any, first: Any, width: Any, most: int, pieces: Any) -> int:
+    """How many places `unite` fills at the most."""
+    total = 0
+    for i in pairs:
+        at, rows = first[i], 0
+        while at < first[i + 1]:
+            end = _end(at, first[i + 1], pieces)
+            rows += _product(at, end, most, pieces)
+            at = end
+        total += rows * width[i]
+    return total
+
+
+@kernel
+def unite(pairs: Any, first: Any, width: Any, most: int, pieces: Any, rows: Any, out: Any, start: Any, count: Any,
+          slots: Any) -> int:  # fmt: skip
+    """Put the distinct rows of some pairs into `out`, of each at most one more than `most`: those of pair i are
+    count[i], from start[i] on. Its pieces are those from first[i] to first[i + 1], in order of their clauses; a row of
+    a piece has -1 where the other pieces of the clause have the values. `slots`: 0 at first, a power of two, twice as
+    many as a pair may have rows. Returns how many places are filled."""
+    used = 0
+    for i in pairs:
+        begin, w, at, distinct = used, width[i], first[i], 0
+        while at < first[i + 1] and distinct <= most:
+            end = _end(at, first[i + 1], pieces)
+            alone = at == first[i] and end == first[i + 1]
+            number, product = 0, _product(at, end, most, pieces)
+            while number < product and distinct <= most:
+                for k in range(w):
+                    out[used + k] = -1
+                left, number = number, number + 1
+                for piece in range(end - 1, at - 1, -1):
+                    row = pieces[piece, BEGIN] + left % pieces[piece, COUNT] * w
+                    left //= pieces[piece, COUNT]
+                    for k in range(w):
+                        if rows[row + k] >= 0:
+                            out[used + k] = rows[row + k]
+                if alone or is_new_row(out, begin, used, w, slots):
+                    used, distinct = used + w, distinct + 1
+            at = end
+        start[i], count[i] = begin, distinct
+    return used
+
+
+# --- alike -----------------------------------------------------------------------------------------------------------
+# What is the same: subscriptions with the same clauses, and lists of rows. Much of what matches a publication is.
+
+
+@kernel
+def forms(kind: Any, clause_offset: Any, clauses: ClauseColumns, slots: Any, form: Any) -> None:
+    """Of each subscription, the first that has the same kind and clauses. `pattern` is flat here.
+
+    `slots` is full of -1; it has a power of two places, at least twice as many as there are subscriptions.
+    """
+    pattern_offset, pattern, test_offset, test_variable, test = clauses
+    mask = slots.size - 1
+    for i in range(kind.size):
+        c, d = clause_offset[i], clause_offset[i + 1]
+        p, q, t, u = pattern_offset[c], pattern_offset[d], test_offset[c], test_offset[d]
+        h = hash_numbers(mix_bits(np.int64(kind[i]) + 2), pattern, 3 * p, 3 * q)
+        at, first = hash_numbers(hash_numbers(h, test_variable, t, u), test, t, u) & mask, -1
+        while slots[at] >= 0 and first < 0:
+            j = slots[at]
+            e, f = clause_offset[j], clause_offset[j + 1]
+            r, v, same = pattern_offset[e], test_offset[e], kind[i] == kind[j] and d - c == f - e
+            for k in range(1, d - c + 1 if same else 0):
+                same = same and pattern_offset[c + k] - p == pattern_offset[e + k] - r
+                same = same and test_offset[c + k] - t == test_offset[e + k] - v
+            if (
+                same
+                and same_numbers(pattern, 3 * p, pattern, 3 * r, 3 * (q - p))
+                and same_numbers(test_variable, t, test_variable, v, u - t)
+                and same_numbers(test, t, test, v, u - t)
+            ):
+                first = j
+            at = (at + 1) & mask
+        if first < 0:
+            slots[at] = first = i
+        form[i] = first
+
+
+@kernel
+def alike(kind: Any, group: Any, start: Any, size: Any, rows: Any, slots: Any, last: Any, number: Any,
+          first: Any) -> int:  # fmt: skip
+    """Number the lists of rows: two have the same number where `kind` and the `size` ids from `start` on in `rows` are
+    the same. first[n] is the first list with the number n. Returns how many numbers there are. Lists of one group >= 0
+    have the same rows, which are looked at once.
+
+    `slots` is full of -1; it has a power of two places, at least twice as many as there are lists. `last`: -1 for each
+    group.
+    """
+    count, mask = 0, slots.size - 1
+    for i in range(start.size):
+        begin, length, g = start[i], size[i], group[i]
+        if g >= 0 and last[g] >= 0 and kind[first[last[g]]] == kind[i]:
+            number[i] = last[g]
+            continue
+        at = hash_numbers(mix_bits(np.int64(kind[i]) + length + 2), rows, begin, begin + length) & mask
+        while slots[at] >= 0:
+            j = first[slots[at]]
+            if kind[j] == kind[i] and size[j] == length and same_numbers(rows, begin, rows, start[j], length):
+                break
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            slots[at], first[count] = count, i
+            count += 1
+        number[i] = slots[at]
+        if g >= 0:
+            last[g] = number[i]
+    return count
+
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+# The rows of matches in order, as steps from each to the next: which columns change, and to what.
+
+
+FEW = 40  # rows that are put in order by insertion
+DIGIT = 11  # bits of a rank that more rows are put in order by at once
+
+
+@kernel
+def mark(start: Any, count: Any, width: Any, rows: Any, seen: Any) -> int:
+    """Set seen[id + 1] for the ids in the rows of each list: count[i] rows from start[i] on, each width[i] long.
+    Returns how many ids these are, each as often as it occurs."""
+    total = 0
+    for i in range(start.size):
+        size = count[i] * width[i]
+        for at in range(start[i], start[i] + size):
+            seen[rows[at] + 1] = True
+        total += size
+    return total
+
+
+@kernel
+def bytes_of_rows(lists: Any, start: Any, count: Any, width: Any, rows: Any, terms: Any, sizes: Any) -> None:
+    """sizes[n]: how many bytes the terms have in the rows of lists[n] together. `terms` is (start, end, suffix) of
+    each and the bytes of each suffix; -1 is no term, and has none."""
+    begin, end, suffix, suffix_bytes = terms
+    for n in range(lists.size):
+        i = lists[n]
+        size = 0
+        for at in range(start[i], start[i] + count[i] * width[i]):
+            term = rows[at]
+            if term >= 0:
+                size += end[term] - begin[term] + suffix_bytes[suffix[term]]
+        sizes[n] = size
+
+
+@helper
+def _is_before(a: Any, b: Any, width: Any, rows: Any, rank: Any) -> Any:
+    """Does the row at a come before the row at b?"""
+    k = 0
+    while k < width - 1 and rows[a + k] == rows[b + k]:
+        k += 1
+    return rank[rows[a + k] + 1] < rank[rows[b + k] + 1]
+
+
+@helper
+def _order_few(begin: Any, count: Any, width: Any, rows: Any, rank: Any, order: Any) -> None:
+    """Put where rows begin in the order of the rows."""
+    for number in range(count):
+        at, place = begin + number * width, number
+        while place > 0 and _is_before(at, order[place - 1], width, rows, rank):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = at
+
+
+@helper
+def _order_many(begin: Any, count: Any, width: Any, rows: Any, rank: Any, ranks: Any, order: Any, spare: Any,
+                bucket: Any) -> None:  # fmt: skip
+    """`_order_few` for many rows: digit by digit, from the last one of the last column."""
+    for number in range(count):
+        order[number] = begin + number * width
+    for k in range(width - 1, -1, -1):
+        shift = 0
+        while ranks >> shift:
+            bucket[:] = 0
+            for number in range(count):
+                bucket[(rank[rows[order[number] + k] + 1] >> shift) & (bucket.size - 1)] += 1
+            before = 0
+            for digit in range(bucket.size):
+                before, bucket[digit] = before + bucket[digit], before
+            for number in range(count):
+                digit = (rank[rows[order[number] + k] + 1] >> shift) & (bucket.size - 1)
+                spare[bucket[digit]] = order[number]
+                bucket[digit] += 1
+            for number in range(count):
+                order[number] = spare[number]
+            shift += DIGIT
+
+
+@allocating_kernel
+def steps(start: Any, count: Any, width: Any, rows: Any, rank: Any, ranks: int, offset: Any, step: Any,
+          completes: Any) -> None:  # fmt: skip
+    """The steps through the rows of each list, as for `mark`: step[:, n] is (column, rank of what is there now), where
+    rank[id + 1] < `ranks` says what the rows are ordered by. The first row of a list changes all columns, one that is
+    there again its last one. `completes`, False at first, marks the last step to each row; the steps of list i begin at
+    offset[i], which is one longer than there are lists."""
+    most, used = 0, 0
+    for i in range(start.size):
+        most = max(most, count[i] if width[i] > 0 else 0)
+    order, spare, bucket = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(1 << DIGIT, np.int64)
+    for i in range(start.size):
+        offset[i], n, w = used, count[i] if width[i] > 0 else 0, width[i]
+        if n <= FEW:
+            _order_few(start[i], n, w, rows, rank, order)
+        else:
+            _order_many(start[i], n, w, rows, rank, ranks, order, spare, bucket)
+        for number in range(n):
+            at, before = order[number], used
+            for k in range(w):
+                if number == 0 or rows[at + k] != rows[order[number - 1] + k] or (k == w - 1 and used == before):
+                    step[0, used], step[1, used] = k, rank[rows[at + k] + 1]
+                    used += 1
+            completes[used - 1] = True
+    offset[start.size] = used
+
+
+# --- row texts -------------------------------------------------------------------------------------------------------
+# Rows of matches as JSON text: of each list of rows, the objects {variable: term} in the order of the rows.
+
+
+_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST, _COMMA, _SPACE = 0x7B, 0x7D, 0x5B, 0x5D, 0x2C, 0x20
+
+
+@kernel
+def row_offsets(steps: Any, term_offset: Any, variable_offset: Any, first: Any, width: Any, row: Any,
+                offset: Any) -> None:  # fmt: skip
+    """Where the text of each list begins, and the last one ends. `steps` is (offset, column, place, completes); of list
+    i, column k holds the variable first[i] + k. A term without text is unbound. Lists of width 0 have one row.
+
+    `row` is as long as the widest list: column -> bytes of what is there."""
+    begins, column, place, completes = steps
+    offset[0] = 0
+    for i in range(width.size):
+        rows, size = 0, 0
+        for n in range(begins[i], begins[i + 1]):
+            k, term = column[n], place[n]
+            variable = first[i] + k
+            length = term_offset[term + 1] - term_offset[term]
+            row[k] = length + variable_offset[variable + 1] - variable_offset[variable] if length else 0
+            if completes[n]:
+                bound = 0
+                for c in range(width[i]):
+                    size += row[c]
+                    bound += 1 if row[c] else 0
+                size += 2 + 2 * max(bound - 1, 0)
+                rows += 1
+        if width[i] == 0:
+            rows, size = 1, 2
+        offset[i + 1] = offset[i] + size + 2 + 2 * max(rows - 1, 0)
+
+
+@helper
+def _copied(text: Any, begin: Any, end: Any, out: Any, at: Any) -> Any:
+    """Copy text[begin : end] to `at`; returns where it ends there."""
+    for k in range(end - begin):
+        out[at + k] = text[begin + k]
+    return at + end - begin
+
+
+@helper
+def _row(row: Any, terms: Any, variables: Any, first: int, width: int, out: Any, at: int) -> int:
+    """Write a row, column -> term, to `at`; returns where it ends."""
+    term_text, term_offset = terms
+    variable_text, variable_offset = variables
+    out[at] = _OPEN
+    at += 1
+    begin = at
+    for k in range(width):
+        term, variable = row[k], first + k
+        if term_offset[term + 1] > term_offset[term]:
+            if at > begin:
+                out[at], out[at + 1] = _COMMA, _SPACE
+                at += 2
+            at = _copied(variable_text, variable_offset[variable], variable_offset[variable + 1], out, at)
+            at = _copied(term_text, term_offset[term], term_offset[term + 1], out, at)
+    out[at] = _CLOSE
+    return at + 1
+
+
+@kernel
+def write_rows(steps: Any, terms: Any, variables: Any, first: Any, width: Any, row: Any, offset: Any,
+               out: Any) -> None:  # fmt: skip
+    """Write the text of each list to where `offset` says (`row_offsets`). `terms` and `variables` are (text, offset);
+    the text of a variable is what stands before its term. `row`: column -> term, as long as the widest list."""
+    begins, column, place, completes = steps
+    for i in range(width.size):
+        at = offset[i]
+        out[at] = _OPEN_LIST
+        at += 1
+        begin = at
+        if width[i] == 0:
+            at = _row(row, terms, variables, first[i], width[i], out, at)
+        for n in range(begins[i], begins[i + 1]):
+            row[column[n]] = place[n]
+            if completes[n]:
+                if at > begin:
+                    out[at], out[at + 1] = _COMMA, _SPACE
+                    at += 2
+                at = _row(row, terms, variables, first[i], width[i], out, at)
+        out[at] = _CLOSE_LIST
