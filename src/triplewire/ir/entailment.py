@@ -14,21 +14,7 @@ from functools import cached_property
 from itertools import count
 from typing import TypeAlias
 
-from triplewire.ir.nodes import (
-    And,
-    AnyOf,
-    Coercion,
-    Compare,
-    Expression,
-    Filter,
-    Function,
-    InstanceOf,
-    Label,
-    Pattern,
-    Relation,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.compare import reads_as_text
 from triplewire.ir.walk import rewrite
@@ -83,22 +69,22 @@ def with_subclasses(subscription: Subscription) -> Subscription:
     """The subscription in which each pattern `?x rdf:type C` with a constant class also matches the subclasses of C."""
     numbers = count(1)
 
-    def widen(pattern: Pattern) -> Where:
+    def widen(pattern: ir.Pattern) -> ir.Where:
         cls = pattern.object
-        iri = cls if isinstance(cls, IRI) else IRI(cls.iri) if isinstance(cls, Label) and cls.iri else None
+        iri = cls if isinstance(cls, IRI) else IRI(cls.iri) if isinstance(cls, ir.Label) and cls.iri else None
         if pattern.predicate != RDF_TYPE or iri is None:
             return pattern
-        stated = Variable(f".class{next(numbers)}")
-        below: Expression = InstanceOf(stated, Relation.SUBCLASS, iri)
-        if isinstance(cls, Label):
-            below = AnyOf((below, _is_literal(stated, cls)))
-        return And((replace(pattern, object=stated), Filter(below)))
+        stated = ir.Variable(f".class{next(numbers)}")
+        below: ir.Expression = ir.InstanceOf(stated, ir.Relation.SUBCLASS, iri)
+        if isinstance(cls, ir.Label):
+            below = ir.AnyOf((below, _is_literal(stated, cls)))
+        return ir.And((replace(pattern, object=stated), ir.Filter(below)))
 
-    return replace(subscription, where=rewrite(subscription.where, (Pattern,), widen))
+    return replace(subscription, where=rewrite(subscription.where, (ir.Pattern,), widen))
 
 
-def _is_literal(stated: Variable, label: Label) -> Expression:
+def _is_literal(stated: ir.Variable, label: ir.Label) -> ir.Expression:
     """Is it a literal with the text of the label? No IRI in a publication has that text, as it would be absolute."""
     if reads_as_text(label.text):
-        return Compare("=", stated, label, Coercion.LENIENT)  # which an index answers
-    return Compare("=", Function("STR", (stated,)), Literal(label.text))
+        return ir.Compare("=", stated, label, ir.Coercion.LENIENT)  # which an index answers
+    return ir.Compare("=", ir.Function("STR", (stated,)), Literal(label.text))

@@ -8,30 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Coercion,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Negate,
-    TextTest,
-    Variable,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.show import show
 from triplewire.ir.values.compare import Text, label_of, value_of
 from triplewire.ir.values.dates import Duration, Moment, duration_ends, lenient_instant
 from triplewire.ir.values.numbers import DECIMAL, Number, lenient_number, to_double, to_float32
 from triplewire.model.terms import IRI, XSD, Literal
 
-Constant: TypeAlias = IRI | Literal | Label
+Constant: TypeAlias = IRI | Literal | ir.Label
 
 NUMBER, TEXT, BOOLEAN, IRI_KIND, DURATION = "a number", "a text", "a boolean", "an IRI", "a duration"
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -40,7 +24,18 @@ _OPPOSITES = {"=": "!=", "!=": "="}
 _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
 _ROUNDED = "rounded"  # the line of all numbers, as float
 _OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
-_TRUTHS = (Compare, TextTest, InstanceOf, FullText, AllOf, AnyOf, Negate, In, Exists, Holds)
+_TRUTHS = (
+    ir.Compare,
+    ir.TextTest,
+    ir.InstanceOf,
+    ir.FullText,
+    ir.AllOf,
+    ir.AnyOf,
+    ir.Negate,
+    ir.In,
+    ir.Exists,
+    ir.Holds,
+)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "NEGATE", "PLUS"))
 _RESULTS = {
     "NOW": "an xsd:dateTime",
@@ -84,7 +79,7 @@ class _Bound(NamedTuple):
 
     op: str
     constant: Constant
-    coercion: Coercion
+    coercion: ir.Coercion
 
     def __str__(self) -> str:
         return f"{self.op} {show(self.constant)}"
@@ -99,16 +94,16 @@ class _End(NamedTuple):
     bound: _Bound
 
 
-def constrained(node: object) -> Variable | None:
+def constrained(node: object) -> ir.Variable | None:
     """The variable of which a condition says something that is looked at here."""
-    if isinstance(node, Compare):
+    if isinstance(node, ir.Compare):
         sides = (node.left, node.right)
-        variables = [side for side in sides if isinstance(side, Variable)]
-        constants = [side for side in sides if isinstance(side, IRI | Literal | Label)]
+        variables = [side for side in sides if isinstance(side, ir.Variable)]
+        constants = [side for side in sides if isinstance(side, IRI | Literal | ir.Label)]
         return variables[0] if len(variables) == len(constants) == 1 else None
-    if isinstance(node, FullText):
+    if isinstance(node, ir.FullText):
         return node.variable
-    if isinstance(node, Function) and node.name in _OF_TEXT and isinstance(node.arguments[0], Variable):
+    if isinstance(node, ir.Function) and node.name in _OF_TEXT and isinstance(node.arguments[0], ir.Variable):
         return node.arguments[0]
     return None
 
@@ -116,9 +111,9 @@ def constrained(node: object) -> Variable | None:
 # --- conditions that must hold together ------------------------------------------------------------------------------
 
 
-def contradictions(conditions: Iterable[Expression]) -> Iterator[str]:
+def contradictions(conditions: Iterable[ir.Expression]) -> Iterator[str]:
     """A warning for each variable that no value can have, as all these conditions must hold."""
-    by_variable: dict[str, list[Expression]] = {}
+    by_variable: dict[str, list[ir.Expression]] = {}
     for condition in conditions:
         variable = constrained(condition)
         if variable is not None:
@@ -128,13 +123,13 @@ def contradictions(conditions: Iterable[Expression]) -> Iterator[str]:
             yield warning
 
 
-def _contradiction(name: str, conditions: Sequence[Expression]) -> str:
+def _contradiction(name: str, conditions: Sequence[ir.Expression]) -> str:
     shown = "?" + name if not name.startswith(".") else "one value"
-    bounds = [_bound(condition) for condition in conditions if isinstance(condition, Compare)]
+    bounds = [_bound(condition) for condition in conditions if isinstance(condition, ir.Compare)]
     if len(bounds) < len(conditions):
         for bound in bounds:
             kind = _kind(bound)
-            if bound.coercion is Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
+            if bound.coercion is ir.Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
                 return f"{shown} cannot be a text, as full text and its like ask, and {bound}"
     held = _Held()
     for bound in bounds:
@@ -144,11 +139,11 @@ def _contradiction(name: str, conditions: Sequence[Expression]) -> str:
     return ""
 
 
-def _bound(node: Compare) -> _Bound:
-    if isinstance(node.left, Variable):
-        assert isinstance(node.right, IRI | Literal | Label)
+def _bound(node: ir.Compare) -> _Bound:
+    if isinstance(node.left, ir.Variable):
+        assert isinstance(node.right, IRI | Literal | ir.Label)
         return _Bound(node.op, node.right, node.coercion)
-    assert isinstance(node.left, IRI | Literal | Label)
+    assert isinstance(node.left, IRI | Literal | ir.Label)
     return _Bound(FLIPPED.get(node.op, node.op), node.left, node.coercion)
 
 
@@ -157,7 +152,7 @@ class _Held:
     against few others, however many there are."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Coercion, tuple[str, _Bound]] = {}
+        self._kinds: dict[ir.Coercion, tuple[str, _Bound]] = {}
         self._equal: dict[tuple[str, Hashable], _Bound] = {}
         self._lower: dict[Hashable, _End] = {}
         self._upper: dict[Hashable, _End] = {}
@@ -165,7 +160,7 @@ class _Held:
     def excludes(self, bound: _Bound) -> _Bound | None:
         """An earlier bound that no value satisfies together with this one, if one is found; this one is kept."""
         kind = _kind(bound)
-        if kind and not (bound.coercion is Coercion.STRICT and bound.op == "!="):
+        if kind and not (bound.coercion is ir.Coercion.STRICT and bound.op == "!="):
             known, other = self._kinds.setdefault(bound.coercion, (kind, bound))
             if known != kind:
                 return other
@@ -207,7 +202,7 @@ def _leaves_nothing(lower: _End, upper: _End) -> bool:
 def _ends(bound: _Bound) -> tuple[Hashable, tuple[_End, ...]]:
     """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
     order of two constants decides, whatever the type of the value."""
-    by = _lenient_places if bound.coercion is Coercion.LENIENT else _strict_places
+    by = _lenient_places if bound.coercion is ir.Coercion.LENIENT else _strict_places
     value, places = by(bound)
     is_open = bound.op in ("<", ">")
     return value, tuple([_End(line, at, is_open and line != _ROUNDED, bound) for line, at in places])
@@ -220,9 +215,9 @@ def _lenient_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
         reading = kind(text)
         if reading is not None:
             return (kind, reading), ((kind, reading),)
-    if isinstance(bound.constant, Label) and bound.constant.iri:
-        return bound.constant, () if bound.op == "=" else ((Label, text),)  # `=` may mean the IRI, too
-    return (Label, text), ((Label, text),)
+    if isinstance(bound.constant, ir.Label) and bound.constant.iri:
+        return bound.constant, () if bound.op == "=" else ((ir.Label, text),)  # `=` may mean the IRI, too
+    return (ir.Label, text), ((ir.Label, text),)
 
 
 def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
@@ -250,7 +245,7 @@ def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
 
 def _kind(bound: _Bound) -> str:
     """What a value has to be to be compared with the constant; "" where that is not known, or anything will do."""
-    if bound.coercion is Coercion.STRICT:
+    if bound.coercion is ir.Coercion.STRICT:
         return kind_of(bound.constant)
     text = label_of(bound.constant)
     if lenient_number(text) is not None:
@@ -261,13 +256,13 @@ def _kind(bound: _Bound) -> str:
 # --- one comparison --------------------------------------------------------------------------------------------------
 
 
-def incomparable(node: Compare) -> str:
+def incomparable(node: ir.Compare) -> str:
     """What to say of a strict comparison that never holds, as its sides are of types that never compare, or one has no
     value; "" of any other."""
-    if node.coercion is not Coercion.STRICT:
+    if node.coercion is not ir.Coercion.STRICT:
         return ""
     for side in (node.left, node.right):
-        if isinstance(side, Function) and side.name in _ARITHMETIC:
+        if isinstance(side, ir.Function) and side.name in _ARITHMETIC:
             for operand in side.arguments:
                 if kind_of(operand) not in ("", NUMBER):
                     return f"{show(node)} never holds: there is arithmetic of numbers only, and {show(operand)} is none"
@@ -279,7 +274,7 @@ def incomparable(node: Compare) -> str:
                 return f"{show(node)} never holds: {show(side)} has no value that could be compared"
     elif node.op == "=":
         for side, other in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(side, Function) and side.name == "LANG" and isinstance(other, Literal):
+            if isinstance(side, ir.Function) and side.name == "LANG" and isinstance(other, Literal):
                 tag = other.lexical
                 if tag != tag.lower():
                     return (
@@ -296,13 +291,13 @@ def _may_both_be_texts(left: str, right: str) -> bool:
     return left.startswith(TEXT) and right.startswith(TEXT) and TEXT in (left, right)
 
 
-def kind_of(node: Expression) -> str:
+def kind_of(node: ir.Expression) -> str:
     """What an expression's value is, if it has one: "a number", "a text", ...; "" where that is not known."""
     if isinstance(node, IRI):
         return IRI_KIND
     if isinstance(node, Literal):
         return _kind_of_literal(node)
-    if isinstance(node, Function):
+    if isinstance(node, ir.Function):
         return _RESULTS.get(node.name, "")
     return BOOLEAN if isinstance(node, _TRUTHS) else ""
 

@@ -10,28 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
+from triplewire.ir import nodes as ir
 from triplewire.ir.evaluation import calls
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.evaluation.unknown import ERROR, Undecided, connected, union, unknown
 from triplewire.ir.fulltext import satisfies
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Coercion,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Negate,
-    TextRelation,
-    TextTest,
-    Variable,
-)
 from triplewire.ir.values import compare, functions
 from triplewire.ir.values import regexes as costs
 from triplewire.ir.values.compare import FALSE, TRUE, effective_boolean_value
@@ -42,7 +25,7 @@ from triplewire.model.terms import IRI, Literal, Term
 Result: TypeAlias = Term | bool
 
 
-def holds(condition: Expression, solution: Solution, state: Evaluation) -> bool:
+def holds(condition: ir.Expression, solution: Solution, state: Evaluation) -> bool:
     """Does a filter that asks no operator keep the solution? An error counts as false."""
     try:
         return truth(condition, solution, state)
@@ -50,7 +33,7 @@ def holds(condition: Expression, solution: Solution, state: Evaluation) -> bool:
         return False
 
 
-def truth(node: Expression, solution: Solution, state: Evaluation) -> bool:
+def truth(node: ir.Expression, solution: Solution, state: Evaluation) -> bool:
     """The effective boolean value of an expression."""
     result = _EVALUATE[type(node)](node, solution, state)
     if isinstance(result, bool):
@@ -59,7 +42,7 @@ def truth(node: Expression, solution: Solution, state: Evaluation) -> bool:
     return effective_boolean_value(result)
 
 
-def value(node: Expression, solution: Solution, state: Evaluation) -> Term:
+def value(node: ir.Expression, solution: Solution, state: Evaluation) -> Term:
     """The term that an expression gives."""
     result = _EVALUATE[type(node)](node, solution, state)
     if isinstance(result, bool):
@@ -67,7 +50,7 @@ def value(node: Expression, solution: Solution, state: Evaluation) -> Term:
     return result
 
 
-def _variable(node: Variable, solution: Solution, state: Evaluation) -> Term:
+def _variable(node: ir.Variable, solution: Solution, state: Evaluation) -> Term:
     try:
         term = solution[node.name]
     except KeyError:
@@ -81,15 +64,15 @@ def _constant(node: IRI | Literal, solution: Solution, state: Evaluation) -> Ter
     return node
 
 
-def _label(node: Label, solution: Solution, state: Evaluation) -> Term:
+def _label(node: ir.Label, solution: Solution, state: Evaluation) -> Term:
     return Literal(node.text)  # by itself; beside a lenient comparison it is more than that
 
 
 # --- comparisons -------------------------------------------------------------------------------------------------
 
 
-def _compare(node: Compare, solution: Solution, state: Evaluation) -> bool:
-    if node.coercion is Coercion.LENIENT:
+def _compare(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
+    if node.coercion is ir.Coercion.LENIENT:
         return _lenient(node, solution, state)
     try:
         return _strict(node.op, value(node.left, solution, state), value(node.right, solution, state), state)
@@ -102,7 +85,7 @@ def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
     return compare.strict(op, left, right)
 
 
-def _strict_in_doubt(nodes: Sequence[Expression], solution: Solution, state: Evaluation) -> NoReturn:
+def _strict_in_doubt(nodes: Sequence[ir.Expression], solution: Solution, state: Evaluation) -> NoReturn:
     """What takes all its arguments has an error where one of them has; else it depends on all that are in doubt."""
     doubts: list[Undecided] = []
     for node in nodes:
@@ -113,44 +96,46 @@ def _strict_in_doubt(nodes: Sequence[Expression], solution: Solution, state: Eva
     raise Undecided(union(*(doubt.calls for doubt in doubts)))
 
 
-def _lenient(node: Compare, solution: Solution, state: Evaluation) -> bool:
+def _lenient(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
     try:
         left, right = (
-            side if isinstance(side, Label) else value(side, solution, state) for side in (node.left, node.right)
+            side if isinstance(side, ir.Label) else value(side, solution, state) for side in (node.left, node.right)
         )
     except Undecided:
         try:
-            _strict_in_doubt([side for side in (node.left, node.right) if not isinstance(side, Label)], solution, state)
+            _strict_in_doubt(
+                [side for side in (node.left, node.right) if not isinstance(side, ir.Label)], solution, state
+            )
         except Undecided:
             raise
         except ExpressionError:
             return False
     except ExpressionError:
         return False
-    sides = [side for side in (left, right) if not isinstance(side, Label)]
+    sides = [side for side in (left, right) if not isinstance(side, ir.Label)]
     state.step(1 + costs.of_reading(*sides, times=costs.TYPED))
-    if isinstance(node.right, IRI | Literal | Label):
+    if isinstance(node.right, IRI | Literal | ir.Label):
         return compare.lenient(node.op, left, right, constant=right)
     return compare.lenient(
-        node.op, left, right, constant=left if isinstance(node.left, IRI | Literal | Label) else None
+        node.op, left, right, constant=left if isinstance(node.left, IRI | Literal | ir.Label) else None
     )
 
 
-_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
-    TextRelation.CONTAINS: str.__contains__,
-    TextRelation.STARTS: str.startswith,
-    TextRelation.ENDS: str.endswith,
+_TEXT_TESTS: dict[ir.TextRelation, Callable[[str, str], bool]] = {
+    ir.TextRelation.CONTAINS: str.__contains__,
+    ir.TextRelation.STARTS: str.startswith,
+    ir.TextRelation.ENDS: str.endswith,
 }
 
 
-def _text_test(node: TextTest, solution: Solution, state: Evaluation) -> bool:
+def _text_test(node: ir.TextTest, solution: Solution, state: Evaluation) -> bool:
     term = solution.get(node.operand.name)
     if not isinstance(term, Literal):
         if (doubt := unknown(term)) is not None:
             raise Undecided(doubt.calls)
         return False
     try:
-        if node.relation is TextRelation.REGEX:
+        if node.relation is ir.TextRelation.REGEX:
             pattern = compile_regex(node.text, "", state.world.settings.max_regex_bytes)
             is_match = matches(pattern, term.lexical, state.step)
         else:
@@ -161,7 +146,7 @@ def _text_test(node: TextTest, solution: Solution, state: Evaluation) -> bool:
     return is_match != node.negated
 
 
-def _in(node: In, solution: Solution, state: Evaluation) -> bool:
+def _in(node: ir.In, solution: Solution, state: Evaluation) -> bool:
     term = value(node.operand, solution, state)
     doubts: list[Undecided] = []
     error: ExpressionError | None = None
@@ -181,12 +166,12 @@ def _in(node: In, solution: Solution, state: Evaluation) -> bool:
     return node.negated
 
 
-def _instance_of(node: InstanceOf, solution: Solution, state: Evaluation) -> bool:
+def _instance_of(node: ir.InstanceOf, solution: Solution, state: Evaluation) -> bool:
     term = _variable(node.variable, solution, state)
     return state.world.taxonomy.holds(term, node.relation, node.cls, state.graph)
 
 
-def _full_text(node: FullText, solution: Solution, state: Evaluation) -> bool:
+def _full_text(node: ir.FullText, solution: Solution, state: Evaluation) -> bool:
     term = _variable(node.variable, solution, state)
     return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.reader)
 
@@ -194,15 +179,15 @@ def _full_text(node: FullText, solution: Solution, state: Evaluation) -> bool:
 # --- logic -------------------------------------------------------------------------------------------------------
 
 
-def _all_of(node: AllOf, solution: Solution, state: Evaluation) -> bool:
+def _all_of(node: ir.AllOf, solution: Solution, state: Evaluation) -> bool:
     return not _decided_by(False, node.conditions, solution, state)
 
 
-def _any_of(node: AnyOf, solution: Solution, state: Evaluation) -> bool:
+def _any_of(node: ir.AnyOf, solution: Solution, state: Evaluation) -> bool:
     return _decided_by(True, node.conditions, solution, state)
 
 
-def _decided_by(answer: bool, conditions: tuple[Expression, ...], solution: Solution, state: Evaluation) -> bool:
+def _decided_by(answer: bool, conditions: tuple[ir.Expression, ...], solution: Solution, state: Evaluation) -> bool:
     """Has one of the conditions this answer? If none has, raises `Undecided` where conditions in doubt may still have
     it, else an error of one of them."""
     doubts: list[Undecided] = []
@@ -222,25 +207,25 @@ def _decided_by(answer: bool, conditions: tuple[Expression, ...], solution: Solu
     return False
 
 
-def _negate(node: Negate, solution: Solution, state: Evaluation) -> bool:
+def _negate(node: ir.Negate, solution: Solution, state: Evaluation) -> bool:
     try:
         return not truth(node.condition, solution, state)
     except Undecided as doubt:
         raise doubt.negated() from None
 
 
-def _exists(node: Exists, solution: Solution, state: Evaluation) -> bool:
+def _exists(node: ir.Exists, solution: Solution, state: Evaluation) -> bool:
     return state.exists(node.group, solution, state)
 
 
-def _holds(node: Holds, solution: Solution, state: Evaluation) -> bool:
+def _holds(node: ir.Holds, solution: Solution, state: Evaluation) -> bool:
     return calls.is_true(node.call, solution, state)
 
 
 # --- functions ---------------------------------------------------------------------------------------------------
 
 
-def _function(node: Function, solution: Solution, state: Evaluation) -> Result:
+def _function(node: ir.Function, solution: Solution, state: Evaluation) -> Result:
     special = _SPECIAL.get(node.name)
     if special is not None:
         return special(node, solution, state)
@@ -252,9 +237,9 @@ def _function(node: Function, solution: Solution, state: Evaluation) -> Result:
     return functions.apply(node.name, arguments, state.surroundings)
 
 
-def _bound(node: Function, solution: Solution, state: Evaluation) -> bool:
+def _bound(node: ir.Function, solution: Solution, state: Evaluation) -> bool:
     variable = node.arguments[0]
-    if not isinstance(variable, Variable) or variable.name not in solution:
+    if not isinstance(variable, ir.Variable) or variable.name not in solution:
         return False
     doubt = unknown(solution[variable.name])
     if doubt is not None and not doubt.bound:
@@ -262,7 +247,7 @@ def _bound(node: Function, solution: Solution, state: Evaluation) -> bool:
     return True
 
 
-def _if(node: Function, solution: Solution, state: Evaluation) -> Term:
+def _if(node: ir.Function, solution: Solution, state: Evaluation) -> Term:
     condition, then, otherwise = node.arguments
     try:
         chosen = then if truth(condition, solution, state) else otherwise
@@ -271,7 +256,7 @@ def _if(node: Function, solution: Solution, state: Evaluation) -> Term:
     return value(chosen, solution, state)
 
 
-def _coalesce(node: Function, solution: Solution, state: Evaluation) -> Term:
+def _coalesce(node: ir.Function, solution: Solution, state: Evaluation) -> Term:
     for argument in node.arguments:
         try:
             return value(argument, solution, state)
@@ -282,7 +267,7 @@ def _coalesce(node: Function, solution: Solution, state: Evaluation) -> Term:
     raise ExpressionError("COALESCE: every argument is an error")
 
 
-_SPECIAL: dict[str, Callable[[Function, Solution, Evaluation], Result]] = {
+_SPECIAL: dict[str, Callable[[ir.Function, Solution, Evaluation], Result]] = {
     "BOUND": _bound,
     "IF": _if,
     "COALESCE": _coalesce,
@@ -293,19 +278,19 @@ KNOWN_FUNCTIONS = frozenset(_SPECIAL) | frozenset(functions.FUNCTIONS)
 """Every name that a Function node may have."""
 
 _EVALUATE: dict[type, Callable[[Any, Solution, Evaluation], Result]] = {
-    Variable: _variable,
+    ir.Variable: _variable,
     IRI: _constant,
     Literal: _constant,
-    Label: _label,
-    Compare: _compare,
-    TextTest: _text_test,
-    InstanceOf: _instance_of,
-    FullText: _full_text,
-    Function: _function,
-    AllOf: _all_of,
-    AnyOf: _any_of,
-    Negate: _negate,
-    In: _in,
-    Exists: _exists,
-    Holds: _holds,
+    ir.Label: _label,
+    ir.Compare: _compare,
+    ir.TextTest: _text_test,
+    ir.InstanceOf: _instance_of,
+    ir.FullText: _full_text,
+    ir.Function: _function,
+    ir.AllOf: _all_of,
+    ir.AnyOf: _any_of,
+    ir.Negate: _negate,
+    ir.In: _in,
+    ir.Exists: _exists,
+    ir.Holds: _holds,
 }
