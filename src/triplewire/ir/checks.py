@@ -92,17 +92,13 @@ def _branches(where: ir.Where, limit: int) -> int:
 
 def _is_positive(where: ir.Where) -> bool:
     """Is there a pattern or a call outside negated and optional groups?"""
-    stack = [where]
-    while stack:
-        part = stack.pop()
+    for part in ir.joined(where):
         if isinstance(part, ir.Pattern | ir.Call):
+            return True
+        if isinstance(part, ir.Or) and any(map(_is_positive, part.branches)):
             return True
         if isinstance(part, ir.Filter) and any(isinstance(node, ir.Holds) for node in walk(part)):
             return True
-        if isinstance(part, ir.And):
-            stack.extend(part.parts)
-        elif isinstance(part, ir.Or):
-            stack.extend(part.branches)
     return False
 
 

@@ -33,7 +33,7 @@ def show(node: Node) -> str:
         node, ir.And | ir.Or | ir.Not | ir.Optional | ir.Minus | ir.Pattern | ir.Filter | ir.Bind | ir.Values | ir.Call
     ):
         return _where(node)
-    if isinstance(node, ir.Word | ir.Prefix | ir.Phrase | ir.Near | ir.TextNot | ir.TextAnd | ir.TextOr):
+    if isinstance(node, ir.TextExpression):
         return _text(node)
     if isinstance(node, IRI | Literal | BlankNode):
         return show_term(node)
@@ -107,7 +107,9 @@ def _expression(node: ir.Expression | ir.PatternTerm) -> str:
         case ir.FullText(variable, expression):
             return f"ftcontains(?{variable.name}, {show(expression)})"
         case ir.Function(name, arguments):
-            return _function(name, arguments)
+            if name in _INFIX and len(arguments) == 2:
+                return f"({show(arguments[0])} {name} {show(arguments[1])})"
+            return f"{show_term(IRI(name)) if ':' in name else name}({_list(arguments)})"
         case ir.AllOf(conditions):
             return f"({_list(conditions, ' && ')})" if len(conditions) > 1 else f"ALL({_list(conditions)})"
         case ir.AnyOf(conditions):
@@ -121,13 +123,6 @@ def _expression(node: ir.Expression | ir.PatternTerm) -> str:
         case ir.Holds(call):
             return f"op:{_call(call)}"
     return show_position(node)
-
-
-def _function(name: str, arguments: tuple[ir.Expression, ...]) -> str:
-    if name in _INFIX and len(arguments) == 2:
-        return f"({show(arguments[0])} {name} {show(arguments[1])})"
-    written = show_term(IRI(name)) if ":" in name else name
-    return f"{written}({_list(arguments)})"
 
 
 def _text(node: ir.TextExpression) -> str:

@@ -15,8 +15,6 @@ from triplewire.ir.values.dates import Duration, Moment, duration_ends, lenient_
 from triplewire.ir.values.numbers import DECIMAL, Number, lenient_number, to_double, to_float32
 from triplewire.model.terms import IRI, XSD, Literal
 
-Constant: TypeAlias = IRI | Literal | ir.Label
-
 NUMBER, TEXT, BOOLEAN, IRI_KIND, DURATION = "a number", "a text", "a boolean", "an IRI", "a duration"
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = frozenset(FLIPPED)
@@ -24,42 +22,13 @@ _OPPOSITES = {"=": "!=", "!=": "="}
 _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
 _ROUNDED = "rounded"  # the line of all numbers, as float
 _OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
-_TRUTHS = (
-    ir.Compare,
-    ir.TextTest,
-    ir.InstanceOf,
-    ir.FullText,
-    ir.AllOf,
-    ir.AnyOf,
-    ir.Negate,
-    ir.In,
-    ir.Exists,
-    ir.Holds,
-)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "NEGATE", "PLUS"))
+_NUMBERS = ("STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND")
+_STRINGS = ("STR", "LANG", "UCASE", "LCASE", "ENCODE_FOR_URI", "TZ", "SUBSTR", "STRBEFORE", "STRAFTER", "REPLACE")
 _RESULTS = {
     "NOW": "an xsd:dateTime",
-    **dict.fromkeys(_ARITHMETIC, NUMBER),
-    **dict.fromkeys(
-        ["STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND"], NUMBER
-    ),
-    **dict.fromkeys(
-        [
-            "STR",
-            "LANG",
-            "UCASE",
-            "LCASE",
-            "ENCODE_FOR_URI",
-            "TZ",
-            "SUBSTR",
-            "STRBEFORE",
-            "STRAFTER",
-            "REPLACE",
-            "CONCAT",
-        ],
-        TEXT,
-    ),
-    **dict.fromkeys(["MD5", "SHA1", "SHA256", "SHA384", "SHA512"], TEXT),
+    **dict.fromkeys((*_ARITHMETIC, *_NUMBERS), NUMBER),
+    **dict.fromkeys((*_STRINGS, "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), TEXT),
     **dict.fromkeys(["BOUND", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "LANGMATCHES", "SAMETERM"], BOOLEAN),
     **dict.fromkeys(_OF_TEXT, BOOLEAN),
     **dict.fromkeys(("IRI", "DATATYPE"), IRI_KIND),
@@ -78,7 +47,7 @@ class _Bound(NamedTuple):
     """A comparison of one variable with a constant, the variable on the left."""
 
     op: str
-    constant: Constant
+    constant: ir.Constant
     coercion: ir.Coercion
 
     def __str__(self) -> str:
@@ -86,7 +55,7 @@ class _Bound(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Where values end that satisfy a bound: at a point of a line, which is left out where the end is open."""
+    """Where values end that satisfy a bound: `at` a point of a line, which is left out where the end is open."""
 
     line: Hashable
     at: Any
@@ -99,7 +68,7 @@ def constrained(node: object) -> ir.Variable | None:
     if isinstance(node, ir.Compare):
         sides = (node.left, node.right)
         variables = [side for side in sides if isinstance(side, ir.Variable)]
-        constants = [side for side in sides if isinstance(side, IRI | Literal | ir.Label)]
+        constants = [side for side in sides if isinstance(side, ir.Constant)]
         return variables[0] if len(variables) == len(constants) == 1 else None
     if isinstance(node, ir.FullText):
         return node.variable
@@ -133,17 +102,16 @@ def _contradiction(name: str, conditions: Sequence[ir.Expression]) -> str:
                 return f"{shown} cannot be a text, as full text and its like ask, and {bound}"
     held = _Held()
     for bound in bounds:
-        other = held.excludes(bound)
-        if other is not None:
+        if (other := held.excludes(bound)) is not None:
             return f"no value is both {other} and {bound}: the conditions on {shown} never hold together"
     return ""
 
 
 def _bound(node: ir.Compare) -> _Bound:
     if isinstance(node.left, ir.Variable):
-        assert isinstance(node.right, IRI | Literal | ir.Label)
+        assert isinstance(node.right, ir.Constant)
         return _Bound(node.op, node.right, node.coercion)
-    assert isinstance(node.left, IRI | Literal | ir.Label)
+    assert isinstance(node.left, ir.Constant)
     return _Bound(FLIPPED.get(node.op, node.op), node.left, node.coercion)
 
 
@@ -171,25 +139,17 @@ class _Held:
                 return opposite
             self._equal.setdefault((bound.op, value), bound)
         for end in ends:
-            opposite = self._beyond(end)
-            if opposite is not None:
-                return opposite
-        return None
-
-    def _beyond(self, end: _End) -> _Bound | None:
-        """The bound that leaves nothing on this side of the end. The end is kept where it is the tightest."""
-        op, line = end.bound.op, end.line
-        lower, upper = self._lower.get(line), self._upper.get(line)
-        if op in _UPPER:
-            if lower is not None and _leaves_nothing(lower, end):
-                return lower.bound
-            if upper is None or (end.at, not end.is_open) < (upper.at, not upper.is_open):
-                self._upper[line] = end
-        if op in _LOWER:
-            if upper is not None and _leaves_nothing(end, upper):
-                return upper.bound
-            if lower is None or (end.at, end.is_open) > (lower.at, lower.is_open):
-                self._lower[line] = end
+            lower, upper = self._lower.get(end.line), self._upper.get(end.line)
+            if bound.op in _UPPER:
+                if lower is not None and _leaves_nothing(lower, end):
+                    return lower.bound
+                if upper is None or (end.at, not end.is_open) < (upper.at, not upper.is_open):
+                    self._upper[end.line] = end
+            if bound.op in _LOWER:
+                if upper is not None and _leaves_nothing(end, upper):
+                    return upper.bound
+                if lower is None or (end.at, end.is_open) > (lower.at, lower.is_open):
+                    self._lower[end.line] = end
         return None
 
 
@@ -202,8 +162,7 @@ def _leaves_nothing(lower: _End, upper: _End) -> bool:
 def _ends(bound: _Bound) -> tuple[Hashable, tuple[_End, ...]]:
     """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
     order of two constants decides, whatever the type of the value."""
-    by = _lenient_places if bound.coercion is ir.Coercion.LENIENT else _strict_places
-    value, places = by(bound)
+    value, places = (_lenient_places if bound.coercion is ir.Coercion.LENIENT else _strict_places)(bound)
     is_open = bound.op in ("<", ">")
     return value, tuple([_End(line, at, is_open and line != _ROUNDED, bound) for line, at in places])
 
@@ -275,35 +234,26 @@ def incomparable(node: ir.Compare) -> str:
     elif node.op == "=":
         for side, other in ((node.left, node.right), (node.right, node.left)):
             if isinstance(side, ir.Function) and side.name == "LANG" and isinstance(other, Literal):
-                tag = other.lexical
-                if tag != tag.lower():
-                    return (
-                        f"{show(node)} never holds: LANG gives tags in lower case; write {show(Literal(tag.lower()))}"
-                    )
+                tag = other.lexical.lower()
+                if tag != other.lexical:
+                    return f"{show(node)} never holds: LANG gives tags in lower case; write {show(Literal(tag))}"
     left, right = kind_of(node.left), kind_of(node.right)
-    if not left or not right or node.op == "!=" or left == right or _may_both_be_texts(left, right):
+    if not left or not right or node.op == "!=" or left == right:
         return ""
+    if TEXT in (left, right) and left.startswith(TEXT) and right.startswith(TEXT):
+        return ""  # of the text that a function gives, the language is not known
     return f"{show(node)} never holds: {left} is never compared with {right}"
-
-
-def _may_both_be_texts(left: str, right: str) -> bool:
-    """Of the text that a function gives, the language is not known."""
-    return left.startswith(TEXT) and right.startswith(TEXT) and TEXT in (left, right)
 
 
 def kind_of(node: ir.Expression) -> str:
     """What an expression's value is, if it has one: "a number", "a text", ...; "" where that is not known."""
     if isinstance(node, IRI):
         return IRI_KIND
-    if isinstance(node, Literal):
-        return _kind_of_literal(node)
     if isinstance(node, ir.Function):
         return _RESULTS.get(node.name, "")
-    return BOOLEAN if isinstance(node, _TRUTHS) else ""
-
-
-def _kind_of_literal(literal: Literal) -> str:
-    value = value_of(literal)
+    if not isinstance(node, Literal):
+        return BOOLEAN if isinstance(node, ir.Condition) else ""
+    value = value_of(node)
     if isinstance(value, bool):
         return BOOLEAN
     if isinstance(value, Text):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -21,8 +21,7 @@ from triplewire.ir.show import show
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
 
-# --- vocabularies ----------------------------------------------------------------------------------------------------
-# Terms that a known vocabulary does not have, and the two namespaces of schema.org.
+# --- vocabularies: terms that a known one does not have, and the two namespaces of schema.org ------------------------
 
 
 TERMS = Path(__file__).with_name("vocabularies.txt")
@@ -34,8 +33,10 @@ _ALIKE = 0.75  # of 1: how much of two names has to be the same
 
 @dataclass(frozen=True)
 class _Vocabulary:
-    """`grows`: it has more terms than are listed, so only what is nearly one of these is taken for a mistake."""
+    """The terms behind a prefix. `grows`: it has more than are listed, so only what is nearly one of these is taken
+    for a mistake."""
 
+    prefix: str
     terms: frozenset[str]
     grows: bool
 
@@ -54,35 +55,32 @@ class _Vocabulary:
 
 @cache
 def _vocabularies() -> Mapping[str, _Vocabulary]:
-    """The known vocabularies by prefix."""
+    """The known vocabularies by namespace."""
     text = re.sub(r"^#.*\n", "", TERMS.read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\n  ", " ")
     known: dict[str, _Vocabulary] = {}
     for line in text.splitlines():
         prefix, _, terms = line.partition(": ")
-        known[prefix.rstrip("~")] = _Vocabulary(frozenset(terms.split()), prefix.endswith("~"))
-    known["schemas"] = known["schema"]
+        name = prefix.rstrip("~")
+        known[PREDECLARED[name]] = _Vocabulary(name, frozenset(terms.split()), prefix.endswith("~"))
+    known[PREDECLARED["schemas"]] = replace(known[PREDECLARED["schema"]], prefix="schemas")
     return known
-
-
-@cache
-def _prefixes() -> Mapping[str, str]:
-    return {PREDECLARED[prefix]: prefix for prefix in _vocabularies()}
 
 
 @cached_if_short(1 << 16, 256)
 def term_warning(iri: str) -> str:
     """What to say of an IRI that a known vocabulary does not have; "" of any other."""
     namespace = _NAMESPACE.match(iri)
-    prefix = None if namespace is None else _prefixes().get(namespace[0])
-    if namespace is None or prefix is None:
+    vocabulary = None if namespace is None else _vocabularies().get(namespace[0])
+    if namespace is None or vocabulary is None:
         return ""
-    name, vocabulary = iri[namespace.end() :], _vocabularies()[prefix]
+    name, prefix = iri[namespace.end() :], vocabulary.prefix
     if not name or name in vocabulary.terms or (prefix == "rdf" and _MEMBER.fullmatch(name)):
         return ""
     near = vocabulary.nearest(name)
     if not near and vocabulary.grows:
         return ""
-    owner = next((other for other in ("dcterms", "dc", "rdfs") if name in _vocabularies()[other].terms), "")
+    others = ((other, _vocabularies()[PREDECLARED[other]]) for other in ("dcterms", "dc", "rdfs"))
+    owner = next((other for other, vocabulary in others if name in vocabulary.terms), "")
     meant = f"{prefix}:{near}" if near else f"{owner}:{name}" if owner else ""
     return f"{prefix}:{name} is no term of that vocabulary" + (f"; did you mean {meant}?" if meant else "")
 
@@ -105,8 +103,7 @@ def schema_warning(named: Iterable[int]) -> str:
     )
 
 
-# --- questions ------------------------------------------------------------
-
+# --- questions -------------------------------------------------------------------------------------------------------
 
 Scope: TypeAlias = tuple[ir.Expression, ...]
 """Conditions that must hold together."""
@@ -174,7 +171,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
         elif isinstance(node, ir.In) and not node.choices and not node.negated:
             empty.append(node)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
-    scopes = tuple(filter(_is_asked, _scopes(where))) if conditions > 1 else ()
+    scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
     return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty))
 
 
@@ -195,7 +192,7 @@ def _bound(node: object) -> Iterator[str]:
         yield from (argument.name for argument in node.arguments if isinstance(argument, ir.Variable))
 
 
-def _is_asked(scope: Scope) -> bool:
+def _has_two_on_one(scope: Scope) -> bool:
     """Are there two conditions on one variable?"""
     names = [variable.name for variable in map(constrained, scope) if variable is not None]
     return len(set(names)) < len(names)
@@ -211,10 +208,9 @@ def _scopes(where: ir.Where) -> Iterator[Scope]:
     room = _MOST_CONDITIONS
     while waiting and room > 0:
         group, around = waiting.pop()
-        parts = list(_flat(group))
-        conditions = [
-            condition for part in parts if isinstance(part, ir.Filter) for condition in ir.conjuncts(part.condition)
-        ]
+        parts = list(ir.joined(group))
+        filters = [part.condition for part in parts if isinstance(part, ir.Filter)]
+        conditions = [condition for whole in filters for condition in ir.conjuncts(whole)]
         scope = (*around, *(condition for condition in conditions if constrained(condition) is not None))
         yield scope
         if group is not where:
@@ -233,14 +229,3 @@ def _scopes(where: ir.Where) -> Iterator[Scope]:
                 waiting.extend((branch, scope) for branch in part.branches)
             elif isinstance(part, ir.Not | ir.Optional | ir.Minus):
                 waiting.append((part.group, ()))
-
-
-def _flat(where: ir.Where) -> Iterator[ir.Where]:
-    """The parts of a group, and those of groups that are joined with it."""
-    waiting = [where]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, ir.And):
-            waiting.extend(reversed(part.parts))
-        else:
-            yield part

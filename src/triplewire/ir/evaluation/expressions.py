@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from triplewire.ir import nodes as ir
 from triplewire.ir.evaluation import calls
@@ -60,12 +60,18 @@ def _variable(node: ir.Variable, solution: Solution, state: Evaluation) -> Term:
     return term
 
 
-def _constant(node: IRI | Literal, solution: Solution, state: Evaluation) -> Term:
-    return node
-
-
-def _label(node: ir.Label, solution: Solution, state: Evaluation) -> Term:
-    return Literal(node.text)  # by itself; beside a lenient comparison it is more than that
+def _values(nodes: Iterable[ir.Expression], solution: Solution, state: Evaluation) -> list[Term]:
+    """The values of all: an error where one of them has one, else in doubt where one is, by the calls of all."""
+    terms: list[Term] = []
+    doubts: list[Undecided] = []
+    for node in nodes:
+        try:
+            terms.append(value(node, solution, state))
+        except Undecided as doubt:
+            doubts.append(doubt)
+    if doubts:
+        raise Undecided(union(*(doubt.calls for doubt in doubts)))
+    return terms
 
 
 # --- comparisons -------------------------------------------------------------------------------------------------
@@ -74,10 +80,8 @@ def _label(node: ir.Label, solution: Solution, state: Evaluation) -> Term:
 def _compare(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
     if node.coercion is ir.Coercion.LENIENT:
         return _lenient(node, solution, state)
-    try:
-        return _strict(node.op, value(node.left, solution, state), value(node.right, solution, state), state)
-    except Undecided:
-        _strict_in_doubt((node.left, node.right), solution, state)
+    left, right = _values((node.left, node.right), solution, state)
+    return _strict(node.op, left, right, state)
 
 
 def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
@@ -85,40 +89,19 @@ def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
     return compare.strict(op, left, right)
 
 
-def _strict_in_doubt(nodes: Sequence[ir.Expression], solution: Solution, state: Evaluation) -> NoReturn:
-    """What takes all its arguments has an error where one of them has; else it depends on all that are in doubt."""
-    doubts: list[Undecided] = []
-    for node in nodes:
-        try:
-            value(node, solution, state)
-        except Undecided as doubt:
-            doubts.append(doubt)
-    raise Undecided(union(*(doubt.calls for doubt in doubts)))
-
-
 def _lenient(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
+    sides = (node.left, node.right)
     try:
-        left, right = (
-            side if isinstance(side, ir.Label) else value(side, solution, state) for side in (node.left, node.right)
-        )
+        terms = _values([side for side in sides if not isinstance(side, ir.Label)], solution, state)
     except Undecided:
-        try:
-            _strict_in_doubt(
-                [side for side in (node.left, node.right) if not isinstance(side, ir.Label)], solution, state
-            )
-        except Undecided:
-            raise
-        except ExpressionError:
-            return False
+        raise
     except ExpressionError:
         return False
-    sides = [side for side in (left, right) if not isinstance(side, ir.Label)]
-    state.step(1 + costs.of_reading(*sides, times=costs.TYPED))
-    if isinstance(node.right, IRI | Literal | ir.Label):
-        return compare.lenient(node.op, left, right, constant=right)
-    return compare.lenient(
-        node.op, left, right, constant=left if isinstance(node.left, IRI | Literal | ir.Label) else None
-    )
+    state.step(1 + costs.of_reading(*terms, times=costs.TYPED))
+    in_order = iter(terms)
+    left, right = (side if isinstance(side, ir.Label) else next(in_order) for side in sides)
+    constant = right if isinstance(node.right, ir.Constant) else left if isinstance(node.left, ir.Constant) else None
+    return compare.lenient(node.op, left, right, constant=constant)
 
 
 _TEXT_TESTS: dict[ir.TextRelation, Callable[[str, str], bool]] = {
@@ -148,27 +131,13 @@ def _text_test(node: ir.TextTest, solution: Solution, state: Evaluation) -> bool
 
 def _in(node: ir.In, solution: Solution, state: Evaluation) -> bool:
     term = value(node.operand, solution, state)
-    doubts: list[Undecided] = []
-    error: ExpressionError | None = None
-    for choice in node.choices:
-        try:
-            if _strict("=", term, value(choice, solution, state), state):
-                return not node.negated
-        except Undecided as doubt:
-            doubts.append(doubt)
-        except ExpressionError as caught:
-            error = caught
-    if doubts:
-        outcome = connected(True, doubts, error)
-        raise outcome.negated() if node.negated and isinstance(outcome, Undecided) else outcome
-    if error is not None:
-        raise error
-    return node.negated
-
-
-def _instance_of(node: ir.InstanceOf, solution: Solution, state: Evaluation) -> bool:
-    term = _variable(node.variable, solution, state)
-    return state.world.taxonomy.holds(term, node.relation, node.cls, state.graph)
+    try:
+        is_in = _decided_by(
+            True, node.choices, lambda choice: _strict("=", term, value(choice, solution, state), state)
+        )
+    except Undecided as doubt:
+        raise doubt.negated() if node.negated else doubt from None
+    return is_in != node.negated
 
 
 def _full_text(node: ir.FullText, solution: Solution, state: Evaluation) -> bool:
@@ -179,22 +148,16 @@ def _full_text(node: ir.FullText, solution: Solution, state: Evaluation) -> bool
 # --- logic -------------------------------------------------------------------------------------------------------
 
 
-def _all_of(node: ir.AllOf, solution: Solution, state: Evaluation) -> bool:
-    return not _decided_by(False, node.conditions, solution, state)
-
-
-def _any_of(node: ir.AnyOf, solution: Solution, state: Evaluation) -> bool:
-    return _decided_by(True, node.conditions, solution, state)
-
-
-def _decided_by(answer: bool, conditions: tuple[ir.Expression, ...], solution: Solution, state: Evaluation) -> bool:
+def _decided_by(
+    answer: bool, conditions: tuple[ir.Expression, ...], answer_of: Callable[[ir.Expression], bool]
+) -> bool:
     """Has one of the conditions this answer? If none has, raises `Undecided` where conditions in doubt may still have
     it, else an error of one of them."""
     doubts: list[Undecided] = []
     error: ExpressionError | None = None
     for condition in conditions:
         try:
-            if truth(condition, solution, state) is answer:
+            if answer_of(condition) is answer:
                 return True
         except Undecided as doubt:
             doubts.append(doubt)
@@ -214,14 +177,6 @@ def _negate(node: ir.Negate, solution: Solution, state: Evaluation) -> bool:
         raise doubt.negated() from None
 
 
-def _exists(node: ir.Exists, solution: Solution, state: Evaluation) -> bool:
-    return state.exists(node.group, solution, state)
-
-
-def _holds(node: ir.Holds, solution: Solution, state: Evaluation) -> bool:
-    return calls.is_true(node.call, solution, state)
-
-
 # --- functions ---------------------------------------------------------------------------------------------------
 
 
@@ -229,10 +184,7 @@ def _function(node: ir.Function, solution: Solution, state: Evaluation) -> Resul
     special = _SPECIAL.get(node.name)
     if special is not None:
         return special(node, solution, state)
-    try:
-        arguments = [value(argument, solution, state) for argument in node.arguments]
-    except Undecided:
-        _strict_in_doubt(node.arguments, solution, state)
+    arguments = _values(node.arguments, solution, state)
     state.step(len(arguments) // costs.ARGUMENTS)
     return functions.apply(node.name, arguments, state.surroundings)
 
@@ -279,18 +231,24 @@ KNOWN_FUNCTIONS = frozenset(_SPECIAL) | frozenset(functions.FUNCTIONS)
 
 _EVALUATE: dict[type, Callable[[Any, Solution, Evaluation], Result]] = {
     ir.Variable: _variable,
-    IRI: _constant,
-    Literal: _constant,
-    ir.Label: _label,
+    IRI: lambda node, solution, state: node,
+    Literal: lambda node, solution, state: node,
+    ir.Label: lambda node, solution, state: Literal(node.text),  # beside a lenient comparison it is more than that
     ir.Compare: _compare,
     ir.TextTest: _text_test,
-    ir.InstanceOf: _instance_of,
+    ir.InstanceOf: lambda node, solution, state: state.world.taxonomy.holds(
+        _variable(node.variable, solution, state), node.relation, node.cls, state.graph
+    ),
     ir.FullText: _full_text,
     ir.Function: _function,
-    ir.AllOf: _all_of,
-    ir.AnyOf: _any_of,
+    ir.AllOf: lambda node, solution, state: (
+        not _decided_by(False, node.conditions, lambda part: truth(part, solution, state))
+    ),
+    ir.AnyOf: lambda node, solution, state: _decided_by(
+        True, node.conditions, lambda part: truth(part, solution, state)
+    ),
     ir.Negate: _negate,
     ir.In: _in,
-    ir.Exists: _exists,
-    ir.Holds: _holds,
+    ir.Exists: lambda node, solution, state: state.exists(node.group, solution, state),
+    ir.Holds: lambda node, solution, state: calls.is_true(node.call, solution, state),
 }
