@@ -8,7 +8,7 @@ rdfs:range, rdfs:subPropertyOf). Queries: rdfs9. The subclasses come from the ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -23,6 +23,17 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
+
+
+def reachable(starts: Iterable[str], edges: Callable[[str], frozenset[str]]) -> set[str]:
+    """These, and all that can be reached from them by edges; there may be cycles."""
+    seen = set(starts)
+    waiting = list(seen)
+    while waiting:
+        fresh = edges(waiting.pop()) - seen
+        seen |= fresh
+        waiting.extend(fresh)
+    return seen
 
 
 @dataclass(frozen=True)
@@ -55,13 +66,9 @@ class Properties:
         if name not in self.above:  # any name of a publication, which is not kept
             return (name,)
         above = self._closure.get(name)
-        if above is None:
-            seen, todo = {name}, [name]
-            while todo:  # a cycle is legal here: its properties are equivalent
-                fresh = self.above.get(todo.pop(), NONE) - seen
-                seen |= fresh
-                todo.extend(fresh)
-            above = self._closure[name] = tuple(sorted(seen))
+        if above is None:  # a cycle is legal here: its properties are equivalent
+            names = reachable((name,), lambda lower: self.above.get(lower, NONE))
+            above = self._closure[name] = tuple(sorted(names))
         return above
 
 

@@ -12,7 +12,7 @@ the whole group. Conditions inside a Filter are expressions. Elsewhere the nodes
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -360,3 +360,17 @@ def joined(where: Where) -> Iterator[Where]:
             waiting += reversed(where.parts)
         else:
             yield where
+
+
+def names_bound(part: object) -> Iterator[str]:
+    """The names of variables that a part binds by itself, in order. A call in an expression binds nothing outside."""
+    terms: Sequence[object] = ()
+    if isinstance(part, Pattern):
+        terms = (part.subject, part.predicate, part.object)
+    elif isinstance(part, Bind):
+        terms = (part.variable,)
+    elif isinstance(part, Values):
+        terms = part.variables
+    elif isinstance(part, Call):
+        terms = part.arguments
+    return (term.name for term in terms if type(term) is Variable)

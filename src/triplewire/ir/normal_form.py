@@ -2,8 +2,7 @@
 
 A clause is a conjunction. A subscription needs at least one of its clauses. The index (`triplewire.select`) finds
 clauses whose parts are there; where `exact` holds, that is all there is to the subscription, else
-`triplewire.ir.evaluation.evaluate` decides. A call of an operator may be true: it adds no clause and takes none
-away. How conditions become tests: `triplewire.ir.normal_form`.
+`triplewire.ir.evaluation.evaluate` decides. A call of an operator may be true: it adds no clause and takes none away.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ from triplewire.ir.values.regexes import PLAIN, needed_texts
 from triplewire.ir.walk import calls_in, rewrite, walk
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
-# --- conditions ------------------------------------------------------------------------------------------------------
-# Conditions in disjunctive normal form: the tests on single nodes that a condition implies.
-
+# --- conditions: the tests on single nodes that they imply -----------------------------------------------------------
 
 Test: TypeAlias = ir.Expression
 """A condition on one node: an expression over `X`, true of the node, or a bare `Label` that the node answers to."""
@@ -65,10 +62,9 @@ class Necessary:
             inner = condition.condition
             if type(inner) is ir.Negate:
                 return self.of(inner.condition)
-            if type(inner) is ir.AllOf:
-                return self.of(ir.AnyOf(tuple([ir.Negate(part) for part in inner.conditions])))
-            if type(inner) is ir.AnyOf:
-                return self.of(ir.AllOf(tuple([ir.Negate(part) for part in inner.conditions])))
+            if type(inner) is ir.AllOf or type(inner) is ir.AnyOf:
+                opposite = ir.AnyOf if type(inner) is ir.AllOf else ir.AllOf
+                return self.of(opposite(tuple([ir.Negate(part) for part in inner.conditions])))
         if type(condition) is ir.AnyOf:
             return self._any_of(condition)
         return self._single(condition)
@@ -112,19 +108,15 @@ class Necessary:
 
     def _text(self, expression: ir.TextExpression) -> list[tuple[ir.TextExpression, ...]]:
         """The same for a text: parts that it must satisfy."""
-        kind = type(expression)
-        if kind is ir.Word or kind is ir.Prefix or kind is ir.TextNot:
+        if isinstance(expression, ir.TextNot) or _is_of_words(expression):
             return [(expression,)]
         if isinstance(expression, ir.TextAnd):
             return _product([self._text(operand) for operand in expression.operands], self)
         if isinstance(expression, ir.TextOr):
             words = tuple([operand for operand in expression.operands if isinstance(operand, ir.Word | ir.Prefix)])
-            if len(words) == len(expression.operands):
-                return [(expression,)]
+            others = [operand for operand in expression.operands if not isinstance(operand, ir.Word | ir.Prefix)]
             alternatives: list[tuple[ir.TextExpression, ...]] = [(ir.TextOr(words),)] if words else []
-            for operand in expression.operands:
-                if not isinstance(operand, ir.Word | ir.Prefix):
-                    alternatives += self._text(operand)
+            alternatives += [parts for operand in others for parts in self._text(operand)]
             return alternatives if len(alternatives) <= self.most else [(expression,)]
         return [(*_words(expression), expression)]
 
@@ -135,9 +127,7 @@ def _words(expression: ir.TextExpression) -> list[ir.TextExpression]:
         return list(expression.items)
     if isinstance(expression, ir.Near):
         return [word for operand in expression.operands for word in _words(operand)]
-    if isinstance(expression, ir.TextOr):
-        return [expression] if all(isinstance(o, ir.Word | ir.Prefix) for o in expression.operands) else []
-    return [expression] if isinstance(expression, ir.Word | ir.Prefix) else []
+    return [expression] if _is_of_words(expression) else []
 
 
 def common(alternatives: Iterable[Sequence[T]]) -> tuple[T, ...]:
@@ -156,9 +146,6 @@ def _product(factors: list[list[tuple[T, ...]]], necessary: Necessary) -> list[t
             factor = [common(factor)]
         combinations = [a + b for a in combinations for b in factor]
     return combinations
-
-
-# --- expressions -------------------------------------------------------------------------------------------------
 
 
 def variables(expression: ir.Expression) -> frozenset[str] | None:
@@ -254,6 +241,7 @@ def _is_key(test: ir.Expression) -> bool:
 
 
 def _is_of_words(expression: ir.TextExpression) -> bool:
+    """Is it a word or prefix, or are they alternatives?"""
     operands = expression.operands if isinstance(expression, ir.TextOr) else (expression,)
     return all(isinstance(operand, ir.Word | ir.Prefix) for operand in operands)
 
@@ -271,8 +259,7 @@ def _narrows(test: ir.Expression) -> bool:
     return _is_key(test)
 
 
-# --- calls -----------------------------------------------------------------------------------------------------------
-# Operator calls that stand at the top of a query: all have to hold, whatever else it asks for.
+# --- calls at the top of a query: all have to hold, whatever else it asks for ----------------------------------------
 
 
 def split(where: ir.Where) -> tuple[tuple[CallKey, ...], ir.Where]:
@@ -284,14 +271,14 @@ def split(where: ir.Where) -> tuple[tuple[CallKey, ...], ir.Where]:
         if isinstance(part, ir.Call) and _is_constant(part):
             calls[CallKey(part.operator, part.arguments)] = None  # type: ignore[arg-type]  # no variables
         elif isinstance(part, ir.Filter):
-            left = []
+            others = []
             for condition in ir.conjuncts(part.condition):
                 if isinstance(condition, ir.Holds) and _is_constant(condition.call):
                     calls[CallKey(condition.call.operator, condition.call.arguments)] = None  # type: ignore[arg-type]
                 else:
-                    left.append(condition)
-            if left:
-                rest.append(ir.Filter(left[0] if len(left) == 1 else ir.AllOf(tuple(left))))
+                    others.append(condition)
+            if others:
+                rest.append(ir.Filter(others[0] if len(others) == 1 else ir.AllOf(tuple(others))))
         else:
             rest.append(part)
     if not calls or any(True for part in rest for _ in calls_in(part)):
@@ -303,8 +290,7 @@ def _is_constant(call: ir.Call) -> bool:
     return not any(isinstance(argument, ir.Variable) for argument in call.arguments)
 
 
-# --- clauses ------------------------------------------------------------
-
+# --- clauses ---------------------------------------------------------------------------------------------------------
 
 Position: TypeAlias = IRI | Literal | ir.Variable
 
@@ -350,9 +336,6 @@ def normal_form(subscription: Subscription, *, most: int) -> NormalForm:
     # a clause without patterns binds nothing, so there is nothing to look for
     exact = normal.exact and all(clause.patterns for clause in clauses)
     return NormalForm(clauses, exact and not calls, calls, asked if exact else ())
-
-
-# --- clauses -----------------------------------------------------------------------------------------------------
 
 
 class _Branch(NamedTuple):
@@ -417,9 +400,6 @@ def _common(branches: list[_Branch]) -> _Branch:
 
 def _variables(patterns: Iterable[ir.Pattern]) -> frozenset[str]:
     return frozenset([t.name for p in patterns for t in (p.subject, p.predicate, p.object) if type(t) is ir.Variable])
-
-
-# --- the normal form ---------------------------------------------------------------------------------------------
 
 
 class _Normal:
@@ -494,12 +474,11 @@ class _Normal:
     def _filtered(self, branches: list[_Branch], conditions: list[ir.Expression]) -> list[_Branch]:
         for condition in conditions:
             combined: list[_Branch] = []
-            split = [self._alternatives(condition, branch.bound, self.most) for branch in branches]
-            if sum(map(len, split)) > self.most:
-                split = [self._alternatives(condition, branch.bound, 1) for branch in branches]
-            for branch, alternatives in zip(branches, split, strict=True):
-                for tests in alternatives:
-                    combined.append(_Branch(branch.patterns, branch.bound, branch.tests + tests, branch.given))
+            of_branches = [self._alternatives(condition, branch.bound, self.most) for branch in branches]
+            if sum(map(len, of_branches)) > self.most:
+                of_branches = [self._alternatives(condition, branch.bound, 1) for branch in branches]
+            for branch, alternatives in zip(branches, of_branches, strict=True):
+                combined += [branch._replace(tests=branch.tests + tests) for tests in alternatives]
             branches = combined
         return branches
 
@@ -514,9 +493,7 @@ def _choices(values: ir.Values, bound: frozenset[str]) -> list[ir.Expression]:
     """What all solutions of inline data satisfy: which terms a variable may be, for each that patterns bind and whose
     column has no UNDEF."""
     conditions: list[ir.Expression] = []
-    if not values.rows:
-        return conditions
-    for variable, column in zip(values.variables, zip(*values.rows, strict=True), strict=True):
+    for variable, *column in zip(values.variables, *values.rows, strict=True) if values.rows else ():
         terms = [term for term in dict.fromkeys(column) if term is not None]
         if variable.name in bound and None not in column:
             conditions.append(ir.AnyOf(tuple([ir.Function("SAMETERM", (variable, term)) for term in terms])))

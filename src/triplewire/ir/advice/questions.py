@@ -163,7 +163,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
         elif kind is Literal:
             iris[_datatype(node.datatype)] = None  # type: ignore[attr-defined]  # as above
         elif kind in _BINDERS:
-            bound.update(_bound(node))
+            bound.update(ir.names_bound(node))
         elif kind in _CONDITIONS:
             conditions += 1
             if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
@@ -178,18 +178,6 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
 def conditions_of(where: ir.Where) -> Scope:
     """The conditions of the whole query that must hold together, and of which something is asked."""
     return next(_scopes(where))
-
-
-def _bound(node: object) -> Iterator[str]:
-    """The names of variables that a node binds. A call in an expression binds nothing outside."""
-    if isinstance(node, ir.Pattern):
-        yield from [term.name for term in (node.subject, node.predicate, node.object) if type(term) is ir.Variable]
-    elif isinstance(node, ir.Bind):
-        yield node.variable.name
-    elif isinstance(node, ir.Values):
-        yield from (variable.name for variable in node.variables)
-    elif isinstance(node, ir.Call):
-        yield from (argument.name for argument in node.arguments if isinstance(argument, ir.Variable))
 
 
 def _has_two_on_one(scope: Scope) -> bool:

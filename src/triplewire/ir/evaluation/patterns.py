@@ -41,7 +41,8 @@ def _satisfiable(
 ) -> bool:
     """Is there any solution? Patterns that share no unbound variable are looked at apart from each other."""
     state.step(len(atoms) + len(conditions))
-    for some_atoms, some_conditions in _parts(atoms, conditions, solution):
+    parts = components(atoms, conditions, solution.keys()) if len(atoms) > 1 else [(tuple(atoms), conditions)]
+    for some_atoms, some_conditions in parts:
         left = _tested(some_conditions, solution, state)
         if left is None or next(_search(some_atoms, left, solution, state, first=True), None) is None:
             return False
@@ -216,11 +217,3 @@ def fits(label: Label, term: Term) -> bool:
     if isinstance(term, Literal):
         return term.lexical == label.text
     return isinstance(term, IRI) and label.iri != "" and term.value == label.iri
-
-
-def _parts(
-    atoms: Sequence[Atom], conditions: tuple[Condition, ...], solution: Solution
-) -> list[tuple[tuple[Atom, ...], tuple[Condition, ...]]]:
-    if len(atoms) == 1:
-        return [(tuple(atoms), conditions)]
-    return components(atoms, conditions, solution.keys())

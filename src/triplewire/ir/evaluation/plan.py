@@ -8,8 +8,9 @@ as its subscription lives. How a plan is run: `triplewire.ir.evaluation.evaluate
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 from triplewire.ir import nodes as ir
@@ -142,7 +143,7 @@ def make_plan(where: ir.Where, select: Names) -> Plan:
     planner = _Planner()
     groups = [node.group for node in walk(where) if isinstance(node, ir.Exists | ir.Not)]
     existential = {id(group): planner.group(group, NONE) for group in groups}
-    required = [_atom(pattern, NONE).constants for pattern in _conjunctive(where)]
+    required = [_atom(pattern, NONE).constants for pattern in ir.joined(where) if isinstance(pattern, ir.Pattern)]
     required.sort(key=lambda constants: sum(constant is None for constant in constants))
     group = planner.group(where, select)
     return Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
@@ -153,28 +154,8 @@ def _outputs(where: ir.Where) -> Names:
     called: set[str] = set()
     bound: set[str] = set()
     for node in walk(where):
-        if isinstance(node, ir.Call):
-            called |= {argument.name for argument in node.arguments if isinstance(argument, ir.Variable)}
-        elif isinstance(node, ir.Pattern):
-            bound |= {
-                term.name for term in (node.subject, node.predicate, node.object) if isinstance(term, ir.Variable)
-            }
-        elif isinstance(node, ir.Values):
-            bound |= {variable.name for variable in node.variables}
-        elif isinstance(node, ir.Bind):
-            bound.add(node.variable.name)
+        (called if isinstance(node, ir.Call) else bound).update(ir.names_bound(node))
     return frozenset(called - bound)
-
-
-def _conjunctive(where: ir.Where) -> Iterator[ir.Pattern]:
-    """The patterns that every solution must satisfy."""
-    stack = [where]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, ir.Pattern):
-            yield part
-        elif isinstance(part, ir.And):
-            stack.extend(part.parts)
 
 
 class _Planner:
@@ -252,16 +233,12 @@ class _Planner:
         if isinstance(part, ir.Not):
             return Condition(ir.Negate(ir.Exists(part.group)), self.variables(part.group), False, 1)
         expression = part.condition
-        return Condition(expression, self.variables(expression), _is_plain(expression), _cost(expression))
+        is_plain = not any(isinstance(node, ir.Exists | ir.Holds) for node in walk(expression))
+        return Condition(expression, self.variables(expression), is_plain, _cost(expression))
 
 
 def _cost(expression: ir.Expression) -> int:
     return 1 + sum(1 for _ in walk(expression)) // _NODES_A_STEP
-
-
-def _is_plain(expression: ir.Expression) -> bool:
-    """Does it ask neither a group nor an operator?"""
-    return not any(isinstance(node, ir.Exists | ir.Holds) for node in walk(expression))
 
 
 def _flat(where: ir.Where) -> list[ir.Where]:
@@ -278,6 +255,7 @@ def _flat(where: ir.Where) -> list[ir.Where]:
 
 
 _Joining = ir.Pattern | ir.Or | ir.And | ir.Values
+_RANKS: dict[type, int] = {ir.Values: 0, ir.Pattern: 1}  # of parts that join; groups come last
 
 
 def _in_order(parts: list[ir.Where]) -> list[ir.Where]:
@@ -289,25 +267,9 @@ def _in_order(parts: list[ir.Where]) -> list[ir.Where]:
     for part in parts:
         joins = isinstance(part, _Joining)
         (waiting if not joins and (waiting or isinstance(part, ir.Call)) else ordered).append(part)
-    return [*_joins_first(ordered), *waiting]
-
-
-def _joins_first(parts: list[ir.Where]) -> Iterator[ir.Where]:
-    run: list[ir.Where] = []
-    for part in parts:
-        if isinstance(part, _Joining):
-            run.append(part)
-            continue
-        yield from _sorted(run)
-        run = []
-        yield part
-    yield from _sorted(run)
-
-
-def _sorted(joins: list[ir.Where]) -> list[ir.Where]:
-    return sorted(
-        joins, key=lambda part: 0 if isinstance(part, ir.Values) else 1 if isinstance(part, ir.Pattern) else 2
-    )
+    runs = groupby(ordered, lambda part: isinstance(part, _Joining))
+    in_order = [part for _, run in runs for part in sorted(run, key=lambda part: _RANKS.get(type(part), 2))]
+    return in_order + waiting
 
 
 def _run(patterns: list[ir.Pattern], conditions: list[Condition], bound: Names, needed: Names | None) -> Run:
@@ -317,40 +279,36 @@ def _run(patterns: list[ir.Pattern], conditions: list[Condition], bound: Names, 
     return Run(atoms, tuple(conditions), runs)
 
 
+_Component: TypeAlias = tuple[Names, tuple[Atom, ...], tuple[Condition, ...]]
+
+
 def components(
     atoms: Iterable[Atom], conditions: Iterable[Condition], bound: Set[str]
 ) -> list[tuple[tuple[Atom, ...], tuple[Condition, ...]]]:
     """The atoms and conditions in classes that share no variable that is not bound already."""
-    classes: list[tuple[Names, list[Atom], list[Condition]]] = []
-
-    def add(variables: Names, new_atoms: list[Atom], new_conditions: list[Condition]) -> None:
-        touched = [own for own in classes if not own[0].isdisjoint(variables)]
-        classes[:] = [own for own in classes if own[0].isdisjoint(variables)]
-        joined_atoms = [atom for _, own, _ in touched for atom in own] + new_atoms
-        joined_conditions = [condition for *_, own in touched for condition in own] + new_conditions
-        classes.append((variables.union(*(names for names, _, _ in touched)), joined_atoms, joined_conditions))
-
-    for atom in atoms:
-        add(atom.variables - bound, [atom], [])
-    for condition in conditions:
-        add(condition.variables - bound, [], [condition])
-    return [(tuple(own_atoms), tuple(own_conditions)) for _, own_atoms, own_conditions in classes]
+    single: list[_Component] = [(atom.variables - bound, (atom,), ()) for atom in atoms]
+    single += [(condition.variables - bound, (), (condition,)) for condition in conditions]
+    classes: list[_Component] = []
+    for component in single:
+        names = component[0]
+        touched = [known for known in classes if not known[0].isdisjoint(names)] + [component]
+        classes = [known for known in classes if known[0].isdisjoint(names)]
+        all_names, some_atoms, some_conditions = zip(*touched, strict=True)
+        classes.append((names.union(*all_names), sum(some_atoms, ()), sum(some_conditions, ())))
+    return [(some_atoms, some_conditions) for _, some_atoms, some_conditions in classes]
 
 
 def _atom(pattern: ir.Pattern, needed: Names | None) -> Atom:
     terms = (pattern.subject, pattern.predicate, pattern.object)
 
-    def only(kind: type) -> tuple[ir.PatternTerm | None, ...]:
-        return tuple(term if isinstance(term, kind) else None for term in terms)
-
-    labels = only(ir.Label)
     variables = frozenset(term.name for term in terms if isinstance(term, ir.Variable))
     subject, predicate, object_ = (term if isinstance(term, IRI | Literal) else None for term in terms)
     s_name, p_name, o_name = (term.name if isinstance(term, ir.Variable) else None for term in terms)
+    s_label, p_label, o_label = (term if isinstance(term, ir.Label) else None for term in terms)
     return Atom(
         (subject, predicate, object_),
         (s_name, p_name, o_name),
-        labels if any(labels) else None,  # type: ignore[arg-type]  # three of them
+        (s_label, p_label, o_label) if s_label or p_label or o_label else None,
         variables,
         variables if needed is None else variables & needed,
     )
