@@ -24,36 +24,12 @@ from triplewire.ir.walk import walk
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
-STEMMING_LANGUAGES = {
-    "ar": "arabic",
-    "ca": "catalan",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "es": "spanish",
-    "eu": "basque",
-    "fi": "finnish",
-    "fr": "french",
-    "ga": "irish",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    "lt": "lithuanian",
-    "ne": "nepali",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sr": "serbian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-    "yi": "yiddish",
-}
+_LANGUAGES = (
+    "ar arabic, ca catalan, da danish, de german, el greek, en english, es spanish, eu basque, fi finnish, fr french, "
+    "ga irish, hi hindi, hu hungarian, hy armenian, id indonesian, it italian, lt lithuanian, ne nepali, nl dutch, "
+    "no norwegian, pt portuguese, ro romanian, ru russian, sr serbian, sv swedish, ta tamil, tr turkish, yi yiddish"
+)
+STEMMING_LANGUAGES = dict(pair.split() for pair in _LANGUAGES.split(", "))
 """ISO 639-1 code to the name of Snowball's algorithm."""
 
 _WORD = re.compile(r"[^\W_]+")

@@ -97,14 +97,10 @@ class Necessary:
             return self._single(condition)
         if () in alternatives:
             return self._nothing()
-        return self.limited(alternatives)
-
-    def limited(self, alternatives: list[tuple[T, ...]]) -> list[tuple[T, ...]]:
-        """No more than `most`: past it, what all have in common."""
-        if len(alternatives) <= self.most:
-            return alternatives
-        self.exact = False
-        return [common(alternatives)]
+        if len(alternatives) > self.most:
+            self.exact = False
+            return [common(alternatives)]
+        return alternatives
 
     def _text(self, expression: ir.TextExpression) -> list[tuple[ir.TextExpression, ...]]:
         """The same for a text: parts that it must satisfy."""
@@ -424,7 +420,11 @@ class _Normal:
             elif isinstance(part, ir.And):
                 factors.append(self.group(part))
             elif isinstance(part, ir.Or):
-                factors.append(self._limited([inner for branch in part.branches for inner in self.group(branch)]))
+                branches = [inner for branch in part.branches for inner in self.group(branch)]
+                if len(branches) > self.most:
+                    self.exact = False
+                    branches = [_common(branches)]
+                factors.append(branches)
             elif isinstance(part, ir.Values):
                 inline_data.append(part)
             else:
@@ -441,12 +441,6 @@ class _Normal:
         if factors:
             branches = self._product(branches, factors)
         return self._filtered(branches, conditions) if conditions else branches
-
-    def _limited(self, branches: list[_Branch]) -> list[_Branch]:
-        if len(branches) <= self.most:
-            return branches
-        self.exact = False
-        return [_common(branches)]
 
     def _product(self, branches: list[_Branch], factors: list[list[_Branch]]) -> list[_Branch]:
         """All combinations; past the limit, of the longest factors only what their branches have in common."""

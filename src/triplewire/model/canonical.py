@@ -107,24 +107,20 @@ class _BlankNodes:
     def labels(self) -> dict[str, str]:
         """A canonical identifier for every blank node; past the budget, in the order of their first occurrence."""
         try:
-            self._label_ambiguous()
+            for nodes in self.ambiguous:
+                results = []
+                for node in nodes:
+                    if node not in self.canonical.issued:
+                        issuer = _Issuer("b")
+                        issuer.issue(node)
+                        results.append(self._run(node, issuer))
+                for _, issuer in sorted(results, key=lambda result: result[0]):
+                    for node in issuer.issued:
+                        self.canonical.issue(node)
         except _BudgetSpent:
             for node in self.triples_of:
                 self.canonical.issue(node)
         return self.canonical.issued
-
-    def _label_ambiguous(self) -> None:
-        """Issue an identifier to every blank node that has none yet. Raises `_BudgetSpent`."""
-        for nodes in self.ambiguous:
-            results = []
-            for node in nodes:
-                if node not in self.canonical.issued:
-                    issuer = _Issuer("b")
-                    issuer.issue(node)
-                    results.append(self._run(node, issuer))
-            for _, issuer in sorted(results, key=lambda result: result[0]):
-                for node in issuer.issued:
-                    self.canonical.issue(node)
 
     def _spend(self, steps: int) -> None:
         self._left -= steps

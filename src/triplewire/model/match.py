@@ -115,8 +115,6 @@ class Match(_Slots):
 
     def _repr_html_(self) -> str:
         """The bindings as a table, in notebooks."""
-        # programs outside of notebooks do without
-
         names = list(dict.fromkeys(name for binding in self.bindings[:ROWS] for name in binding))
         rows = ([term_text(binding[name]) if name in binding else "" for name in names] for binding in self.bindings)
         more = " (truncated)" if self.truncated else ""
@@ -206,9 +204,7 @@ def graph_text(triples: Iterable[Triple]) -> str:
     return "".join(canonical_lines(triples))
 
 
-# --- identity --------------------------------------------------------------------------------------------------------
-# The identity of a match in 16 bytes, by which ledgers, sinks and receivers know it again.
-
+# --- the identity of a match in 16 bytes, by which ledgers, sinks and receivers know it again -------------------------
 
 IDENTITY_BYTES = 16
 
@@ -245,9 +241,7 @@ def _escaped(text: str) -> str:
     return _UNSAFE.sub(lambda unsafe: _SHORT.get(unsafe[0]) or f"\\u{ord(unsafe[0]):04X}", text)
 
 
-# --- html ------------------------------------------------------------------------------------------------------------
-# Tables for notebooks (`_repr_html_`). All text is escaped: what a feed says never becomes markup or a link.
-
+# --- tables for notebooks; all text is escaped, so that what a feed says never becomes markup or a link ---------------
 
 ROWS = 50  # of a table; a line says how many more there are
 CELL = 300  # characters of a cell

@@ -58,11 +58,8 @@ class Packed(NamedTuple):
         if len(self.numbers) % 4:
             raise ValueError("a number is cut")
         numbers, behind = memoryview(self.numbers).cast("I"), self.terms + len(self.suffixes)
-        lengths, codes, statements = (
-            numbers[:behind],
-            numbers[behind : behind + self.terms],
-            numbers[behind + self.terms :],
-        )
+        lengths, codes = numbers[:behind], numbers[behind : behind + self.terms]
+        statements = numbers[behind + self.terms :]
         ends = sum(lengths) + len(PAD)
         if ends != len(self.text) or self.text[-len(PAD) :] != PAD or self.suffixes[:1] != ("",) or self.terms < 0:
             raise ValueError("texts and their lengths do not fit each other")

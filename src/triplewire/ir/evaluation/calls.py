@@ -37,9 +37,7 @@ from triplewire.ir.nodes import Call, Variable
 from triplewire.model.operator import Argument, Operator, rows_of
 from triplewire.model.publication import Publication
 
-# --- deadline --------------------------------------------------------------------------------------------------------
-# Run foreign code with a time limit: an operator that hangs must not hang the engine.
-
+# --- foreign code with a time limit: an operator that hangs must not hang the engine ----------------------------------
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -209,8 +207,7 @@ def _work(jobs: _Jobs) -> None:
         del job, function, answer  # nothing of a call outlives it
 
 
-# --- calls ------------------------------------------------------------
-
+# --- what is known of a call, and asking ------------------------------------------------------------------------------
 
 LOOKED_AT = 1_000  # solutions that depend on calls not made yet; then these are made, before there are more
 

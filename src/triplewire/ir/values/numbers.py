@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from triplewire.model.terms import XSD, Literal, Term
-from triplewire.model.values import DECIMAL_FORM, DOUBLE_FORM, INTEGER_BOUNDS, INTEGER_FORM, MAX_DIGITS
+from triplewire.model.values import DOUBLE_FORM, INTEGER_BOUNDS, MAX_DIGITS, read_decimal, read_integer
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """The kinds of numbers, in the order of promotion."""
@@ -68,15 +68,11 @@ def read_number(lexical: str, datatype: str) -> Number | None:
     if kind is None:
         return None
     if kind == INTEGER:
-        if len(lexical) > MAX_DIGITS or not INTEGER_FORM.fullmatch(lexical):
-            return None
-        value = int(lexical)
-        least, most = INTEGER_BOUNDS[datatype[len(XSD) :]]
-        valid = (least is None or least <= value) and (most is None or value <= most)
-        return Number(INTEGER, value) if valid else None
+        integer = read_integer(lexical, datatype.removeprefix(XSD))
+        return None if integer is None else Number(INTEGER, integer)
     if kind == DECIMAL:
-        valid = len(lexical) <= MAX_DIGITS and DECIMAL_FORM.fullmatch(lexical) is not None
-        return Number(DECIMAL, Decimal(lexical)) if valid else None
+        exact = read_decimal(lexical)
+        return None if exact is None else Number(DECIMAL, exact)
     if not DOUBLE_FORM.fullmatch(lexical):
         return None
     number = float(lexical)  # float() knows INF and NaN, too
