@@ -84,14 +84,12 @@ def with_subclasses(subscription: Subscription) -> Subscription:
         stated = ir.Variable(f".class{next(numbers)}")
         below: ir.Expression = ir.InstanceOf(stated, ir.Relation.SUBCLASS, iri)
         if isinstance(cls, ir.Label):
-            below = ir.AnyOf((below, _is_literal(stated, cls)))
+            # or a literal with the text of the label; no IRI in a publication has that text, as it would be absolute
+            if reads_as_text(cls.text):  # an index answers this comparison
+                same: ir.Expression = ir.Compare("=", stated, cls, ir.Coercion.LENIENT)
+            else:
+                same = ir.Compare("=", ir.Function("STR", (stated,)), Literal(cls.text))
+            below = ir.AnyOf((below, same))
         return ir.And((replace(pattern, object=stated), ir.Filter(below)))
 
     return replace(subscription, where=rewrite(subscription.where, (ir.Pattern,), widen))
-
-
-def _is_literal(stated: ir.Variable, label: ir.Label) -> ir.Expression:
-    """Is it a literal with the text of the label? No IRI in a publication has that text, as it would be absolute."""
-    if reads_as_text(label.text):
-        return ir.Compare("=", stated, label, ir.Coercion.LENIENT)  # which an index answers
-    return ir.Compare("=", ir.Function("STR", (stated,)), Literal(label.text))

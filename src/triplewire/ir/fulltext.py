@@ -217,7 +217,11 @@ def _collect(expression: TextExpression, lexical: str, words: set[tuple[str, int
         case TextNot():
             return
         case Near(operands):
-            for operand, span in zip(operands, _one_chain(expression, lexical), strict=True):
+            ends = _chains(expression, lexical, FREE)
+            chain = [ends[-1][0]]  # one occurrence of each operand that together fit, from the last to the first
+            for spans, gap, ordered in reversed(list(zip(ends, expression.gaps, expression.ordered, strict=False))):
+                chain.append(next(span for span in spans if _fitting([span], chain[-1:], gap, ordered)))
+            for operand, span in zip(operands, reversed(chain), strict=True):
                 words |= _named(operand, span, lexical)
         case _:
             words |= _named(expression, next(_spans(expression, lexical, FREE)), lexical)
@@ -298,12 +302,3 @@ def any_between(ascending: list[int], low: int, high: int) -> bool:
     """Is one of them at least `low` and at most `high`?"""
     at = bisect_left(ascending, low)
     return at < len(ascending) and ascending[at] <= high
-
-
-def _one_chain(near: Near, lexical: str) -> list[Span]:
-    """One occurrence of each operand that together fit; the text satisfies `near`."""
-    ends = _chains(near, lexical, FREE)
-    chain = [ends[-1][0]]
-    for spans, gap, ordered in reversed(list(zip(ends, near.gaps, near.ordered, strict=False))):
-        chain.append(next(span for span in spans if _fitting([span], chain[-1:], gap, ordered)))
-    return chain[::-1]

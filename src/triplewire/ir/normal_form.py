@@ -82,8 +82,10 @@ class Necessary:
         if name not in self.bound:
             return self._nothing()
         test = over_x(condition)
-        looked_up = _looked_up_before(test)
-        return [((name, looked_up), (name, test)) if looked_up is not None else ((name, test),)]
+        easier = _texts_in_place_of(test)
+        if not easier or easier == (test,) or (isinstance(test, ir.AnyOf) and easier == test.conditions):
+            return [((name, test),)]  # it can be looked up itself, or nothing before it
+        return [((name, easier[0] if len(easier) == 1 else ir.AnyOf(easier)), (name, test))]
 
     def _any_of(self, condition: ir.AnyOf) -> Alternatives:
         names = variables(condition)
@@ -168,20 +170,9 @@ def over_x(expression: ir.Expression) -> Test:
     return rewrite(expression, (ir.Variable,), lambda _: X)
 
 
-# --- what an index can look up ------------------------------------------------------------------------------------
-
-
-def _looked_up_before(test: Test) -> Test | None:
-    """A test for texts that no node without them satisfies, where the test asks for regular expressions: an index looks
-    for them, so that few nodes are left. None where there is none, and where the test itself can be looked up."""
-    tests = _texts_in_place_of(test)
-    if not tests or tests == (test,) or (isinstance(test, ir.AnyOf) and tests == test.conditions):
-        return None
-    return tests[0] if len(tests) == 1 else ir.AnyOf(tests)
-
-
 def _texts_in_place_of(test: Test) -> tuple[Test, ...]:
-    """Tests that can be looked up, of which one holds wherever this one does; none where they are not known."""
+    """Tests that can be looked up, of which one holds wherever this one does; none where they are not known. An index
+    looks for texts before a regular expression is asked, so that few nodes are left."""
     match test:
         case ir.AnyOf(conditions):
             parts = [_texts_in_place_of(part) for part in conditions]

@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache
+from itertools import accumulate, islice, takewhile
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
@@ -176,17 +177,9 @@ def term_bytes(term: Term) -> int:
 
 def first_bindings(bindings: tuple[Binding, ...], most_bytes: int) -> tuple[Binding, ...]:
     """The bindings at the beginning whose terms have at most so many bytes together; there may be none."""
-    sizes: dict[Term, int] = {}
-    total = 0
-    for place, binding in enumerate(bindings):
-        for term in binding.values():
-            size = sizes.get(term)
-            if size is None:
-                size = sizes[term] = term_bytes(term)
-            total += size
-        if total > most_bytes:
-            return bindings[:place]
-    return bindings
+    size_of = cache(term_bytes)
+    totals = accumulate(sum(map(size_of, binding.values())) for binding in bindings)
+    return bindings[: sum(1 for _ in takewhile(lambda total: total <= most_bytes, totals))]
 
 
 def bindings_to_json(bindings: tuple[Binding, ...]) -> list[dict[str, dict[str, str]]]:

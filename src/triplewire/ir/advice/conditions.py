@@ -132,24 +132,25 @@ class _Held:
             known, other = self._kinds.setdefault(bound.coercion, (kind, bound))
             if known != kind:
                 return other
-        value, ends = _ends(bound)
+        value, places = (_lenient_places if bound.coercion is ir.Coercion.LENIENT else _strict_places)(bound)
         if bound.op in _OPPOSITES:
             opposite = self._equal.get((_OPPOSITES[bound.op], value))
             if opposite is not None:
                 return opposite
             self._equal.setdefault((bound.op, value), bound)
-        for end in ends:
-            lower, upper = self._lower.get(end.line), self._upper.get(end.line)
+        for line, at in places:
+            end = _End(line, at, bound.op in ("<", ">") and line != _ROUNDED, bound)
+            lower, upper = self._lower.get(line), self._upper.get(line)
             if bound.op in _UPPER:
                 if lower is not None and _leaves_nothing(lower, end):
                     return lower.bound
                 if upper is None or (end.at, not end.is_open) < (upper.at, not upper.is_open):
-                    self._upper[end.line] = end
+                    self._upper[line] = end
             if bound.op in _LOWER:
                 if upper is not None and _leaves_nothing(end, upper):
                     return upper.bound
                 if lower is None or (end.at, end.is_open) > (lower.at, lower.is_open):
-                    self._lower[end.line] = end
+                    self._lower[line] = end
         return None
 
 
@@ -159,16 +160,10 @@ def _leaves_nothing(lower: _End, upper: _End) -> bool:
     return lower.line != DECIMAL and bool(lower.at > upper.at)  # a float may equal two decimals
 
 
-def _ends(bound: _Bound) -> tuple[Hashable, tuple[_End, ...]]:
-    """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
-    order of two constants decides, whatever the type of the value."""
-    value, places = (_lenient_places if bound.coercion is ir.Coercion.LENIENT else _strict_places)(bound)
-    is_open = bound.op in ("<", ">")
-    return value, tuple([_End(line, at, is_open and line != _ROUNDED, bound) for line, at in places])
-
-
 def _lenient_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
-    """A value is read as the constant is, so numbers, instants and texts are lines of their own."""
+    """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
+    order of two constants decides. A value is read as the constant is, so numbers, instants and texts are lines of
+    their own."""
     text = label_of(bound.constant)
     for kind in (lenient_number, lenient_instant):
         reading = kind(text)
@@ -180,8 +175,9 @@ def _lenient_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
 
 
 def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
-    """Two numbers are compared as the wider type of both. So the order of constants decides where it survives rounding
-    to the narrowest type that rounds, or where both are exact, float, or double."""
+    """The same, whatever the type of the value. Two numbers are compared as the wider type of both. So the order of
+    constants decides where it survives rounding to the narrowest type that rounds, or where both are exact, float, or
+    double."""
     constant = bound.constant
     value = value_of(constant) if isinstance(constant, Literal) else None
     if isinstance(value, Number):

@@ -58,16 +58,12 @@ class _Helper:
         self.jobs.put(None)
 
 
-class _Local(threading.local):
-    helper: _Helper | None = None
-
-
-_LOCAL = _Local()  # each thread of the engine has a helper of its own
+_LOCAL = threading.local()  # each thread of the engine has a helper of its own
 
 
 def _handed(function: Callable[[], Any]) -> _Answer:
     """The answer of the helper, which will be there when it has run the function."""
-    helper = _LOCAL.helper
+    helper: _Helper | None = getattr(_LOCAL, "helper", None)
     if helper is None or not helper.thread.is_alive():  # none yet, or lost in a fork
         helper = _LOCAL.helper = _Helper()
     answer: _Answer = SimpleQueue()

@@ -74,9 +74,6 @@ def _values(nodes: Iterable[ir.Expression], solution: Solution, state: Evaluatio
     return terms
 
 
-# --- comparisons -------------------------------------------------------------------------------------------------
-
-
 def _compare(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
     if node.coercion is ir.Coercion.LENIENT:
         return _lenient(node, solution, state)
@@ -145,9 +142,6 @@ def _full_text(node: ir.FullText, solution: Solution, state: Evaluation) -> bool
     return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.reader)
 
 
-# --- logic -------------------------------------------------------------------------------------------------------
-
-
 def _decided_by(
     answer: bool, conditions: tuple[ir.Expression, ...], answer_of: Callable[[ir.Expression], bool]
 ) -> bool:
@@ -175,9 +169,6 @@ def _negate(node: ir.Negate, solution: Solution, state: Evaluation) -> bool:
         return not truth(node.condition, solution, state)
     except Undecided as doubt:
         raise doubt.negated() from None
-
-
-# --- functions ---------------------------------------------------------------------------------------------------
 
 
 def _function(node: ir.Function, solution: Solution, state: Evaluation) -> Result:

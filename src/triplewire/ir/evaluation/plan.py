@@ -176,9 +176,9 @@ class _Planner:
 
     def group(self, where: ir.Where, needed: Names | None) -> Group:
         """The plan of a group, of whose variables `needed` matter outside (None: all)."""
-        parts = _flat(where)
-        conditions = [self._condition(part) for part in parts if isinstance(part, ir.Filter | ir.Not)]
-        ordered = _in_order([part for part in parts if not isinstance(part, ir.Filter | ir.Not)])
+        flat = _flat(where)
+        conditions = [self._condition(part) for part in flat if isinstance(part, ir.Filter | ir.Not)]
+        ordered = _in_order([part for part in flat if not isinstance(part, ir.Filter | ir.Not)])
         mentioned = [self.variables(part) for part in ordered]
         steps: list[Step] = []
         certain: Names = NONE
@@ -190,12 +190,17 @@ class _Planner:
             if isinstance(part, ir.Pattern):
                 while end < len(ordered) and isinstance(ordered[end], ir.Pattern):
                     end += 1
-                patterns = [p for p in ordered[at:end] if isinstance(p, ir.Pattern)]
                 bound = certain.union(*mentioned[at:end])
                 early = [c for c in conditions if c.plain and c.variables <= bound]
                 conditions = [c for c in conditions if not (c.plain and c.variables <= bound)]
                 others = (*mentioned[:at], *mentioned[end:], *(c.variables for c in conditions))
-                steps.append(_run(patterns, early, certain, None if needed is None else needed.union(*others)))
+                outside = None if needed is None else needed.union(*others)
+                atoms = tuple(
+                    [_atom(pattern, outside) for pattern in ordered[at:end] if isinstance(pattern, ir.Pattern)]
+                )
+                parts = components(atoms, early, certain)
+                apart = tuple([Run(*part, ()) for part in parts]) if len(parts) > 1 else ()
+                steps.append(Run(atoms, tuple(early), apart))
                 certain = bound
             else:
                 step, binds, reads = self._step(part)
@@ -270,13 +275,6 @@ def _in_order(parts: list[ir.Where]) -> list[ir.Where]:
     runs = groupby(ordered, lambda part: isinstance(part, _Joining))
     in_order = [part for _, run in runs for part in sorted(run, key=lambda part: _RANKS.get(type(part), 2))]
     return in_order + waiting
-
-
-def _run(patterns: list[ir.Pattern], conditions: list[Condition], bound: Names, needed: Names | None) -> Run:
-    atoms = tuple(_atom(pattern, needed) for pattern in patterns)
-    parts = components(atoms, conditions, bound)
-    runs = tuple(Run(a, c, ()) for a, c in parts) if len(parts) > 1 else ()
-    return Run(atoms, tuple(conditions), runs)
 
 
 _Component: TypeAlias = tuple[Names, tuple[Atom, ...], tuple[Condition, ...]]

@@ -106,14 +106,10 @@ def read_moment(lexical: str, datatype: str) -> Moment | None:
 
 
 def _moment(datatype: str, parts: dict[str, str | None]) -> Moment | None:
-    def number(name: str, default: int) -> int:
-        text = parts.get(name)
-        return default if text is None else int(text)
-
-    is_time = datatype == XSD + "time"
-    year, month = number("year", 1972), number("month", 12 if is_time else 1)
-    day = number("day", 31 if is_time else 1)
-    hour, minute, second = number("hour", 0), number("minute", 0), number("second", 0)
+    is_time = datatype == TIME
+    defaults = {"year": 1972, "month": 12 if is_time else 1, "day": 31 if is_time else 1}
+    defaults |= {"hour": 0, "minute": 0, "second": 0}
+    year, month, day, hour, minute, second = (int(parts.get(name) or default) for name, default in defaults.items())
     fraction = (parts.get("fraction") or "").rstrip("0")
     zone = _zone(parts.get("zone"))
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month) or minute > 59 or second > 59 or zone == _BAD:

@@ -27,8 +27,6 @@ from triplewire.model.references import has_scheme, is_absolute, resolve
 from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term
 from triplewire.model.values import MAX_DIGITS
 
-# --- strings (17.4.3) ------------------------------------------------------------------------------------------------
-
 
 def string_of(term: Term) -> Literal:
     """The term, which must be a string literal: simple, xsd:string or language-tagged."""
@@ -71,8 +69,8 @@ def before_or_after(first: Term, second: Term, *, after: bool) -> Literal:
     """STRBEFORE, STRAFTER: what stands before or after the first occurrence, a plain empty string where there is
     none."""
     string, sought = compatible(first, second)
-    head, found, tail = string.lexical.partition(sought) if sought else ("", True, string.lexical)
-    return like(tail if after else head, string) if found else Literal("")
+    head, _, tail = string.lexical.partition(sought) if sought else ("", "", string.lexical)
+    return like(tail if after else head, string) if sought in string.lexical else Literal("")
 
 
 def substring(first: Term, start: Term, length: Term | None) -> Literal:
@@ -96,9 +94,6 @@ def language_matches(tag: str, wanted: str) -> bool:
     if wanted == "*":
         return tag != ""
     return tag == wanted or tag.startswith(wanted + "-")
-
-
-# --- what a function is ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +156,6 @@ def _lenient_number(a: Sequence[Term], _: Surroundings) -> Term:
 
 def _integer(value: int) -> Literal:
     return number_literal(Number(INTEGER, value))
-
-
-# --- terms (17.4.2) ----------------------------------------------------------------------------------------------
 
 
 def _str(a: Sequence[Term], _: Surroundings) -> Term:
@@ -230,9 +222,6 @@ def _replace(a: Sequence[Term], s: Surroundings) -> Term:
     pieces = regexes.pieces(replacement, regex.groups, literal="q" in flags)
     text = regexes.replace(regex, string.lexical, pieces, limit=s.max_text, spend=s.spend)
     return like(text, string)
-
-
-# --- dates (17.4.5) and hashes (17.4.6) --------------------------------------------------------------------------
 
 
 def _now(_: Sequence[Term], s: Surroundings) -> Term:
@@ -320,15 +309,13 @@ FUNCTIONS: dict[str, Implementation] = {
 }
 """By upper-case name, operator sign, or datatype IRI. Arguments are terms; a bool becomes an xsd:boolean."""
 
-_READING_VALUES = (
-    frozenset("+-*/")
-    | CASTS.keys()
-    | {
-        *("NEGATE", "PLUS", "ABS", "CEIL", "FLOOR", "ROUND", "NUMBER", "ISNUMERIC"),
+_TIMES = {"ENCODE_FOR_URI": costs.ENCODED} | dict.fromkeys(
+    [
+        *("+", "-", "*", "/", "NEGATE", "PLUS", "ABS", "CEIL", "FLOOR", "ROUND", "NUMBER", "ISNUMERIC", *CASTS),
         *("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"),
-    }
+    ],
+    costs.TYPED,
 )
-_TIMES = dict.fromkeys(_READING_VALUES, costs.TYPED) | {"ENCODE_FOR_URI": costs.ENCODED}
 """How many times as long as others a function takes to read its arguments."""
 
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
