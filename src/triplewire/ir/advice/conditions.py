@@ -77,9 +77,6 @@ def constrained(node: object) -> ir.Variable | None:
     return None
 
 
-# --- conditions that must hold together ------------------------------------------------------------------------------
-
-
 def contradictions(conditions: Iterable[ir.Expression]) -> Iterator[str]:
     """A warning for each variable that no value can have, as all these conditions must hold."""
     by_variable: dict[str, list[ir.Expression]] = {}
@@ -206,9 +203,6 @@ def _kind(bound: _Bound) -> str:
     if lenient_number(text) is not None:
         return NUMBER
     return "a date" if lenient_instant(text) is not None else ""
-
-
-# --- one comparison --------------------------------------------------------------------------------------------------
 
 
 def incomparable(node: ir.Compare) -> str:

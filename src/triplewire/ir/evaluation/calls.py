@@ -296,11 +296,8 @@ def ask(key: CallKey, publication: Publication, world: World) -> Result:
 
 def failure_of(key: CallKey, publication: Publication, error: Exception) -> OperatorError:
     """The failure of a call for what was raised."""
-    if isinstance(error, TriplewireError):
-        return OperatorError(
-            f"the operator {key.operator} failed: {error.what}", source=publication.id, remedy=error.remedy
-        )
-    return OperatorError(f"the operator {key.operator} failed: {text_of_raised(error)}", source=publication.id)
+    what, remedy = (error.what, error.remedy) if isinstance(error, TriplewireError) else (text_of_raised(error), "")
+    return OperatorError(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
 
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:

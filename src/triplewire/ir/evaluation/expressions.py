@@ -15,11 +15,9 @@ from triplewire.ir.evaluation import calls
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.evaluation.unknown import ERROR, Undecided, connected, union, unknown
 from triplewire.ir.fulltext import satisfies
-from triplewire.ir.values import compare, functions
-from triplewire.ir.values import regexes as costs
+from triplewire.ir.values import compare, functions, regexes
 from triplewire.ir.values.compare import FALSE, TRUE, effective_boolean_value
 from triplewire.ir.values.numbers import ExpressionError
-from triplewire.ir.values.regexes import compile_regex, matches
 from triplewire.model.terms import IRI, Literal, Term
 
 Result: TypeAlias = Term | bool
@@ -38,7 +36,7 @@ def truth(node: ir.Expression, solution: Solution, state: Evaluation) -> bool:
     result = _EVALUATE[type(node)](node, solution, state)
     if isinstance(result, bool):
         return result
-    state.step(costs.of_reading(result, times=costs.TYPED))
+    state.step(regexes.of_reading(result, times=regexes.TYPED))
     return effective_boolean_value(result)
 
 
@@ -82,7 +80,7 @@ def _compare(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
 
 
 def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
-    state.step(1 + costs.of_reading(left, right, times=costs.TYPED))
+    state.step(1 + regexes.of_reading(left, right, times=regexes.TYPED))
     return compare.strict(op, left, right)
 
 
@@ -94,7 +92,7 @@ def _lenient(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
         raise
     except ExpressionError:
         return False
-    state.step(1 + costs.of_reading(*terms, times=costs.TYPED))
+    state.step(1 + regexes.of_reading(*terms, times=regexes.TYPED))
     in_order = iter(terms)
     left, right = (side if isinstance(side, ir.Label) else next(in_order) for side in sides)
     constant = right if isinstance(node.right, ir.Constant) else left if isinstance(node.left, ir.Constant) else None
@@ -116,10 +114,10 @@ def _text_test(node: ir.TextTest, solution: Solution, state: Evaluation) -> bool
         return False
     try:
         if node.relation is ir.TextRelation.REGEX:
-            pattern = compile_regex(node.text, "", state.world.settings.max_regex_bytes)
-            is_match = matches(pattern, term.lexical, state.step)
+            pattern = regexes.compile_regex(node.text, "", state.world.settings.max_regex_bytes)
+            is_match = regexes.matches(pattern, term.lexical, state.step)
         else:
-            state.step(costs.of_reading(term))
+            state.step(regexes.of_reading(term))
             is_match = _TEXT_TESTS[node.relation](term.lexical, node.text)
     except ExpressionError:
         return False
@@ -176,7 +174,7 @@ def _function(node: ir.Function, solution: Solution, state: Evaluation) -> Resul
     if special is not None:
         return special(node, solution, state)
     arguments = _values(node.arguments, solution, state)
-    state.step(len(arguments) // costs.ARGUMENTS)
+    state.step(len(arguments) // regexes.ARGUMENTS)
     return functions.apply(node.name, arguments, state.surroundings)
 
 

@@ -133,20 +133,16 @@ def plan_of(subscription: Subscription) -> Plan:
     entry = _PLANS.get(key)
     if entry is not None and entry[0]() is subscription:
         return entry[1]
-    plan = make_plan(subscription.where, NONE if subscription.ask else frozenset(subscription.select))
-    _PLANS[key] = weakref.ref(subscription, lambda _: _PLANS.pop(key, None)), plan
-    return plan
-
-
-def make_plan(where: ir.Where, select: Names) -> Plan:
-    """The plan of a tree of which only the variables in `select` are asked for."""
-    planner = _Planner()
+    planner, where = _Planner(), subscription.where
     groups = [node.group for node in walk(where) if isinstance(node, ir.Exists | ir.Not)]
     existential = {id(group): planner.group(group, NONE) for group in groups}
-    required = [_atom(pattern, NONE).constants for pattern in ir.joined(where) if isinstance(pattern, ir.Pattern)]
-    required.sort(key=lambda constants: sum(constant is None for constant in constants))
-    group = planner.group(where, select)
-    return Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
+    patterns = [part for part in ir.joined(where) if isinstance(part, ir.Pattern)]
+    constants = [_atom(pattern, NONE).constants for pattern in patterns]
+    required = sorted(constants, key=lambda terms: terms.count(None))
+    group = planner.group(where, NONE if subscription.ask else frozenset(subscription.select))
+    plan = Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
+    _PLANS[key] = weakref.ref(subscription, lambda _: _PLANS.pop(key, None)), plan
+    return plan
 
 
 def _outputs(where: ir.Where) -> Names:
@@ -195,9 +191,7 @@ class _Planner:
                 conditions = [c for c in conditions if not (c.plain and c.variables <= bound)]
                 others = (*mentioned[:at], *mentioned[end:], *(c.variables for c in conditions))
                 outside = None if needed is None else needed.union(*others)
-                atoms = tuple(
-                    [_atom(pattern, outside) for pattern in ordered[at:end] if isinstance(pattern, ir.Pattern)]
-                )
+                atoms = tuple([_atom(p, outside) for p in ordered[at:end] if isinstance(p, ir.Pattern)])
                 parts = components(atoms, early, certain)
                 apart = tuple([Run(*part, ()) for part in parts]) if len(parts) > 1 else ()
                 steps.append(Run(atoms, tuple(early), apart))

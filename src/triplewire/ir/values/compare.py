@@ -158,7 +158,7 @@ def lenient(op: str, left: Term | Label, right: Term | Label, *, constant: Term 
                 return OPERATORS[op](x, y)
         return OPERATORS[op](label_of(left), label_of(right))
     kind = _constant_kind(label_of(constant))
-    if kind is _as_text and isinstance(constant, Label) and constant.iri and op in ("=", "!="):
+    if kind is str and isinstance(constant, Label) and constant.iri and op in ("=", "!="):
         other = right if constant is left else left
         named = isinstance(other, IRI) and other.value == constant.iri
         return (named or label_of(other) == constant.text) == (op == "=")
@@ -175,13 +175,9 @@ def label_of(term: Term | Label) -> str:
     return term.text if isinstance(term, Label) else ""
 
 
-def reads_as_text(label: str) -> bool:
+def readsstr(label: str) -> bool:
     """Is a label equal to a constant of this text only if it is the same text?"""
-    return _constant_kind(label) is _as_text and label.strip() != "NaN"
-
-
-def _as_text(label: str) -> str:
-    return label
+    return _constant_kind(label) is str and label.strip() != "NaN"
 
 
 @cached_if_short(4_096, 256)
@@ -189,7 +185,7 @@ def _constant_kind(label: str) -> Callable[[str], Reading | None]:
     """How labels are read that are compared with this constant."""
     if lenient_number(label) is not None:
         return lenient_number
-    return lenient_instant if lenient_instant(label) is not None else _as_text
+    return lenient_instant if lenient_instant(label) is not None else str
 
 
 # --- truth: booleans as terms, and the effective boolean value (SPARQL 1.1, 17.2.2) ----------------------------------

@@ -76,10 +76,8 @@ TIME = XSD + "time"
 MOMENTS = frozenset(_FORMS)
 """The datatypes whose values are moments."""
 HAS_FIELD = {
-    "year": frozenset(XSD + n for n in ("dateTime", "date", "gYear", "gYearMonth")),
-    "month": frozenset(XSD + n for n in ("dateTime", "date", "gYearMonth", "gMonth", "gMonthDay")),
-    "day": frozenset(XSD + n for n in ("dateTime", "date", "gMonthDay", "gDay")),
-    "time": frozenset(XSD + n for n in ("dateTime", "time")),
+    field: frozenset(datatype for datatype, form in _FORMS.items() if group in form.groupindex)
+    for field, group in (("year", "year"), ("month", "month"), ("day", "day"), ("time", "hour"))
 }
 """Which datatypes YEAR, MONTH, DAY, and HOURS, MINUTES, SECONDS can be asked of."""
 
@@ -207,8 +205,6 @@ def duration_ends(duration: Duration) -> tuple[tuple[int, str], ...]:
             out.append((seconds, duration.fraction))
     return tuple(out)
 
-
-# --- labels that read as an instant ------------------------------------------------------------------------------
 
 _LENIENT = re.compile(
     f"{_DATE}(?:T(?P<hour>[0-9]{{2}}):(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}})(?:\\.(?P<fraction>[0-9]+))?)?)?{_ZONE}"

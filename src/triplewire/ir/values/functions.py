@@ -18,7 +18,6 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from triplewire.ir.values import dates, numbers, regexes
-from triplewire.ir.values import regexes as costs
 from triplewire.ir.values.casts import CASTS
 from triplewire.ir.values.compare import label_of, value_of
 from triplewire.ir.values.dates import DATE_TIME, Moment
@@ -117,10 +116,10 @@ def apply(name: str, arguments: Sequence[Term], surroundings: Surroundings) -> T
     function = FUNCTIONS.get(name)
     if function is None:
         raise ExpressionError(f"there is no function {name}")
-    surroundings.spend(1 + costs.of_reading(*arguments, times=_TIMES.get(name, 1)))
+    surroundings.spend(1 + regexes.of_reading(*arguments, times=_TIMES.get(name, 1)))
     value = function(arguments, surroundings)
     if isinstance(value, Literal):
-        surroundings.spend(costs.of_reading(value))  # what is written
+        surroundings.spend(regexes.of_reading(value))  # what is written
         if len(value.lexical) > surroundings.max_text:
             raise ExpressionError(f"{name} makes a text of more than {surroundings.max_text} characters")
     return value
@@ -218,7 +217,7 @@ def _regex(a: Sequence[Term], s: Surroundings) -> bool:
 def _replace(a: Sequence[Term], s: Surroundings) -> Term:
     string, replacement, flags = string_of(a[0]), simple(a[2]), _flags(a, 3)
     regex = regexes.compile_regex(simple(a[1]), flags, s.max_regex)
-    s.spend(len(replacement) // costs.PIECES)
+    s.spend(len(replacement) // regexes.PIECES)
     pieces = regexes.pieces(replacement, regex.groups, literal="q" in flags)
     text = regexes.replace(regex, string.lexical, pieces, limit=s.max_text, spend=s.spend)
     return like(text, string)
@@ -309,12 +308,12 @@ FUNCTIONS: dict[str, Implementation] = {
 }
 """By upper-case name, operator sign, or datatype IRI. Arguments are terms; a bool becomes an xsd:boolean."""
 
-_TIMES = {"ENCODE_FOR_URI": costs.ENCODED} | dict.fromkeys(
+_TIMES = {"ENCODE_FOR_URI": regexes.ENCODED} | dict.fromkeys(
     [
         *("+", "-", "*", "/", "NEGATE", "PLUS", "ABS", "CEIL", "FLOOR", "ROUND", "NUMBER", "ISNUMERIC", *CASTS),
         *("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"),
     ],
-    costs.TYPED,
+    regexes.TYPED,
 )
 """How many times as long as others a function takes to read its arguments."""
 

@@ -225,8 +225,6 @@ def _plain(value: Decimal, *, signed: bool) -> str:
     return "0" if text == "-0" and not signed else text
 
 
-# --- lenient numbers ---------------------------------------------------------------------------------------------
-
 _LENIENT = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
 _EXPONENT_DIGITS = 15  # Decimal holds these; beyond, the number is as good as infinite, or zero
 

@@ -19,7 +19,7 @@ import re2
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.nodes import Analyzer
 from triplewire.ir.values.numbers import ExpressionError
-from triplewire.model.terms import BlankNode, Literal, Term
+from triplewire.model.terms import BlankNode, Term, text_of
 
 # --- shapes: the work that RE2 may have with each character that it reads, estimated from the pattern -----------------
 
@@ -266,16 +266,9 @@ _COMPILED = 64  # instructions of a regular expression that are compiled, or tak
 _WORDS = {"default": 16, "unicode": 2}  # characters that are cut into words in the time of a step, by tokenizer
 
 
-def length(term: Term) -> int:
-    """The characters of a term; a blank node has none."""
-    if isinstance(term, Literal):
-        return len(term.lexical)
-    return 0 if isinstance(term, BlankNode) else len(term.value)
-
-
 def of_reading(*terms: Term, times: int = 1) -> int:
-    """Steps for reading these terms `times` times."""
-    return times * sum(map(length, terms)) // CHARACTERS
+    """Steps for reading these terms `times` times; a blank node has no characters."""
+    return times * sum([len(text_of(term)) for term in terms if type(term) is not BlankNode]) // CHARACTERS
 
 
 def of_regex(compiled: int, weight: int, text: str) -> int:
