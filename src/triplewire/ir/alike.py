@@ -26,9 +26,9 @@ class AlikeNames:
         """The name that is nearly the text; "" where none is."""
         if not self._names:
             return ""
-        own = _counts(text)
-        common = np.minimum(self._counts, own).sum(1)
-        bound = 2 * common / np.maximum(self._lengths + own.sum(), 1)
+        counts = _counts(text)
+        common = np.minimum(self._counts, counts).sum(1)
+        bound = 2 * common / np.maximum(self._lengths + counts.sum(), 1)
         most = np.argsort(-bound, kind="stable")[:_COMPARED]
         names = [self._names[number] for number in most[bound[most] >= self._least].tolist()]
         return next(iter(get_close_matches(text, names, n=1, cutoff=self._least)), "")

@@ -10,23 +10,8 @@ from typing import TypeGuard
 
 from triplewire.config import Settings
 from triplewire.errors import LimitError, UnsupportedQuery
+from triplewire.ir import nodes as ir
 from triplewire.ir.evaluation.expressions import KNOWN_FUNCTIONS
-from triplewire.ir.nodes import (
-    And,
-    Call,
-    Exists,
-    Filter,
-    Function,
-    Holds,
-    Minus,
-    Not,
-    Optional,
-    Or,
-    Pattern,
-    TextRelation,
-    TextTest,
-    Where,
-)
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.regexes import RegexError, compile_regex
 from triplewire.ir.walk import children, walk
@@ -35,7 +20,7 @@ from triplewire.model.terms import XSD_STRING, Literal
 _NODES_PER_LEVEL = 6  # levels of the tree, tuples counted, that a level of a text may become
 
 
-def check(subscription: Subscription, settings: Settings) -> Where:
+def check(subscription: Subscription, settings: Settings) -> ir.Where:
     """The tree of a subscription, checked.
 
     Raises `LimitError` past `max_query_depth`, `max_patterns`, `max_branches` or `max_regex_bytes`;
@@ -47,7 +32,7 @@ def check(subscription: Subscription, settings: Settings) -> Where:
     # from a node to one below it there are at most two tuples, so a small tree is not deep
     if 3 * len(nodes) + 1 >= _NODES_PER_LEVEL * settings.max_query_depth:
         _check_depth(where, source, settings)
-    patterns = sum([isinstance(node, Pattern) for node in nodes])
+    patterns = sum([isinstance(node, ir.Pattern) for node in nodes])
     if patterns > settings.max_patterns:
         raise LimitError(
             f"{patterns} triple patterns, more than {settings.max_patterns}",
@@ -55,7 +40,10 @@ def check(subscription: Subscription, settings: Settings) -> Where:
             remedy="raise max_patterns, or split the subscription",
         )
     # these groups are evaluated separately, so their branches are counted separately
-    for group in [where, *[node.group for node in nodes if isinstance(node, Not | Optional | Minus | Exists)]]:
+    for group in [
+        where,
+        *[node.group for node in nodes if isinstance(node, ir.Not | ir.Optional | ir.Minus | ir.Exists)],
+    ]:
         if _branches(group, settings.max_branches) > settings.max_branches:
             raise LimitError(
                 f"more than {settings.max_branches} branches of alternatives, all combinations counted",
@@ -69,14 +57,14 @@ def check(subscription: Subscription, settings: Settings) -> Where:
             remedy="add one outside OPTIONAL, MINUS and NOT EXISTS",
         )
     for node in nodes:
-        if isinstance(node, Function):
+        if isinstance(node, ir.Function):
             _check_function(node, source, settings)
-        elif isinstance(node, TextTest) and node.relation is TextRelation.REGEX:
+        elif isinstance(node, ir.TextTest) and node.relation is ir.TextRelation.REGEX:
             _check_regex(node.text, "", source, settings)
     return where
 
 
-def _check_depth(where: Where, source: str, settings: Settings) -> None:
+def _check_depth(where: ir.Where, source: str, settings: Settings) -> None:
     limit = _NODES_PER_LEVEL * settings.max_query_depth
     level: list[object] = [where]
     for _ in range(limit):
@@ -90,38 +78,34 @@ def _check_depth(where: Where, source: str, settings: Settings) -> None:
     )
 
 
-def _branches(where: Where, limit: int) -> int:
+def _branches(where: ir.Where, limit: int) -> int:
     """The number of conjunctions in the disjunctive normal form, counted up to the limit. `_check_depth` has limited
     the depth of the tree."""
-    if isinstance(where, Or):
+    if isinstance(where, ir.Or):
         return min(sum(_branches(branch, limit) for branch in where.branches), limit + 1)
     product = 1
-    if isinstance(where, And):
+    if isinstance(where, ir.And):
         for part in where.parts:
             product = min(product * _branches(part, limit), limit + 1)
     return product
 
 
-def _is_positive(where: Where) -> bool:
+def _is_positive(where: ir.Where) -> bool:
     """Is there a pattern or a call outside negated and optional groups?"""
-    stack = [where]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Pattern | Call):
+    for part in ir.joined(where):
+        if isinstance(part, ir.Pattern | ir.Call):
             return True
-        if isinstance(part, Filter) and any(isinstance(node, Holds) for node in walk(part)):
+        if isinstance(part, ir.Or) and any(map(_is_positive, part.branches)):
             return True
-        if isinstance(part, And):
-            stack.extend(part.parts)
-        elif isinstance(part, Or):
-            stack.extend(part.branches)
+        if isinstance(part, ir.Filter) and any(isinstance(node, ir.Holds) for node in walk(part)):
+            return True
     return False
 
 
 _PATTERN_AND_FLAGS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # at which argument
 
 
-def _check_function(function: Function, source: str, settings: Settings) -> None:
+def _check_function(function: ir.Function, source: str, settings: Settings) -> None:
     if function.name not in KNOWN_FUNCTIONS:
         raise UnsupportedQuery(
             f"the function {function.name} is not supported in a standing query",

@@ -8,27 +8,13 @@ rdfs:range, rdfs:subPropertyOf). Queries: rdfs9. The subclasses come from the ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from typing import TypeAlias
 
-from triplewire.ir.nodes import (
-    And,
-    AnyOf,
-    Coercion,
-    Compare,
-    Expression,
-    Filter,
-    Function,
-    InstanceOf,
-    Label,
-    Pattern,
-    Relation,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.compare import reads_as_text
 from triplewire.ir.walk import rewrite
@@ -37,6 +23,17 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
+
+
+def reachable(starts: Iterable[str], edges: Callable[[str], frozenset[str]]) -> set[str]:
+    """These, and all that can be reached from them by edges; there may be cycles."""
+    seen = set(starts)
+    waiting = list(seen)
+    while waiting:
+        fresh = edges(waiting.pop()) - seen
+        seen |= fresh
+        waiting.extend(fresh)
+    return seen
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,9 @@ class Properties:
         if name not in self.above:  # any name of a publication, which is not kept
             return (name,)
         above = self._closure.get(name)
-        if above is None:
-            seen, todo = {name}, [name]
-            while todo:  # a cycle is legal here: its properties are equivalent
-                fresh = self.above.get(todo.pop(), NONE) - seen
-                seen |= fresh
-                todo.extend(fresh)
-            above = self._closure[name] = tuple(sorted(seen))
+        if above is None:  # a cycle is legal here: its properties are equivalent
+            names = reachable((name,), lambda lower: self.above.get(lower, NONE))
+            above = self._closure[name] = tuple(sorted(names))
         return above
 
 
@@ -83,22 +76,20 @@ def with_subclasses(subscription: Subscription) -> Subscription:
     """The subscription in which each pattern `?x rdf:type C` with a constant class also matches the subclasses of C."""
     numbers = count(1)
 
-    def widen(pattern: Pattern) -> Where:
+    def widen(pattern: ir.Pattern) -> ir.Where:
         cls = pattern.object
-        iri = cls if isinstance(cls, IRI) else IRI(cls.iri) if isinstance(cls, Label) and cls.iri else None
+        iri = cls if isinstance(cls, IRI) else IRI(cls.iri) if isinstance(cls, ir.Label) and cls.iri else None
         if pattern.predicate != RDF_TYPE or iri is None:
             return pattern
-        stated = Variable(f".class{next(numbers)}")
-        below: Expression = InstanceOf(stated, Relation.SUBCLASS, iri)
-        if isinstance(cls, Label):
-            below = AnyOf((below, _is_literal(stated, cls)))
-        return And((replace(pattern, object=stated), Filter(below)))
+        stated = ir.Variable(f".class{next(numbers)}")
+        below: ir.Expression = ir.InstanceOf(stated, ir.Relation.SUBCLASS, iri)
+        if isinstance(cls, ir.Label):
+            # or a literal with the text of the label; no IRI in a publication has that text, as it would be absolute
+            if reads_as_text(cls.text):  # an index answers this comparison
+                same: ir.Expression = ir.Compare("=", stated, cls, ir.Coercion.LENIENT)
+            else:
+                same = ir.Compare("=", ir.Function("STR", (stated,)), Literal(cls.text))
+            below = ir.AnyOf((below, same))
+        return ir.And((replace(pattern, object=stated), ir.Filter(below)))
 
-    return replace(subscription, where=rewrite(subscription.where, (Pattern,), widen))
-
-
-def _is_literal(stated: Variable, label: Label) -> Expression:
-    """Is it a literal with the text of the label? No IRI in a publication has that text, as it would be absolute."""
-    if reads_as_text(label.text):
-        return Compare("=", stated, label, Coercion.LENIENT)  # which an index answers
-    return Compare("=", Function("STR", (stated,)), Literal(label.text))
+    return replace(subscription, where=rewrite(subscription.where, (ir.Pattern,), widen))

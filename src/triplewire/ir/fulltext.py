@@ -1,7 +1,6 @@
-"""Does a literal satisfy a full-text expression, and where (semantics, section 5)? Plain and obvious.
+"""Full text (semantics, section 5): how a literal is cut into words, and whether they satisfy an expression, and where.
 
-The expression's tree: `triplewire.ir.nodes`. How the literal is cut into words:
-`triplewire.ir.fulltext`.
+The expression's tree: `triplewire.ir.nodes`. Search is plain and obvious: what indexes make of it must agree with it.
 """
 
 from __future__ import annotations
@@ -21,41 +20,16 @@ import Stemmer
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.walk import walk
 
-# --- analysis --------------------------------------------------------------------------------------------------------
-# How text becomes words (semantics, section 5): the analysers, and an index of one literal's words.
+# --- words -----------------------------------------------------------------------------------------------------------
 
-
-STEMMING_LANGUAGES = {
-    "ar": "arabic",
-    "ca": "catalan",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "es": "spanish",
-    "eu": "basque",
-    "fi": "finnish",
-    "fr": "french",
-    "ga": "irish",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    "lt": "lithuanian",
-    "ne": "nepali",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sr": "serbian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-    "yi": "yiddish",
-}
+_LANGUAGES = (
+    "ar arabic, ca catalan, da danish, de german, el greek, en english, es spanish, eu basque, fi finnish, fr french, "
+    "ga irish, hi hindi, hu hungarian, hy armenian, id indonesian, it italian, lt lithuanian, ne nepali, nl dutch, "
+    "no norwegian, pt portuguese, ro romanian, ru russian, sr serbian, sv swedish, ta tamil, tr turkish, yi yiddish"
+)
+STEMMING_LANGUAGES = dict(pair.split() for pair in _LANGUAGES.split(", "))
 """ISO 639-1 code to the name of Snowball's algorithm."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -103,13 +77,8 @@ class TextWords:
 
     def phrase(self, words: tuple[str, ...]) -> Iterator[int]:
         """The positions where these words stand next to each other, ascending."""
-        for word in words:
-            if word not in self.positions:
-                return iter(())
-        return self._together(words)
-
-    def _together(self, words: tuple[str, ...]) -> Iterator[int]:
-        """`phrase` of words that are all there."""
+        if not all(word in self.positions for word in words):
+            return
         wanted = "".join(map(self._codes.__getitem__, words))
         at = self._coded.find(wanted)
         while at >= 0:
@@ -152,10 +121,19 @@ def analyse(text: str, analyzer: Analyzer) -> tuple[str, ...]:
     Case folding comes first, then diacritics, then the tokenizer, then stemming. Without diacritics, `é` is `e`, in one
     code point or two; a letter that Unicode does not decompose (`ø`, `ł`) stays.
     """
-    folded = _fold(text, analyzer)
+    folded = text.casefold()
+    if not folded.isascii():
+        if analyzer.tokenizer == "unicode":  # NFKC makes capitals of letter-like symbols, so they are folded again
+            folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
+        if analyzer.ignore_diacritics:
+            marked = unicodedata.normalize("NFD", folded)
+            folded = unicodedata.normalize("NFC", "".join(c for c in marked if not unicodedata.combining(c)))
     words = _WORD.findall(folded) if analyzer.tokenizer == "default" else list(_unicode_words(folded))
     if analyzer.stemming:
-        words = _stemmer(analyzer.stemming).stemWords(words)
+        stemmers = _LOCAL.__dict__.setdefault("stemmers", {})
+        if analyzer.stemming not in stemmers:
+            stemmers[analyzer.stemming] = Stemmer.Stemmer(analyzer.stemming)
+        words = stemmers[analyzer.stemming].stemWords(words)
     return tuple(words)
 
 
@@ -163,15 +141,6 @@ def fold_prefix(text: str, analyzer: Analyzer) -> str:
     """A prefix in the form in which the analyser's words start; it is not stemmed. "" when it holds no word."""
     words = analyse(text, Analyzer(analyzer.tokenizer, "", analyzer.ignore_diacritics))
     return words[-1] if words else ""
-
-
-def _fold(text: str, analyzer: Analyzer) -> str:
-    folded = text.casefold()
-    if folded.isascii():
-        return folded
-    if analyzer.tokenizer == "unicode":  # NFKC makes capitals of letter-like symbols, so they are folded again
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
-    return _without_diacritics(folded) if analyzer.ignore_diacritics else folded
 
 
 def _unicode_words(text: str) -> Iterator[str]:
@@ -187,21 +156,7 @@ def _unicode_words(text: str) -> Iterator[str]:
             yield piece[at:]
 
 
-def _without_diacritics(text: str) -> str:
-    """Decomposed (NFD), without the marks of a combining class, composed again."""
-    decomposed = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
-
-
-def _stemmer(language: str) -> Stemmer.Stemmer:
-    stemmers: dict[str, Stemmer.Stemmer] = _LOCAL.__dict__.setdefault("stemmers", {})
-    if language not in stemmers:
-        stemmers[language] = Stemmer.Stemmer(language)
-    return stemmers[language]
-
-
-# --- search ------------------------------------------------------------
-
+# --- search ----------------------------------------------------------------------------------------------------------
 
 Span: TypeAlias = tuple[int, int]
 """The positions of the first and the last word of an occurrence."""
@@ -210,21 +165,16 @@ COMPARED_AT_ONCE = 64  # words of a phrase that are compared in the time of one 
 SEARCHED_AT_ONCE = 512  # words of a text that a phrase is looked for among in the time of one step
 
 
-def _free(steps: int) -> None:
-    """No budget."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How texts are read. `spend` is told of the steps that a part of the work takes, before it is done, and may raise
-    to refuse it; `words` gives the words of a text."""
+    """How texts are read: without a budget, or `spend` is told of the steps that a part of the work takes, before it is
+    done, and may raise to refuse it. `words` gives the words of a text."""
 
-    spend: Callable[[int], None] = _free
+    spend: Callable[[int], None] = lambda steps: None
     words: Callable[[str, Analyzer], TextWords] = words_of
 
 
 FREE = Reader()
-"""Reads without a budget."""
 
 
 def satisfies(expression: TextExpression, lexical: str, reader: Reader = FREE) -> bool:
@@ -266,32 +216,21 @@ def _collect(expression: TextExpression, lexical: str, words: set[tuple[str, int
                     _collect(operand, lexical, words)
         case TextNot():
             return
-        case Near():
-            for operand, span in zip(expression.operands, _one_chain(expression, lexical), strict=True):
+        case Near(operands):
+            ends = _chains(expression, lexical, FREE)
+            chain = [ends[-1][0]]  # one occurrence of each operand that together fit, from the last to the first
+            for spans, gap, ordered in reversed(list(zip(ends, expression.gaps, expression.ordered, strict=False))):
+                chain.append(next(span for span in spans if _fitting([span], chain[-1:], gap, ordered)))
+            for operand, span in zip(operands, reversed(chain), strict=True):
                 words |= _named(operand, span, lexical)
         case _:
             words |= _named(expression, next(_spans(expression, lexical, FREE)), lexical)
 
 
 def _named(expression: TextExpression, span: Span, lexical: str) -> set[tuple[str, int]]:
-    words = words_of(lexical, _first_leaf(expression).analyzer).words
+    first = next(node for node in walk(expression) if isinstance(node, Analyzer))
+    words = words_of(lexical, first).words
     return {(words[at], at) for at in range(span[0], span[1] + 1)}
-
-
-def _first_leaf(expression: TextExpression) -> Word | Prefix:
-    while True:
-        match expression:
-            case Word() | Prefix():
-                return expression
-            case Phrase(items):
-                expression = items[0]
-            case TextNot(operand):
-                expression = operand
-            case TextAnd(operands) | TextOr(operands) | Near(operands):
-                expression = operands[0]
-
-
-# --- where an operand of NEAR occurs ---------------------------------------------------------------------------------
 
 
 def _spans(expression: TextExpression, lexical: str, reader: Reader) -> Iterator[Span]:
@@ -326,9 +265,6 @@ def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, reader: Reader) 
         end = start + len(items) - 1
         if isinstance(last, Word) or (end < len(endings) and endings[end].startswith(last.prefix)):
             yield start, end
-
-
-# --- NEAR ------------------------------------------------------------------------------------------------------------
 
 
 def _chains(near: Near, lexical: str, reader: Reader) -> list[list[Span]]:
@@ -366,13 +302,3 @@ def any_between(ascending: list[int], low: int, high: int) -> bool:
     """Is one of them at least `low` and at most `high`?"""
     at = bisect_left(ascending, low)
     return at < len(ascending) and ascending[at] <= high
-
-
-def _one_chain(near: Near, lexical: str) -> list[Span]:
-    """One occurrence of each operand that together fit; the text satisfies `near`."""
-    ends = _chains(near, lexical, FREE)
-    chain = [ends[-1][0]]
-    for number in range(len(ends) - 2, -1, -1):
-        gap, ordered = near.gaps[number], near.ordered[number]
-        chain.append(next(span for span in ends[number] if _fitting([span], chain[-1:], gap, ordered)))
-    return chain[::-1]

@@ -1,8 +1,8 @@
 """The intermediate representation of a standing query (semantics, section 2).
 
 `where` is a tree of parts. And is a SPARQL group: its parts are read from left to right, its Filters and Nots apply to
-the whole group. Conditions inside a Filter are expressions. Full-text expressions are in
-`triplewire.ir.nodes`.
+the whole group. Conditions inside a Filter are expressions. Elsewhere the nodes are named `ir.And`, by
+`from triplewire.ir import nodes as ir`.
 
     where      := And | Or | Not | Optional | Minus | Pattern | Filter | Bind | Values | Call
     expression := Variable | IRI | Literal | Label | Compare | TextTest | InstanceOf | FullText | Function
@@ -12,14 +12,13 @@ the whole group. Conditions inside a Filter are expressions. Full-text expressio
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from triplewire.model.terms import IRI, Literal
 
-# --- nodes -----------------------------------------------------------------------------------------------------------
-# Full-text expressions (semantics, section 5): conditions on the words of one literal.
+# --- full-text expressions (semantics, section 5) --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +90,6 @@ class TextOr:
 TextExpression: TypeAlias = Word | Prefix | Phrase | Near | TextNot | TextAnd | TextOr
 
 
-# --- nodes ------------------------------------------------------------
-
-
 # --- terms of a pattern ------------------------------------------------------------------------------------------
 
 
@@ -133,7 +129,8 @@ class Label:
     iri: str = ""
 
 
-PatternTerm: TypeAlias = IRI | Literal | Label | Variable | Any
+Constant: TypeAlias = IRI | Literal | Label
+PatternTerm: TypeAlias = Constant | Variable | Any
 
 # --- parts of a group --------------------------------------------------------------------------------------------
 
@@ -339,23 +336,8 @@ class Holds:
     call: Call
 
 
-Expression: TypeAlias = (
-    Variable
-    | IRI
-    | Literal
-    | Label
-    | Compare
-    | TextTest
-    | InstanceOf
-    | FullText
-    | Function
-    | AllOf
-    | AnyOf
-    | Negate
-    | In
-    | Exists
-    | Holds
-)
+Condition: TypeAlias = Compare | TextTest | InstanceOf | FullText | AllOf | AnyOf | Negate | In | Exists | Holds
+Expression: TypeAlias = Variable | Constant | Function | Condition
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:
@@ -367,3 +349,28 @@ def conjuncts(condition: Expression) -> Iterator[Expression]:
             waiting += reversed(condition.conditions)
         else:
             yield condition
+
+
+def joined(where: Where) -> Iterator[Where]:
+    """The parts of a group, and of the groups that are joined with it, in order."""
+    waiting = [where]
+    while waiting:
+        where = waiting.pop()
+        if isinstance(where, And):
+            waiting += reversed(where.parts)
+        else:
+            yield where
+
+
+def names_bound(part: object) -> Iterator[str]:
+    """The names of variables that a part binds by itself, in order. A call in an expression binds nothing outside."""
+    terms: Sequence[object] = ()
+    if isinstance(part, Pattern):
+        terms = (part.subject, part.predicate, part.object)
+    elif isinstance(part, Bind):
+        terms = (part.variable,)
+    elif isinstance(part, Values):
+        terms = part.variables
+    elif isinstance(part, Call):
+        terms = part.arguments
+    return (term.name for term in terms if type(term) is Variable)

@@ -2,8 +2,7 @@
 
 A clause is a conjunction. A subscription needs at least one of its clauses. The index (`triplewire.select`) finds
 clauses whose parts are there; where `exact` holds, that is all there is to the subscription, else
-`triplewire.ir.evaluation.evaluate` decides. A call of an operator may be true: it adds no clause and takes none
-away. How conditions become tests: `triplewire.ir.normal_form`.
+`triplewire.ir.evaluation.evaluate` decides. A call of an operator may be true: it adds no clause and takes none away.
 """
 
 from __future__ import annotations
@@ -13,54 +12,19 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from triplewire.ir import nodes as ir
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import (
-    AllOf,
-    And,
-    AnyOf,
-    Call,
-    Compare,
-    Exists,
-    Expression,
-    Filter,
-    FullText,
-    Function,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Near,
-    Negate,
-    Or,
-    Pattern,
-    PatternTerm,
-    Phrase,
-    Prefix,
-    TextAnd,
-    TextExpression,
-    TextNot,
-    TextOr,
-    TextRelation,
-    TextTest,
-    Values,
-    Variable,
-    Where,
-    Word,
-    conjuncts,
-)
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.regexes import PLAIN, needed_texts
 from triplewire.ir.walk import calls_in, rewrite, walk
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
-# --- conditions ------------------------------------------------------------------------------------------------------
-# Conditions in disjunctive normal form: the tests on single nodes that a condition implies.
+# --- conditions: the tests on single nodes that they imply -----------------------------------------------------------
 
-
-Test: TypeAlias = Expression
+Test: TypeAlias = ir.Expression
 """A condition on one node: an expression over `X`, true of the node, or a bare `Label` that the node answers to."""
 
-X = Variable("x")
+X = ir.Variable("x")
 Tests: TypeAlias = tuple[tuple[str, Test], ...]
 Alternatives: TypeAlias = list[Tests]
 
@@ -78,11 +42,11 @@ class Necessary:
         self.most = most
         self.exact = True
 
-    def of(self, condition: Expression) -> Alternatives:
+    def of(self, condition: ir.Expression) -> Alternatives:
         """The alternatives of a condition: where it is true, all tests of at least one of them hold.
 
         Where `exact` stays true, the reverse holds, too."""
-        if type(condition) is FullText:
+        if type(condition) is ir.FullText:
             name = condition.variable.name
             if name not in self.bound:
                 return self._nothing()
@@ -91,18 +55,17 @@ class Necessary:
             if self.exact is not before:  # what was left out is in the whole
                 self.exact = before
                 parts = [(*needed, condition.expression) for needed in parts]
-            return [tuple([(name, FullText(X, part)) for part in dict.fromkeys(needed)]) for needed in parts]
-        if type(condition) is AllOf:
+            return [tuple([(name, ir.FullText(X, part)) for part in dict.fromkeys(needed)]) for needed in parts]
+        if type(condition) is ir.AllOf:
             return _product([self.of(part) for part in condition.conditions], self)
-        if type(condition) is Negate:
+        if type(condition) is ir.Negate:
             inner = condition.condition
-            if type(inner) is Negate:
+            if type(inner) is ir.Negate:
                 return self.of(inner.condition)
-            if type(inner) is AllOf:
-                return self.of(AnyOf(tuple([Negate(part) for part in inner.conditions])))
-            if type(inner) is AnyOf:
-                return self.of(AllOf(tuple([Negate(part) for part in inner.conditions])))
-        if type(condition) is AnyOf:
+            if type(inner) is ir.AllOf or type(inner) is ir.AnyOf:
+                opposite = ir.AnyOf if type(inner) is ir.AllOf else ir.AllOf
+                return self.of(opposite(tuple([ir.Negate(part) for part in inner.conditions])))
+        if type(condition) is ir.AnyOf:
             return self._any_of(condition)
         return self._single(condition)
 
@@ -110,7 +73,7 @@ class Necessary:
         self.exact = False
         return _NOTHING
 
-    def _single(self, condition: Expression) -> Alternatives:
+    def _single(self, condition: ir.Expression) -> Alternatives:
         """A condition that is tested as a whole, if it is about one bound variable."""
         names = variables(condition)
         if names is None or len(names) != 1:
@@ -119,10 +82,12 @@ class Necessary:
         if name not in self.bound:
             return self._nothing()
         test = over_x(condition)
-        looked_up = _looked_up_before(test)
-        return [((name, looked_up), (name, test)) if looked_up is not None else ((name, test),)]
+        easier = _texts_in_place_of(test)
+        if not easier or easier == (test,) or (isinstance(test, ir.AnyOf) and easier == test.conditions):
+            return [((name, test),)]  # it can be looked up itself, or nothing before it
+        return [((name, easier[0] if len(easier) == 1 else ir.AnyOf(easier)), (name, test))]
 
-    def _any_of(self, condition: AnyOf) -> Alternatives:
+    def _any_of(self, condition: ir.AnyOf) -> Alternatives:
         names = variables(condition)
         single = names is not None and len(names) == 1
         if single and (all(map(_is_key, condition.conditions)) or not all(map(_narrows, condition.conditions))):
@@ -134,43 +99,33 @@ class Necessary:
             return self._single(condition)
         if () in alternatives:
             return self._nothing()
-        return self.limited(alternatives)
+        if len(alternatives) > self.most:
+            self.exact = False
+            return [common(alternatives)]
+        return alternatives
 
-    def limited(self, alternatives: list[tuple[T, ...]]) -> list[tuple[T, ...]]:
-        """No more than `most`: past it, what all have in common."""
-        if len(alternatives) <= self.most:
-            return alternatives
-        self.exact = False
-        return [common(alternatives)]
-
-    def _text(self, expression: TextExpression) -> list[tuple[TextExpression, ...]]:
+    def _text(self, expression: ir.TextExpression) -> list[tuple[ir.TextExpression, ...]]:
         """The same for a text: parts that it must satisfy."""
-        kind = type(expression)
-        if kind is Word or kind is Prefix or kind is TextNot:
+        if isinstance(expression, ir.TextNot) or _is_of_words(expression):
             return [(expression,)]
-        if isinstance(expression, TextAnd):
+        if isinstance(expression, ir.TextAnd):
             return _product([self._text(operand) for operand in expression.operands], self)
-        if isinstance(expression, TextOr):
-            words = tuple([operand for operand in expression.operands if isinstance(operand, Word | Prefix)])
-            if len(words) == len(expression.operands):
-                return [(expression,)]
-            alternatives: list[tuple[TextExpression, ...]] = [(TextOr(words),)] if words else []
-            for operand in expression.operands:
-                if not isinstance(operand, Word | Prefix):
-                    alternatives += self._text(operand)
+        if isinstance(expression, ir.TextOr):
+            words = tuple([operand for operand in expression.operands if isinstance(operand, ir.Word | ir.Prefix)])
+            others = [operand for operand in expression.operands if not isinstance(operand, ir.Word | ir.Prefix)]
+            alternatives: list[tuple[ir.TextExpression, ...]] = [(ir.TextOr(words),)] if words else []
+            alternatives += [parts for operand in others for parts in self._text(operand)]
             return alternatives if len(alternatives) <= self.most else [(expression,)]
         return [(*_words(expression), expression)]
 
 
-def _words(expression: TextExpression) -> list[TextExpression]:
+def _words(expression: ir.TextExpression) -> list[ir.TextExpression]:
     """The words without which a phrase or NEAR occurs nowhere."""
-    if isinstance(expression, Phrase):
+    if isinstance(expression, ir.Phrase):
         return list(expression.items)
-    if isinstance(expression, Near):
+    if isinstance(expression, ir.Near):
         return [word for operand in expression.operands for word in _words(operand)]
-    if isinstance(expression, TextOr):
-        return [expression] if all(isinstance(o, Word | Prefix) for o in expression.operands) else []
-    return [expression] if isinstance(expression, Word | Prefix) else []
+    return [expression] if _is_of_words(expression) else []
 
 
 def common(alternatives: Iterable[Sequence[T]]) -> tuple[T, ...]:
@@ -191,54 +146,40 @@ def _product(factors: list[list[tuple[T, ...]]], necessary: Necessary) -> list[t
     return combinations
 
 
-# --- expressions -------------------------------------------------------------------------------------------------
-
-
-def variables(expression: Expression) -> frozenset[str] | None:
+def variables(expression: ir.Expression) -> frozenset[str] | None:
     """The variables of an expression; None where its value depends on more than these."""
-    if type(expression) is Compare:  # the frequent one
+    if type(expression) is ir.Compare:  # the frequent one
         left, right = expression.left, expression.right
-        if type(left) is Variable and isinstance(right, IRI | Literal | Label):
+        if type(left) is ir.Variable and isinstance(right, IRI | Literal | ir.Label):
             return frozenset((left.name,))
     names = set()
     for node in walk(expression):
-        if isinstance(node, Variable):
+        if isinstance(node, ir.Variable):
             names.add(node.name)
-        elif isinstance(node, Exists | Holds) or (isinstance(node, Function) and node.name == "NOW"):
+        elif isinstance(node, ir.Exists | ir.Holds) or (isinstance(node, ir.Function) and node.name == "NOW"):
             return None
     return frozenset(names)
 
 
-def over_x(expression: Expression) -> Test:
+def over_x(expression: ir.Expression) -> Test:
     """An expression of one variable, over `X`."""
-    if type(expression) is Compare and type(expression.left) is Variable:
+    if type(expression) is ir.Compare and type(expression.left) is ir.Variable:
         right = expression.right
-        if isinstance(right, IRI | Literal | Label):
-            return Compare(expression.op, X, right, expression.coercion)
-    return rewrite(expression, (Variable,), lambda _: X)
-
-
-# --- what an index can look up ------------------------------------------------------------------------------------
-
-
-def _looked_up_before(test: Test) -> Test | None:
-    """A test for texts that no node without them satisfies, where the test asks for regular expressions: an index looks
-    for them, so that few nodes are left. None where there is none, and where the test itself can be looked up."""
-    tests = _texts_in_place_of(test)
-    if not tests or tests == (test,) or (isinstance(test, AnyOf) and tests == test.conditions):
-        return None
-    return tests[0] if len(tests) == 1 else AnyOf(tests)
+        if isinstance(right, IRI | Literal | ir.Label):
+            return ir.Compare(expression.op, X, right, expression.coercion)
+    return rewrite(expression, (ir.Variable,), lambda _: X)
 
 
 def _texts_in_place_of(test: Test) -> tuple[Test, ...]:
-    """Tests that can be looked up, of which one holds wherever this one does; none where they are not known."""
+    """Tests that can be looked up, of which one holds wherever this one does; none where they are not known. An index
+    looks for texts before a regular expression is asked, so that few nodes are left."""
     match test:
-        case AnyOf(conditions):
+        case ir.AnyOf(conditions):
             parts = [_texts_in_place_of(part) for part in conditions]
             return tuple(dict.fromkeys([text for part in parts for text in part])) if all(parts) else ()
-        case TextTest(TextRelation.REGEX, operand, pattern, False) if not PLAIN.fullmatch(pattern):
-            return tuple([TextTest(TextRelation.CONTAINS, operand, text) for text in needed_texts(pattern, "")])
-        case Function("REGEX", (operand, Literal(pattern, datatype), *more)) if datatype == XSD_STRING:
+        case ir.TextTest(ir.TextRelation.REGEX, operand, pattern, False) if not PLAIN.fullmatch(pattern):
+            return tuple([ir.TextTest(ir.TextRelation.CONTAINS, operand, text) for text in needed_texts(pattern, "")])
+        case ir.Function("REGEX", (operand, Literal(pattern, datatype), *more)) if datatype == XSD_STRING:
             stated = more[0] if more else Literal("")
             flags = stated.lexical if isinstance(stated, Literal) else "x"  # of computed ones nothing is known
             if operand not in _OPERANDS and ("i" in flags or operand not in _IN_A_CASE):
@@ -247,99 +188,98 @@ def _texts_in_place_of(test: Test) -> tuple[Test, ...]:
                 return (test,)
             texts = [Literal(text) for text in needed_texts(pattern, flags)]
             if "i" in flags:
-                return tuple([Function("REGEX", (operand, text, Literal("i"))) for text in texts])
-            return tuple([Function("CONTAINS", (operand, text)) for text in texts])
-    is_regex = isinstance(test, TextTest) and not test.negated  # of a plain text, as others are dealt with
+                return tuple([ir.Function("REGEX", (operand, text, Literal("i"))) for text in texts])
+            return tuple([ir.Function("CONTAINS", (operand, text)) for text in texts])
+    is_regex = isinstance(test, ir.TextTest) and not test.negated  # of a plain text, as others are dealt with
     return (test,) if is_regex or (_is_key(test) and _is_of_the_node(test)) else ()
 
 
 def _is_of_the_node(test: Test) -> bool:
     """Does a test that is a key look at the node, not at what is computed of it?"""
     match test:
-        case Function(_, arguments):
+        case ir.Function(_, arguments):
             return any(argument in _OPERANDS or argument in _IN_A_CASE for argument in arguments)
-        case Compare(_, left, right):
+        case ir.Compare(_, left, right):
             return X in (left, right)
-        case In(operand):
+        case ir.In(operand):
             return operand == X
     return True
 
 
-_OPERANDS = (X, Function("STR", (X,)))
-_IN_A_CASE = tuple([Function(case, (operand,)) for case in ("LCASE", "UCASE") for operand in _OPERANDS])
+_OPERANDS = (X, ir.Function("STR", (X,)))
+_IN_A_CASE = tuple([ir.Function(case, (operand,)) for case in ("LCASE", "UCASE") for operand in _OPERANDS])
 
 _LOOKED_UP = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "SAMETERM", "LANGMATCHES"))
 
 
-def _is_key(test: Expression) -> bool:
+def _is_key(test: ir.Expression) -> bool:
     """Does the text of a node decide, by a look-up? A disjunction of such tests is one more of them."""
-    if isinstance(test, AnyOf):
+    if isinstance(test, ir.AnyOf):
         return all(map(_is_key, test.conditions))
-    if isinstance(test, FullText):
+    if isinstance(test, ir.FullText):
         return _is_of_words(test.expression)
-    if isinstance(test, TextTest):
-        return not test.negated and test.relation is not TextRelation.REGEX
-    if isinstance(test, In):
+    if isinstance(test, ir.TextTest):
+        return not test.negated and test.relation is not ir.TextRelation.REGEX
+    if isinstance(test, ir.In):
         return not test.negated
-    if isinstance(test, Function):
+    if isinstance(test, ir.Function):
         return test.name in _LOOKED_UP
-    return isinstance(test, InstanceOf) or (isinstance(test, Compare) and test.op == "=")
+    return isinstance(test, ir.InstanceOf) or (isinstance(test, ir.Compare) and test.op == "=")
 
 
-def _is_of_words(expression: TextExpression) -> bool:
-    operands = expression.operands if isinstance(expression, TextOr) else (expression,)
-    return all(isinstance(operand, Word | Prefix) for operand in operands)
+def _is_of_words(expression: ir.TextExpression) -> bool:
+    """Is it a word or prefix, or are they alternatives?"""
+    operands = expression.operands if isinstance(expression, ir.TextOr) else (expression,)
+    return all(isinstance(operand, ir.Word | ir.Prefix) for operand in operands)
 
 
-def _narrows(test: Expression) -> bool:
+def _narrows(test: ir.Expression) -> bool:
     """Can an index find the nodes of which it holds?"""
-    if isinstance(test, AnyOf):
+    if isinstance(test, ir.AnyOf):
         return all(map(_narrows, test.conditions))
-    if isinstance(test, AllOf):
+    if isinstance(test, ir.AllOf):
         return any(map(_narrows, test.conditions))
-    if isinstance(test, FullText):
-        return not isinstance(test.expression, TextNot)
-    if isinstance(test, Compare):
+    if isinstance(test, ir.FullText):
+        return not isinstance(test.expression, ir.TextNot)
+    if isinstance(test, ir.Compare):
         return test.op != "!="
     return _is_key(test)
 
 
-# --- calls -----------------------------------------------------------------------------------------------------------
-# Operator calls that stand at the top of a query: all have to hold, whatever else it asks for.
+# --- calls at the top of a query: all have to hold, whatever else it asks for ----------------------------------------
 
 
-def split(where: Where) -> tuple[tuple[CallKey, ...], Where]:
+def split(where: ir.Where) -> tuple[tuple[CallKey, ...], ir.Where]:
     """The calls with constants only that have to hold, each once, and the rest. There are none where the rest has
     calls, too: what those are asked with may depend on the solutions."""
     calls: dict[CallKey, None] = {}
-    rest: list[Where] = []
-    for part in where.parts if isinstance(where, And) else (where,):
-        if isinstance(part, Call) and _is_constant(part):
+    rest: list[ir.Where] = []
+    for part in where.parts if isinstance(where, ir.And) else (where,):
+        if isinstance(part, ir.Call) and _is_constant(part):
             calls[CallKey(part.operator, part.arguments)] = None  # type: ignore[arg-type]  # no variables
-        elif isinstance(part, Filter):
-            left = []
-            for condition in conjuncts(part.condition):
-                if isinstance(condition, Holds) and _is_constant(condition.call):
+        elif isinstance(part, ir.Filter):
+            others = []
+            for condition in ir.conjuncts(part.condition):
+                if isinstance(condition, ir.Holds) and _is_constant(condition.call):
                     calls[CallKey(condition.call.operator, condition.call.arguments)] = None  # type: ignore[arg-type]
                 else:
-                    left.append(condition)
-            if left:
-                rest.append(Filter(left[0] if len(left) == 1 else AllOf(tuple(left))))
+                    others.append(condition)
+            if others:
+                rest.append(ir.Filter(others[0] if len(others) == 1 else ir.AllOf(tuple(others))))
         else:
             rest.append(part)
     if not calls or any(True for part in rest for _ in calls_in(part)):
         return (), where
-    return tuple(calls), And(tuple(rest))
+    return tuple(calls), ir.And(tuple(rest))
 
 
-def _is_constant(call: Call) -> bool:
-    return not any(isinstance(argument, Variable) for argument in call.arguments)
+def _is_constant(call: ir.Call) -> bool:
+    return not any(isinstance(argument, ir.Variable) for argument in call.arguments)
 
 
-# --- clauses ------------------------------------------------------------
+# --- clauses ---------------------------------------------------------------------------------------------------------
 
-
-Position: TypeAlias = IRI | Literal | Variable
+Position: TypeAlias = IRI | Literal | ir.Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +314,7 @@ def normal_form(subscription: Subscription, *, most: int) -> NormalForm:
     try:
         if calls:
             asked, where = split(where)
-        if asked and isinstance(where, And) and not where.parts:
+        if asked and isinstance(where, ir.And) and not where.parts:
             return NormalForm((), False, True, asked)
         branches = normal.group(where)
     except RecursionError:  # only where max_query_depth was raised past what Python can hold
@@ -385,13 +325,10 @@ def normal_form(subscription: Subscription, *, most: int) -> NormalForm:
     return NormalForm(clauses, exact and not calls, calls, asked if exact else ())
 
 
-# --- clauses -----------------------------------------------------------------------------------------------------
-
-
 class _Branch(NamedTuple):
     """A conjunction. `bound`: the variables that each of its solutions binds. `given`: values that inline data has."""
 
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[ir.Pattern, ...]
     bound: frozenset[str]
     tests: Tests
     given: tuple[tuple[str, IRI | Literal], ...] = ()
@@ -406,16 +343,16 @@ def _clause(branch: _Branch) -> Clause:
     tests = [test for test in branch.tests if test[0] not in given] if given else list(branch.tests)
     fresh = 0
 
-    def position(term: PatternTerm) -> Position:
+    def position(term: ir.PatternTerm) -> Position:
         nonlocal fresh
         kind = type(term)
-        if kind is Variable:
+        if kind is ir.Variable:
             return given.get(term.name, term) if given else term  # type: ignore[union-attr,return-value,arg-type]  # `kind` says what it is
         if kind is IRI or kind is Literal:
             return term  # type: ignore[return-value]  # `kind` says what it is
         fresh += 1
-        variable = Variable(f"*{fresh}")
-        if kind is Label:
+        variable = ir.Variable(f"*{fresh}")
+        if kind is ir.Label:
             tests.append((variable.name, term))  # type: ignore[arg-type]  # a Label, by its kind
         return variable
 
@@ -448,11 +385,8 @@ def _common(branches: list[_Branch]) -> _Branch:
     return _Branch(patterns, bound & named, tuple(tests))
 
 
-def _variables(patterns: Iterable[Pattern]) -> frozenset[str]:
-    return frozenset([t.name for p in patterns for t in (p.subject, p.predicate, p.object) if type(t) is Variable])
-
-
-# --- the normal form ---------------------------------------------------------------------------------------------
+def _variables(patterns: Iterable[ir.Pattern]) -> frozenset[str]:
+    return frozenset([t.name for p in patterns for t in (p.subject, p.predicate, p.object) if type(t) is ir.Variable])
 
 
 class _Normal:
@@ -462,23 +396,27 @@ class _Normal:
         self.most = most
         self.exact = True
 
-    def group(self, where: Where) -> list[_Branch]:
+    def group(self, where: ir.Where) -> list[_Branch]:
         """The branches of a group. Its filters see what the group itself binds, and nothing else."""
-        patterns: list[Pattern] = []
-        conditions: list[Expression] = []
+        patterns: list[ir.Pattern] = []
+        conditions: list[ir.Expression] = []
         factors: list[list[_Branch]] = []
-        inline_data: list[Values] = []
-        for part in where.parts if isinstance(where, And) else (where,):
+        inline_data: list[ir.Values] = []
+        for part in where.parts if isinstance(where, ir.And) else (where,):
             kind = type(part)
-            if kind is Pattern:
+            if kind is ir.Pattern:
                 patterns.append(part)  # type: ignore[arg-type]  # a Pattern, by its kind
-            elif kind is Filter:
+            elif kind is ir.Filter:
                 conditions.append(part.condition)  # type: ignore[union-attr]  # a Filter, by its kind
-            elif isinstance(part, And):
+            elif isinstance(part, ir.And):
                 factors.append(self.group(part))
-            elif isinstance(part, Or):
-                factors.append(self._limited([inner for branch in part.branches for inner in self.group(branch)]))
-            elif isinstance(part, Values):
+            elif isinstance(part, ir.Or):
+                branches = [inner for branch in part.branches for inner in self.group(branch)]
+                if len(branches) > self.most:
+                    self.exact = False
+                    branches = [_common(branches)]
+                factors.append(branches)
+            elif isinstance(part, ir.Values):
                 inline_data.append(part)
             else:
                 self.exact = False  # it only takes away, or adds to what is there
@@ -495,12 +433,6 @@ class _Normal:
             branches = self._product(branches, factors)
         return self._filtered(branches, conditions) if conditions else branches
 
-    def _limited(self, branches: list[_Branch]) -> list[_Branch]:
-        if len(branches) <= self.most:
-            return branches
-        self.exact = False
-        return [_common(branches)]
-
     def _product(self, branches: list[_Branch], factors: list[list[_Branch]]) -> list[_Branch]:
         """All combinations; past the limit, of the longest factors only what their branches have in common."""
         while prod(map(len, factors)) > self.most:
@@ -511,7 +443,7 @@ class _Normal:
             branches = [both for a in branches for b in factor if (both := _joined(a, b)) is not None]
         return branches
 
-    def _values(self, values: Values) -> list[_Branch]:
+    def _values(self, values: ir.Values) -> list[_Branch]:
         """Each row of short inline data is a branch, in which its values stand for the variables."""
         if not values.rows:
             return []
@@ -524,33 +456,30 @@ class _Normal:
             rows.append(_Branch((), frozenset([name for name, _ in given]), (), tuple(given)))
         return rows
 
-    def _filtered(self, branches: list[_Branch], conditions: list[Expression]) -> list[_Branch]:
+    def _filtered(self, branches: list[_Branch], conditions: list[ir.Expression]) -> list[_Branch]:
         for condition in conditions:
             combined: list[_Branch] = []
-            split = [self._alternatives(condition, branch.bound, self.most) for branch in branches]
-            if sum(map(len, split)) > self.most:
-                split = [self._alternatives(condition, branch.bound, 1) for branch in branches]
-            for branch, alternatives in zip(branches, split, strict=True):
-                for tests in alternatives:
-                    combined.append(_Branch(branch.patterns, branch.bound, branch.tests + tests, branch.given))
+            of_branches = [self._alternatives(condition, branch.bound, self.most) for branch in branches]
+            if sum(map(len, of_branches)) > self.most:
+                of_branches = [self._alternatives(condition, branch.bound, 1) for branch in branches]
+            for branch, alternatives in zip(branches, of_branches, strict=True):
+                combined += [branch._replace(tests=branch.tests + tests) for tests in alternatives]
             branches = combined
         return branches
 
-    def _alternatives(self, condition: Expression, bound: frozenset[str], most: int) -> Alternatives:
+    def _alternatives(self, condition: ir.Expression, bound: frozenset[str], most: int) -> Alternatives:
         necessary = Necessary(bound, most)
         alternatives = necessary.of(condition)
         self.exact = self.exact and necessary.exact
         return alternatives
 
 
-def _choices(values: Values, bound: frozenset[str]) -> list[Expression]:
+def _choices(values: ir.Values, bound: frozenset[str]) -> list[ir.Expression]:
     """What all solutions of inline data satisfy: which terms a variable may be, for each that patterns bind and whose
     column has no UNDEF."""
-    conditions: list[Expression] = []
-    if not values.rows:
-        return conditions
-    for variable, column in zip(values.variables, zip(*values.rows, strict=True), strict=True):
+    conditions: list[ir.Expression] = []
+    for variable, *column in zip(values.variables, *values.rows, strict=True) if values.rows else ():
         terms = [term for term in dict.fromkeys(column) if term is not None]
         if variable.name in bound and None not in column:
-            conditions.append(AnyOf(tuple([Function("SAMETERM", (variable, term)) for term in terms])))
+            conditions.append(ir.AnyOf(tuple([ir.Function("SAMETERM", (variable, term)) for term in terms])))
     return conditions

@@ -12,49 +12,11 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from triplewire.ir.nodes import (
-    ANY,
-    AllOf,
-    Analyzer,
-    And,
-    AnyOf,
-    Bind,
-    Call,
-    Coercion,
-    Compare,
-    Exists,
-    Expression,
-    Filter,
-    FullText,
-    Function,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Minus,
-    Near,
-    Negate,
-    Not,
-    Optional,
-    Or,
-    Pattern,
-    PatternTerm,
-    Phrase,
-    Prefix,
-    TextAnd,
-    TextExpression,
-    TextNot,
-    TextOr,
-    TextTest,
-    Values,
-    Variable,
-    Where,
-    Word,
-)
+from triplewire.ir import nodes as ir
 from triplewire.model.namespaces import shorten
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
 
-Node: TypeAlias = Where | Expression | TextExpression | PatternTerm | BlankNode
+Node: TypeAlias = ir.Where | ir.Expression | ir.TextExpression | ir.PatternTerm | BlankNode
 
 _INFIX = {"+", "-", "*", "/"}
 _BARE = {  # lexical forms that stand for a literal of the datatype when they stand alone (SPARQL 1.1, 4.1.2)
@@ -67,9 +29,11 @@ _BARE = {  # lexical forms that stand for a literal of the datatype when they st
 
 def show(node: Node) -> str:
     """The text of a part, an expression, a full-text expression or a term."""
-    if isinstance(node, And | Or | Not | Optional | Minus | Pattern | Filter | Bind | Values | Call):
+    if isinstance(
+        node, ir.And | ir.Or | ir.Not | ir.Optional | ir.Minus | ir.Pattern | ir.Filter | ir.Bind | ir.Values | ir.Call
+    ):
         return _where(node)
-    if isinstance(node, Word | Prefix | Phrase | Near | TextNot | TextAnd | TextOr):
+    if isinstance(node, ir.TextExpression):
         return _text(node)
     if isinstance(node, IRI | Literal | BlankNode):
         return show_term(node)
@@ -88,107 +52,102 @@ def show_term(term: Term) -> str:
     return f"{Literal(term.lexical)}^^{show_term(IRI(term.datatype))}"
 
 
-def show_position(term: PatternTerm) -> str:
+def show_position(term: ir.PatternTerm) -> str:
     """A subject, predicate or object of a pattern."""
-    if isinstance(term, Variable):
+    if isinstance(term, ir.Variable):
         return f"?{term.name}"
-    if isinstance(term, Label):
+    if isinstance(term, ir.Label):
         quoted = "'" + term.text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
         return f"{quoted}({show_term(IRI(term.iri))})" if term.iri else quoted
-    return "*" if term is ANY else show_term(term)
+    return "*" if term is ir.ANY else show_term(term)
 
 
 def _list(nodes: Iterable[Node], separator: str = ", ") -> str:
     return separator.join(show(node) for node in nodes)
 
 
-def _where(part: Where) -> str:
+def _where(part: ir.Where) -> str:
     match part:
-        case Pattern(subject, predicate, object_):
+        case ir.Pattern(subject, predicate, object_):
             return f"{show_position(subject)} {show_position(predicate)} {show_position(object_)}"
-        case And(parts):
+        case ir.And(parts):
             return "{" + _list(parts, " . ") + "}"
-        case Or(branches):
+        case ir.Or(branches):
             return "(" + _list(branches, " UNION ") + ")" if len(branches) > 1 else f"UNION({_list(branches)})"
-        case Not(group):
+        case ir.Not(group):
             return f"NOT EXISTS {show(group)}"
-        case Optional(group):
+        case ir.Optional(group):
             return f"OPTIONAL {show(group)}"
-        case Minus(group):
+        case ir.Minus(group):
             return f"MINUS {show(group)}"
-        case Filter(condition):
+        case ir.Filter(condition):
             return f"FILTER {show(condition)}"
-        case Bind(variable, expression):
+        case ir.Bind(variable, expression):
             return f"BIND({show(expression)} AS ?{variable.name})"
-        case Values(variables, rows):
+        case ir.Values(variables, rows):
             lines = ("(" + " ".join("UNDEF" if t is None else show_term(t) for t in row) + ")" for row in rows)
             return f"VALUES ({_list(variables, ' ')}) {{{' '.join(lines)}}}"
-        case Call():
+        case ir.Call():
             return "CALL " + _call(part)
 
 
-def _call(call: Call) -> str:
+def _call(call: ir.Call) -> str:
     return f"{call.operator}({_list(call.arguments)})"
 
 
-def _expression(node: Expression | PatternTerm) -> str:
+def _expression(node: ir.Expression | ir.PatternTerm) -> str:
     match node:
-        case Compare(op, left, right, coercion):
-            return f"({show(left)} {op}{'~' if coercion is Coercion.LENIENT else ''} {show(right)})"
-        case TextTest(relation, operand, text, negated):
+        case ir.Compare(op, left, right, coercion):
+            return f"({show(left)} {op}{'~' if coercion is ir.Coercion.LENIENT else ''} {show(right)})"
+        case ir.TextTest(relation, operand, text, negated):
             verb = relation.value.upper()
             return f"(?{operand.name} {'NOT ' if negated else ''}{verb} {Literal(text)})"
-        case InstanceOf(variable, relation, cls):
+        case ir.InstanceOf(variable, relation, cls):
             return f"(?{variable.name} ISA {relation.value} {show(cls)})"
-        case FullText(variable, expression):
+        case ir.FullText(variable, expression):
             return f"ftcontains(?{variable.name}, {show(expression)})"
-        case Function(name, arguments):
-            return _function(name, arguments)
-        case AllOf(conditions):
+        case ir.Function(name, arguments):
+            if name in _INFIX and len(arguments) == 2:
+                return f"({show(arguments[0])} {name} {show(arguments[1])})"
+            return f"{show_term(IRI(name)) if ':' in name else name}({_list(arguments)})"
+        case ir.AllOf(conditions):
             return f"({_list(conditions, ' && ')})" if len(conditions) > 1 else f"ALL({_list(conditions)})"
-        case AnyOf(conditions):
+        case ir.AnyOf(conditions):
             return f"({_list(conditions, ' || ')})" if len(conditions) > 1 else f"ANY({_list(conditions)})"
-        case Negate(condition):
+        case ir.Negate(condition):
             return f"!{show(condition)}"
-        case In(operand, choices, negated):
+        case ir.In(operand, choices, negated):
             return f"({show(operand)} {'NOT IN' if negated else 'IN'} ({_list(choices)}))"
-        case Exists(group):
+        case ir.Exists(group):
             return f"EXISTS {show(group)}"
-        case Holds(call):
+        case ir.Holds(call):
             return f"op:{_call(call)}"
     return show_position(node)
 
 
-def _function(name: str, arguments: tuple[Expression, ...]) -> str:
-    if name in _INFIX and len(arguments) == 2:
-        return f"({show(arguments[0])} {name} {show(arguments[1])})"
-    written = show_term(IRI(name)) if ":" in name else name
-    return f"{written}({_list(arguments)})"
-
-
-def _text(node: TextExpression) -> str:
+def _text(node: ir.TextExpression) -> str:
     match node:
-        case Word(word, analyzer):
+        case ir.Word(word, analyzer):
             return f"{Literal(word)}{_analyzer(analyzer)}"
-        case Prefix(prefix, analyzer):
+        case ir.Prefix(prefix, analyzer):
             return f"{Literal(prefix + '*')}{_analyzer(analyzer)}"
-        case Phrase(items):
-            words = [item.word if isinstance(item, Word) else item.prefix + "*" for item in items]
+        case ir.Phrase(items):
+            words = [item.word if isinstance(item, ir.Word) else item.prefix + "*" for item in items]
             return f"{Literal(' '.join(words))}{_analyzer(items[0].analyzer)}"
-        case Near(operands, gaps, ordered):
+        case ir.Near(operands, gaps, ordered):
             out = show(operands[0])
             for operand, (least, most), in_order in zip(operands[1:], gaps, ordered, strict=True):
                 out += f" ftNEAR[{least},{most}]{'' if in_order else ' UNORDERED'} {show(operand)}"
             return f"({out})"
-        case TextNot(operand):
+        case ir.TextNot(operand):
             return f"ftNOT {show(operand)}"
-        case TextAnd(operands):
+        case ir.TextAnd(operands):
             return f"({_list(operands, ' ftAND ')})" if len(operands) > 1 else f"ftALL({_list(operands)})"
-        case TextOr(operands):
+        case ir.TextOr(operands):
             return f"({_list(operands, ' ftOR ')})" if len(operands) > 1 else f"ftANY({_list(operands)})"
 
 
-def _analyzer(analyzer: Analyzer) -> str:
+def _analyzer(analyzer: ir.Analyzer) -> str:
     out = ""
     if analyzer.tokenizer != "default":
         out += f' USING ANALYZER "{analyzer.tokenizer}"'

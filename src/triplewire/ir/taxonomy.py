@@ -18,9 +18,9 @@ from weakref import WeakKeyDictionary
 from triplewire.argument_checks import expect, plain_text
 from triplewire.errors import TaxonomyError
 from triplewire.ir.alike import AlikeNames
-from triplewire.ir.entailment import NONE, Edges, Properties
+from triplewire.ir.entailment import NONE, Edges, Properties, reachable
 from triplewire.ir.nodes import Label, Relation
-from triplewire.model.namespaces import beside
+from triplewire.model.namespaces import PREDECLARED, beside
 from triplewire.model.publication import Graph
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, BlankNode, Literal, Node, Term
 
@@ -28,13 +28,7 @@ Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
 _MOST_COMPARED = 2_000  # classes that are compared with an unknown one
 _SHOWN = 20  # classes of a cycle that an error names
-DECLARES = frozenset(
-    (
-        "http://www.w3.org/2002/07/owl#Class",
-        "http://www.w3.org/2000/01/rdf-schema#Class",
-        "http://www.w3.org/2004/02/skos/core#Concept",
-    )
-)
+DECLARES = frozenset((PREDECLARED["owl"] + "Class", RDFS + "Class", PREDECLARED["skos"] + "Concept"))
 """An instance of one of these is a class, even if nothing else is stated about it."""
 
 
@@ -121,12 +115,12 @@ class Taxonomy:
     @cached_property
     def subclasses(self) -> Edges:
         """Class -> the classes directly below it."""
-        return _reversed(self.superclasses)
+        return _grouped((above, cls) for cls, classes in self.superclasses.items() for above in classes)
 
     @cached_property
     def instances(self) -> Edges:
         """Class -> its direct instances."""
-        return _reversed(self.classes_of)
+        return _grouped((cls, instance) for instance, classes in self.classes_of.items() for cls in classes)
 
     @cached_property
     def caches(self) -> WeakKeyDictionary[object, Any]:
@@ -144,15 +138,8 @@ class Taxonomy:
             return frozenset((cls,))
         known = self._closure.get(cls)
         if known is None:
-            ancestors, todo = {cls}, [cls]
-            while todo:
-                fresh = self.superclasses.get(todo.pop(), NONE) - ancestors
-                ancestors |= fresh
-                todo.extend(fresh)
-            known = self._closure[cls] = frozenset(ancestors)
+            known = self._closure[cls] = frozenset(reachable((cls,), lambda lower: self.superclasses.get(lower, NONE)))
         return known
-
-    # --- names -------------------------------------------------------------------------------------------------------
 
     def resolve(self, cls: IRI | Label) -> frozenset[str]:
         """The known classes that a subscription's class name means; none for an unknown name.
@@ -202,8 +189,6 @@ class Taxonomy:
             names |= frozenset(filter(None, (beside(node.lexical, cls.text, cls.iri),)))
         return names
 
-    # --- questions ---------------------------------------------------------------------------------------------------
-
     def holds(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> bool:
         """Does the node, in a publication with this graph, stand in the relation to the class?"""
         return self._witness(node, relation, cls, graph) is not None
@@ -217,10 +202,7 @@ class Taxonomy:
         if witness is None:
             return None
         start, direct, meant = witness
-        lower, upper = (meant, direct) if relation is Relation.ANCESTOR else (direct, meant)
-        climb = self._climb(lower, upper)
-        if relation is Relation.ANCESTOR:
-            climb = climb[::-1]
+        climb = self._climb(meant, direct)[::-1] if relation is Relation.ANCESTOR else self._climb(direct, meant)
         shown = node.lexical if isinstance(node, Literal) else start
         return tuple(dict.fromkeys((shown, *climb)))
 
@@ -260,29 +242,22 @@ class Taxonomy:
 
     def _climb(self, lower: str, upper: str) -> list[str]:
         """A shortest path up from one class to another, both included."""
-        came: dict[str, str] = {lower: ""}
+        came_from: dict[str, str] = {lower: ""}
         level = [lower]
-        while level and upper not in came:
-            above: list[str] = []
-            for cls in level:
-                for parent in sorted(self.superclasses.get(cls, NONE)):
-                    if parent not in came:
-                        came[parent] = cls
-                        above.append(parent)
-            level = above
+        while level and upper not in came_from:
+            pairs = [(parent, cls) for cls in level for parent in sorted(self.superclasses.get(cls, NONE))]
+            level = list(dict.fromkeys(parent for parent, _ in pairs if parent not in came_from))
+            for parent, cls in pairs:
+                came_from.setdefault(parent, cls)
         way = [upper]
-        while came[way[-1]]:
-            way.append(came[way[-1]])
+        while came_from[way[-1]]:
+            way.append(came_from[way[-1]])
         return way[::-1]
-
-    # --- storage -----------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, dict[str, list[str]]]:
         """All tables, sorted, for `from_json`."""
-        return {
-            table: {key: sorted(values) for key, values in sorted(edges.items())}
-            for table, edges in self._tables().items()
-        }
+        tables = self._tables()
+        return {name: {key: sorted(values) for key, values in sorted(tables[name].items())} for name in tables}
 
     def _tables(self) -> dict[str, Edges]:
         tables = {name: getattr(self, name) for name in _TABLES}
@@ -313,13 +288,8 @@ EMPTY = Taxonomy()
 def touched(before: Taxonomy, after: Taxonomy, classes: Iterable[str] = ()) -> set[str]:
     """The IRIs and names whose relation to some class, as `Taxonomy.readings` has it, may differ between two
     taxonomies; with those at or below the `classes`, and their instances."""
-    below = _differing(before.superclasses, after.superclasses) | (before.classes ^ after.classes) | set(classes)
-    todo = list(below)
-    while todo:
-        cls = todo.pop()
-        fresh = (before.subclasses.get(cls, NONE) | after.subclasses.get(cls, NONE)) - below
-        below |= fresh
-        todo.extend(fresh)
+    changed = _differing(before.superclasses, after.superclasses) | (before.classes ^ after.classes) | set(classes)
+    below = reachable(changed, lambda cls: before.subclasses.get(cls, NONE) | after.subclasses.get(cls, NONE))
     nodes = below | _differing(before.classes_of, after.classes_of)
     for taxonomy in (before, after):
         nodes.update(*(taxonomy.instances.get(cls, NONE) for cls in below))
@@ -339,10 +309,6 @@ def _grouped(pairs: Pairs) -> Edges:
     for key, value in pairs:
         values_of[key].add(value)
     return {key: frozenset(values) for key, values in values_of.items()}
-
-
-def _reversed(edges: Edges) -> Edges:
-    return _grouped((value, key) for key, values in edges.items() for value in values)
 
 
 def _reversed_again(known: Edges, before: Edges, after: Edges) -> Edges:
@@ -402,18 +368,15 @@ def _refuse_cycles(superclasses: Edges, roots: Iterable[str]) -> None:
                 on_way.discard(cls)
                 done.add(cls)
             elif cls in on_way:
-                raise _cycle([*way[way.index(cls) :], cls])
+                cycle = [*way[way.index(cls) :], cls]
+                if len(cycle) > _SHOWN:
+                    missing = f"... ({len(cycle) - _SHOWN} more) ..."
+                    cycle = [*cycle[: _SHOWN // 2], missing, *cycle[-_SHOWN // 2 :]]
+                raise TaxonomyError(
+                    f"the classes form a cycle: {' -> '.join(cycle)}", remedy="remove one of these subclass statements"
+                )
             elif cls not in done:
                 way.append(cls)
                 on_way.add(cls)
                 todo.append((cls, True))
                 todo.extend((parent, False) for parent in sorted(superclasses.get(cls, NONE)))
-
-
-def _cycle(classes: list[str]) -> TaxonomyError:
-    """The error for a cycle of these classes, of which the first is also the last."""
-    if len(classes) > _SHOWN:
-        classes = [*classes[: _SHOWN // 2], f"... ({len(classes) - _SHOWN} more) ...", *classes[-_SHOWN // 2 :]]
-    return TaxonomyError(
-        f"the classes form a cycle: {' -> '.join(classes)}", remedy="remove one of these subclass statements"
-    )

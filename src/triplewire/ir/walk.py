@@ -8,11 +8,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from triplewire.ir.nodes import Call
 
 T = TypeVar("T")
+Parts: TypeAlias = Callable[[Any], tuple[object, ...]] | None
+
+
+class _PartsByType(dict[type, Parts]):
+    """A function for each type that returns the parts of its nodes, in order; None where it has none."""
+
+    def __missing__(self, kind: type) -> Parts:
+        parts: Parts = None
+        if issubclass(kind, tuple):
+            parts = tuple
+        elif dataclasses.is_dataclass(kind):
+            names = [field.name for field in dataclasses.fields(kind)]
+            # of one name, attrgetter makes no tuple
+            parts = attrgetter(*names) if len(names) > 1 else lambda node: tuple([getattr(node, n) for n in names])
+        self[kind] = parts
+        return parts
+
+
+_PARTS = _PartsByType()
 _KNOWN: dict[type, Callable[[Any], tuple[object, ...]] | None] = {}
 
 
@@ -24,8 +43,7 @@ def walk(root: object) -> Iterator[object]:
     stack = [root]
     while stack:
         node = stack.pop()
-        kind = type(node)
-        parts = _KNOWN[kind] if kind in _KNOWN else _parts(kind)
+        parts = _PARTS[type(node)]
         if parts is None:
             continue
         if not isinstance(node, tuple):
@@ -48,7 +66,7 @@ def rewrite(node: T, kinds: Collection[type], change: Callable[[Any], object]) -
     kind = type(node)
     if kind in kinds:
         return cast(T, change(node))
-    parts = _KNOWN[kind] if kind in _KNOWN else _parts(kind)
+    parts = _PARTS[kind]
     if parts is None:
         return node
     before = parts(node)
@@ -61,23 +79,5 @@ def rewrite(node: T, kinds: Collection[type], change: Callable[[Any], object]) -
 
 def children(node: object) -> tuple[object, ...]:
     """What a node holds, in order: the values of its fields, or a tuple's members."""
-    parts = _parts(type(node))
+    parts = _PARTS[type(node)]
     return () if parts is None else parts(node)
-
-
-def _parts(kind: type) -> Callable[[Any], tuple[object, ...]] | None:
-    """A function that returns the parts of a node of this kind; None where it has none."""
-    if kind not in _KNOWN:
-        _KNOWN[kind] = _parts_of(kind)
-    return _KNOWN[kind]
-
-
-def _parts_of(kind: type) -> Callable[[Any], tuple[object, ...]] | None:
-    if issubclass(kind, tuple):
-        return tuple
-    if not dataclasses.is_dataclass(kind):
-        return None
-    names = [field.name for field in dataclasses.fields(kind)]
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda node: tuple([getattr(node, name) for name in names])

@@ -95,8 +95,11 @@ class _BlankNodes:
         self._left = budget + _LINEAR_STEPS * len(triples)
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for label in self.triples_of:
-            self._first_degree[label] = self._hash_first_degree(label)
-            alike[self._first_degree[label]].append(label)
+            # 4.6: the hash of a node's triples, in which all other blank nodes have the same label
+            names = defaultdict(lambda: "z", {label: "a"})
+            first_degree = _sha256("".join(sorted(_line(triple, names) for triple in self.triples_of[label])))
+            self._first_degree[label] = first_degree
+            alike[first_degree].append(label)
         self.ambiguous: list[list[str]] = []  # those with equal hashes, which take more than linear work
         for _, nodes in sorted(alike.items()):
             if len(nodes) == 1:
@@ -107,34 +110,25 @@ class _BlankNodes:
     def labels(self) -> dict[str, str]:
         """A canonical identifier for every blank node; past the budget, in the order of their first occurrence."""
         try:
-            self._label_ambiguous()
+            for nodes in self.ambiguous:
+                results = []
+                for node in nodes:
+                    if node not in self.canonical.issued:
+                        issuer = _Issuer("b")
+                        issuer.issue(node)
+                        results.append(self._run(node, issuer))
+                for _, issuer in sorted(results, key=lambda result: result[0]):
+                    for node in issuer.issued:
+                        self.canonical.issue(node)
         except _BudgetSpent:
             for node in self.triples_of:
                 self.canonical.issue(node)
         return self.canonical.issued
 
-    def _label_ambiguous(self) -> None:
-        """Issue an identifier to every blank node that has none yet. Raises `_BudgetSpent`."""
-        for nodes in self.ambiguous:
-            results = []
-            for node in nodes:
-                if node not in self.canonical.issued:
-                    issuer = _Issuer("b")
-                    issuer.issue(node)
-                    results.append(self._run(node, issuer))
-            for _, issuer in sorted(results, key=lambda result: result[0]):
-                for node in issuer.issued:
-                    self.canonical.issue(node)
-
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
             raise _BudgetSpent
-
-    def _hash_first_degree(self, node: str) -> str:
-        """4.6: the hash of a node's triples, in which all other blank nodes have the same label."""
-        names = defaultdict(lambda: "z", {node: "a"})
-        return _sha256("".join(sorted(_line(triple, names) for triple in self.triples_of[node])))
 
     def _hash_related(self, related: str, triple: Triple, issuer: _Issuer, position: str) -> str:
         """4.7: the hash of how a neighbour is connected, and of its identifier or first-degree hash."""

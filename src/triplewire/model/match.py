@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache
+from itertools import accumulate, islice, takewhile
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
@@ -115,8 +116,6 @@ class Match(_Slots):
 
     def _repr_html_(self) -> str:
         """The bindings as a table, in notebooks."""
-        # programs outside of notebooks do without
-
         names = list(dict.fromkeys(name for binding in self.bindings[:ROWS] for name in binding))
         rows = ([term_text(binding[name]) if name in binding else "" for name in names] for binding in self.bindings)
         more = " (truncated)" if self.truncated else ""
@@ -178,17 +177,9 @@ def term_bytes(term: Term) -> int:
 
 def first_bindings(bindings: tuple[Binding, ...], most_bytes: int) -> tuple[Binding, ...]:
     """The bindings at the beginning whose terms have at most so many bytes together; there may be none."""
-    sizes: dict[Term, int] = {}
-    total = 0
-    for place, binding in enumerate(bindings):
-        for term in binding.values():
-            size = sizes.get(term)
-            if size is None:
-                size = sizes[term] = term_bytes(term)
-            total += size
-        if total > most_bytes:
-            return bindings[:place]
-    return bindings
+    size_of = cache(term_bytes)
+    totals = accumulate(sum(map(size_of, binding.values())) for binding in bindings)
+    return bindings[: sum(1 for _ in takewhile(lambda total: total <= most_bytes, totals))]
 
 
 def bindings_to_json(bindings: tuple[Binding, ...]) -> list[dict[str, dict[str, str]]]:
@@ -206,9 +197,7 @@ def graph_text(triples: Iterable[Triple]) -> str:
     return "".join(canonical_lines(triples))
 
 
-# --- identity --------------------------------------------------------------------------------------------------------
-# The identity of a match in 16 bytes, by which ledgers, sinks and receivers know it again.
-
+# --- the identity of a match in 16 bytes, by which ledgers, sinks and receivers know it again -------------------------
 
 IDENTITY_BYTES = 16
 
@@ -245,9 +234,7 @@ def _escaped(text: str) -> str:
     return _UNSAFE.sub(lambda unsafe: _SHORT.get(unsafe[0]) or f"\\u{ord(unsafe[0]):04X}", text)
 
 
-# --- html ------------------------------------------------------------------------------------------------------------
-# Tables for notebooks (`_repr_html_`). All text is escaped: what a feed says never becomes markup or a link.
-
+# --- tables for notebooks; all text is escaped, so that what a feed says never becomes markup or a link ---------------
 
 ROWS = 50  # of a table; a line says how many more there are
 CELL = 300  # characters of a cell

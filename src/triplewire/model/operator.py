@@ -95,8 +95,6 @@ def rows_of(verdict: Any, arguments: int, limit: int) -> bool | tuple[tuple[Term
     return tuple(rows)
 
 
-# --- how an operator wants to be called ------------------------------------------------------------------------------
-
 MOST_AT_ONCE = 256  # calls of one operator
 MOST_SECONDS = 3_600.0
 LEAST_MEMORY, MEMORY = 1 << 26, 1 << 30  # bytes of address space

@@ -7,7 +7,7 @@ together, where hundreds of objects would be all over memory.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, compress
 from typing import Final, NamedTuple, TypeAlias
@@ -58,11 +58,8 @@ class Packed(NamedTuple):
         if len(self.numbers) % 4:
             raise ValueError("a number is cut")
         numbers, behind = memoryview(self.numbers).cast("I"), self.terms + len(self.suffixes)
-        lengths, codes, statements = (
-            numbers[:behind],
-            numbers[behind : behind + self.terms],
-            numbers[behind + self.terms :],
-        )
+        lengths, codes = numbers[:behind], numbers[behind : behind + self.terms]
+        statements = numbers[behind + self.terms :]
         ends = sum(lengths) + len(PAD)
         if ends != len(self.text) or self.text[-len(PAD) :] != PAD or self.suffixes[:1] != ("",) or self.terms < 0:
             raise ValueError("texts and their lengths do not fit each other")
@@ -84,11 +81,23 @@ def pack(triples: Sequence[Triple]) -> Packed:
     identities = list(map(id, flat))
     objects = dict(zip(identities, flat, strict=True))
     place = dict(zip(objects, range(len(objects)), strict=True))
-    terms, statements = _Texts.of(objects.values()), array(_NUMBER, map(place.__getitem__, identities))
-    sorts = terms.sorts
-    numbers = array(_NUMBER, terms.lengths + sorts.lengths + terms.codes) + statements
-    literals = sum(compress(terms.lengths, terms.codes))  # and blank nodes
-    return Packed(terms.data + sorts.text + PAD, numbers.tobytes(), sorts.suffixes, len(terms.codes), literals)
+    texts = list(map(text_of, objects.values()))
+    whole = "".join(texts)
+    data = whole.encode("utf-8", "surrogatepass")
+    if len(data) == len(whole):
+        lengths = list(map(len, texts))
+    else:
+        lengths = [len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts]
+    sorts: list[_Sort] = list(map(sort_of, objects.values()))
+    distinct = dict.fromkeys(sorts)
+    if LANG_STRING in distinct:  # few have another tag than the others
+        sorts = list(zip(map(sort_of, objects.values()), map(tag_of, objects.values()), strict=True))
+        distinct = dict.fromkeys(sorts)
+    said = (_sorts_again if len(distinct) <= _FEW_SORTS else _sorts)(tuple(distinct))
+    codes = list(map(said.code.__getitem__, sorts))
+    numbers = array(_NUMBER, lengths + said.lengths + codes) + array(_NUMBER, map(place.__getitem__, identities))
+    literals = sum(compress(lengths, codes))  # and blank nodes
+    return Packed(data + said.text + PAD, numbers.tobytes(), said.suffixes, len(codes), literals)
 
 
 def unpack(packed: Packed) -> tuple[Triple, ...]:
@@ -111,9 +120,6 @@ def unpack(packed: Packed) -> tuple[Triple, ...]:
 _iri = lru_cache(maxsize=_FEW_IRIS)(IRI)
 
 
-# --- what is said of terms --------------------------------------------------------------------------------------------
-
-
 class _Sorts(NamedTuple):
     """Sorts of terms: what codes say that a term is of them, and the suffixes of their literals."""
 
@@ -121,33 +127,6 @@ class _Sorts(NamedTuple):
     suffixes: tuple[str, ...]
     text: bytes  # the suffixes one behind the other
     lengths: list[int]
-
-
-class _Texts(NamedTuple):
-    """Terms, which need not be distinct: their texts in UTF-8, one behind the other, and what they are."""
-
-    data: bytes
-    lengths: list[int]
-    codes: list[int]
-    sorts: _Sorts
-
-    @classmethod
-    def of(cls, terms: Collection[Term]) -> _Texts:
-        """These. The loops over them are C's."""
-        texts = list(map(text_of, terms))
-        whole = "".join(texts)
-        data = whole.encode("utf-8", "surrogatepass")
-        if len(data) == len(whole):
-            lengths = list(map(len, texts))
-        else:
-            lengths = [len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        sorts: list[_Sort] = list(map(sort_of, terms))
-        distinct = dict.fromkeys(sorts)
-        if LANG_STRING in distinct:  # few have another tag than the others
-            sorts = list(zip(map(sort_of, terms), map(tag_of, terms), strict=True))
-            distinct = dict.fromkeys(sorts)
-        said = (_sorts_again if len(distinct) <= _FEW_SORTS else _sorts)(tuple(distinct))
-        return cls(data, lengths, list(map(said.code.__getitem__, sorts)), said)
 
 
 def _sorts(sorts: tuple[_Sort, ...]) -> _Sorts:

@@ -60,8 +60,7 @@ class Graph:
 
     def objects(self, subject: Node, predicate: IRI) -> Iterator[Term]:
         """The objects of the triples with this subject and predicate."""
-        for triple in self.find(subject, predicate, None):
-            yield triple.object
+        return (triple.object for triple in self.find(subject, predicate, None))
 
 
 @dataclass(frozen=True, repr=False)

@@ -177,8 +177,12 @@ class Triple(_Edge):
     __slots__ = ()
 
     def __new__(cls, subject: Node, predicate: IRI, object: Term) -> Self:
-        if not (isinstance(subject, _NODES) and isinstance(predicate, IRI) and isinstance(object, _TERMS)):
-            raise _no_triple(subject, predicate, object)
+        if not isinstance(subject, _NODES):
+            raise refuse("Triple(subject)", "a term (IRI or BlankNode)", subject, _MAKE_TERMS)
+        if not isinstance(predicate, IRI):
+            raise refuse("Triple(predicate)", "a term (IRI)", predicate, _MAKE_TERMS)
+        if not isinstance(object, _TERMS):
+            raise refuse("Triple(object)", "a term (IRI, BlankNode or Literal)", object, _MAKE_TERMS)
         return tuple.__new__(cls, (subject, predicate, object))
 
     def __repr__(self) -> str:
@@ -191,15 +195,6 @@ class Triple(_Edge):
 _NODES = (IRI, BlankNode)
 _TERMS = (IRI, BlankNode, Literal)
 _MAKE_TERMS = "IRI(text), BlankNode(label) and Literal(text) make terms"
-
-
-def _no_triple(subject: object, predicate: object, object_: object) -> ArgumentError:
-    """What is wrong with one of the three."""
-    if not isinstance(subject, _NODES):
-        return refuse("Triple(subject)", "a term (IRI or BlankNode)", subject, _MAKE_TERMS)
-    if not isinstance(predicate, IRI):
-        return refuse("Triple(predicate)", "a term (IRI)", predicate, _MAKE_TERMS)
-    return refuse("Triple(object)", "a term (IRI, BlankNode or Literal)", object_, _MAKE_TERMS)
 
 
 def shortened(text: str, most: int = 120) -> str:
@@ -215,14 +210,10 @@ _IRI_UNSAFE = re.compile(r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]')
 
 
 def _escape_string(text: str) -> str:
-    if not _STRING_UNSAFE.search(text):
-        return text
     return _STRING_UNSAFE.sub(lambda m: _STRING_ESCAPES.get(m[0]) or f"\\u{ord(m[0]):04X}", text)
 
 
 def _escape_iri(text: str) -> str:
-    if not _IRI_UNSAFE.search(text):
-        return text
     return _IRI_UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04X}", text)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import TypeAlias
 
 PythonValue: TypeAlias = str | int | float | bool | Decimal | dt.datetime | dt.date | dt.time | dt.timedelta | bytes
@@ -38,7 +38,7 @@ DOUBLE_FORM = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++
 
 _ZONE = r"(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)?"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?P<fraction>\.[0-9]+)?"
+_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6}0*)?"  # Python holds six digits of a second
 _DATE_TIME_FORM = re.compile(f"{_DATE}T{_TIME}{_ZONE}")
 _DATE_FORM = re.compile(_DATE)
 _TIME_FORM = re.compile(_TIME + _ZONE)
@@ -66,17 +66,17 @@ def python_value(lexical: str, name: str) -> PythonValue:
     return lexical if value is None else value
 
 
-def _integer(least: int | None, most: int | None) -> Callable[[str], int | None]:
-    def read(lexical: str) -> int | None:
-        if len(lexical) > MAX_DIGITS or not INTEGER_FORM.fullmatch(lexical):
-            return None
-        value = int(lexical)
-        return value if (least is None or least <= value) and (most is None or value <= most) else None
+def read_integer(lexical: str, name: str) -> int | None:
+    """The value of a literal of the XSD integer type of this name; None where its lexical form is not valid for it."""
+    if len(lexical) > MAX_DIGITS or not INTEGER_FORM.fullmatch(lexical):
+        return None
+    value = int(lexical)
+    least, most = INTEGER_BOUNDS[name]
+    return value if (least is None or least <= value) and (most is None or value <= most) else None
 
-    return read
 
-
-def _decimal(lexical: str) -> Decimal | None:
+def read_decimal(lexical: str) -> Decimal | None:
+    """The value of an xsd:decimal; None where its lexical form is not valid."""
     return Decimal(lexical) if len(lexical) <= MAX_DIGITS and DECIMAL_FORM.fullmatch(lexical) else None
 
 
@@ -85,8 +85,7 @@ def _double(lexical: str) -> float | None:
 
 
 def _date_time(lexical: str) -> dt.datetime | None:
-    form = _DATE_TIME_FORM.fullmatch(lexical)
-    if form is None or not _is_short(form["fraction"]):
+    if not _DATE_TIME_FORM.fullmatch(lexical):
         return None
     if "T24:00:00" not in lexical:
         return dt.datetime.fromisoformat(lexical)
@@ -97,21 +96,6 @@ def _date_time(lexical: str) -> dt.datetime | None:
 def _stamp(lexical: str) -> dt.datetime | None:
     value = _date_time(lexical)
     return value if value is not None and value.tzinfo is not None else None
-
-
-def _date(lexical: str) -> dt.date | None:
-    return dt.date.fromisoformat(lexical) if _DATE_FORM.fullmatch(lexical) else None
-
-
-def _time(lexical: str) -> dt.time | None:
-    form = _TIME_FORM.fullmatch(lexical)
-    if form is None or not _is_short(form["fraction"]):
-        return None
-    return dt.time.fromisoformat(lexical)
-
-
-def _is_short(fraction: str | None) -> bool:
-    return fraction is None or len(fraction.rstrip("0")) <= 7
 
 
 def _duration(lexical: str) -> dt.timedelta | None:
@@ -129,29 +113,18 @@ def _duration(lexical: str) -> dt.timedelta | None:
     return -value if form["sign"] else value
 
 
-def _base64(lexical: str) -> bytes | None:
-    try:
-        return base64.b64decode(lexical.replace(" ", ""), validate=True)
-    except binascii.Error:
-        return None
-
-
-def _hexadecimal(lexical: str) -> bytes | None:
-    return bytes.fromhex(lexical) if re.fullmatch("([0-9a-fA-F]{2})*", lexical) else None
-
-
 _READERS: dict[str, Callable[[str], PythonValue | None]] = {
-    **{name: _integer(*bounds) for name, bounds in INTEGER_BOUNDS.items()},
-    "decimal": _decimal,
+    **{name: partial(read_integer, name=name) for name in INTEGER_BOUNDS},
+    "decimal": read_decimal,
     "double": _double,
     "float": _double,
     "boolean": _TRUTH.get,
     "dateTime": _date_time,
     "dateTimeStamp": _stamp,
-    "date": _date,
-    "time": _time,
+    "date": lambda text: dt.date.fromisoformat(text) if _DATE_FORM.fullmatch(text) else None,
+    "time": lambda text: dt.time.fromisoformat(text) if _TIME_FORM.fullmatch(text) else None,
     "duration": _duration,
     "dayTimeDuration": _duration,
-    "base64Binary": _base64,
-    "hexBinary": _hexadecimal,
+    "base64Binary": lambda text: base64.b64decode(text.replace(" ", ""), validate=True),
+    "hexBinary": lambda text: bytes.fromhex(text) if re.fullmatch("([0-9a-fA-F]{2})*", text) else None,
 }

@@ -8,30 +8,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Coercion,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Negate,
-    TextTest,
-    Variable,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.show import show
 from triplewire.ir.values.compare import Text, label_of, value_of
 from triplewire.ir.values.dates import Duration, Moment, duration_ends, lenient_instant
 from triplewire.ir.values.numbers import DECIMAL, Number, lenient_number, to_double, to_float32
 from triplewire.model.terms import IRI, XSD, Literal
-
-Constant: TypeAlias = IRI | Literal | Label
 
 NUMBER, TEXT, BOOLEAN, IRI_KIND, DURATION = "a number", "a text", "a boolean", "an IRI", "a duration"
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -40,31 +22,13 @@ _OPPOSITES = {"=": "!=", "!=": "="}
 _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
 _ROUNDED = "rounded"  # the line of all numbers, as float
 _OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
-_TRUTHS = (Compare, TextTest, InstanceOf, FullText, AllOf, AnyOf, Negate, In, Exists, Holds)
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "NEGATE", "PLUS"))
+_NUMBERS = ("STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND")
+_STRINGS = ("STR", "LANG", "UCASE", "LCASE", "ENCODE_FOR_URI", "TZ", "SUBSTR", "STRBEFORE", "STRAFTER", "REPLACE")
 _RESULTS = {
     "NOW": "an xsd:dateTime",
-    **dict.fromkeys(_ARITHMETIC, NUMBER),
-    **dict.fromkeys(
-        ["STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND"], NUMBER
-    ),
-    **dict.fromkeys(
-        [
-            "STR",
-            "LANG",
-            "UCASE",
-            "LCASE",
-            "ENCODE_FOR_URI",
-            "TZ",
-            "SUBSTR",
-            "STRBEFORE",
-            "STRAFTER",
-            "REPLACE",
-            "CONCAT",
-        ],
-        TEXT,
-    ),
-    **dict.fromkeys(["MD5", "SHA1", "SHA256", "SHA384", "SHA512"], TEXT),
+    **dict.fromkeys((*_ARITHMETIC, *_NUMBERS), NUMBER),
+    **dict.fromkeys((*_STRINGS, "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), TEXT),
     **dict.fromkeys(["BOUND", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "LANGMATCHES", "SAMETERM"], BOOLEAN),
     **dict.fromkeys(_OF_TEXT, BOOLEAN),
     **dict.fromkeys(("IRI", "DATATYPE"), IRI_KIND),
@@ -83,15 +47,15 @@ class _Bound(NamedTuple):
     """A comparison of one variable with a constant, the variable on the left."""
 
     op: str
-    constant: Constant
-    coercion: Coercion
+    constant: ir.Constant
+    coercion: ir.Coercion
 
     def __str__(self) -> str:
         return f"{self.op} {show(self.constant)}"
 
 
 class _End(NamedTuple):
-    """Where values end that satisfy a bound: at a point of a line, which is left out where the end is open."""
+    """Where values end that satisfy a bound: `at` a point of a line, which is left out where the end is open."""
 
     line: Hashable
     at: Any
@@ -99,26 +63,23 @@ class _End(NamedTuple):
     bound: _Bound
 
 
-def constrained(node: object) -> Variable | None:
+def constrained(node: object) -> ir.Variable | None:
     """The variable of which a condition says something that is looked at here."""
-    if isinstance(node, Compare):
+    if isinstance(node, ir.Compare):
         sides = (node.left, node.right)
-        variables = [side for side in sides if isinstance(side, Variable)]
-        constants = [side for side in sides if isinstance(side, IRI | Literal | Label)]
+        variables = [side for side in sides if isinstance(side, ir.Variable)]
+        constants = [side for side in sides if isinstance(side, ir.Constant)]
         return variables[0] if len(variables) == len(constants) == 1 else None
-    if isinstance(node, FullText):
+    if isinstance(node, ir.FullText):
         return node.variable
-    if isinstance(node, Function) and node.name in _OF_TEXT and isinstance(node.arguments[0], Variable):
+    if isinstance(node, ir.Function) and node.name in _OF_TEXT and isinstance(node.arguments[0], ir.Variable):
         return node.arguments[0]
     return None
 
 
-# --- conditions that must hold together ------------------------------------------------------------------------------
-
-
-def contradictions(conditions: Iterable[Expression]) -> Iterator[str]:
+def contradictions(conditions: Iterable[ir.Expression]) -> Iterator[str]:
     """A warning for each variable that no value can have, as all these conditions must hold."""
-    by_variable: dict[str, list[Expression]] = {}
+    by_variable: dict[str, list[ir.Expression]] = {}
     for condition in conditions:
         variable = constrained(condition)
         if variable is not None:
@@ -128,27 +89,26 @@ def contradictions(conditions: Iterable[Expression]) -> Iterator[str]:
             yield warning
 
 
-def _contradiction(name: str, conditions: Sequence[Expression]) -> str:
+def _contradiction(name: str, conditions: Sequence[ir.Expression]) -> str:
     shown = "?" + name if not name.startswith(".") else "one value"
-    bounds = [_bound(condition) for condition in conditions if isinstance(condition, Compare)]
+    bounds = [_bound(condition) for condition in conditions if isinstance(condition, ir.Compare)]
     if len(bounds) < len(conditions):
         for bound in bounds:
             kind = _kind(bound)
-            if bound.coercion is Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
+            if bound.coercion is ir.Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
                 return f"{shown} cannot be a text, as full text and its like ask, and {bound}"
     held = _Held()
     for bound in bounds:
-        other = held.excludes(bound)
-        if other is not None:
+        if (other := held.excludes(bound)) is not None:
             return f"no value is both {other} and {bound}: the conditions on {shown} never hold together"
     return ""
 
 
-def _bound(node: Compare) -> _Bound:
-    if isinstance(node.left, Variable):
-        assert isinstance(node.right, IRI | Literal | Label)
+def _bound(node: ir.Compare) -> _Bound:
+    if isinstance(node.left, ir.Variable):
+        assert isinstance(node.right, ir.Constant)
         return _Bound(node.op, node.right, node.coercion)
-    assert isinstance(node.left, IRI | Literal | Label)
+    assert isinstance(node.left, ir.Constant)
     return _Bound(FLIPPED.get(node.op, node.op), node.left, node.coercion)
 
 
@@ -157,7 +117,7 @@ class _Held:
     against few others, however many there are."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Coercion, tuple[str, _Bound]] = {}
+        self._kinds: dict[ir.Coercion, tuple[str, _Bound]] = {}
         self._equal: dict[tuple[str, Hashable], _Bound] = {}
         self._lower: dict[Hashable, _End] = {}
         self._upper: dict[Hashable, _End] = {}
@@ -165,36 +125,29 @@ class _Held:
     def excludes(self, bound: _Bound) -> _Bound | None:
         """An earlier bound that no value satisfies together with this one, if one is found; this one is kept."""
         kind = _kind(bound)
-        if kind and not (bound.coercion is Coercion.STRICT and bound.op == "!="):
+        if kind and not (bound.coercion is ir.Coercion.STRICT and bound.op == "!="):
             known, other = self._kinds.setdefault(bound.coercion, (kind, bound))
             if known != kind:
                 return other
-        value, ends = _ends(bound)
+        value, places = (_lenient_places if bound.coercion is ir.Coercion.LENIENT else _strict_places)(bound)
         if bound.op in _OPPOSITES:
             opposite = self._equal.get((_OPPOSITES[bound.op], value))
             if opposite is not None:
                 return opposite
             self._equal.setdefault((bound.op, value), bound)
-        for end in ends:
-            opposite = self._beyond(end)
-            if opposite is not None:
-                return opposite
-        return None
-
-    def _beyond(self, end: _End) -> _Bound | None:
-        """The bound that leaves nothing on this side of the end. The end is kept where it is the tightest."""
-        op, line = end.bound.op, end.line
-        lower, upper = self._lower.get(line), self._upper.get(line)
-        if op in _UPPER:
-            if lower is not None and _leaves_nothing(lower, end):
-                return lower.bound
-            if upper is None or (end.at, not end.is_open) < (upper.at, not upper.is_open):
-                self._upper[line] = end
-        if op in _LOWER:
-            if upper is not None and _leaves_nothing(end, upper):
-                return upper.bound
-            if lower is None or (end.at, end.is_open) > (lower.at, lower.is_open):
-                self._lower[line] = end
+        for line, at in places:
+            end = _End(line, at, bound.op in ("<", ">") and line != _ROUNDED, bound)
+            lower, upper = self._lower.get(line), self._upper.get(line)
+            if bound.op in _UPPER:
+                if lower is not None and _leaves_nothing(lower, end):
+                    return lower.bound
+                if upper is None or (end.at, not end.is_open) < (upper.at, not upper.is_open):
+                    self._upper[line] = end
+            if bound.op in _LOWER:
+                if upper is not None and _leaves_nothing(end, upper):
+                    return upper.bound
+                if lower is None or (end.at, end.is_open) > (lower.at, lower.is_open):
+                    self._lower[line] = end
         return None
 
 
@@ -204,30 +157,24 @@ def _leaves_nothing(lower: _End, upper: _End) -> bool:
     return lower.line != DECIMAL and bool(lower.at > upper.at)  # a float may equal two decimals
 
 
-def _ends(bound: _Bound) -> tuple[Hashable, tuple[_End, ...]]:
-    """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
-    order of two constants decides, whatever the type of the value."""
-    by = _lenient_places if bound.coercion is Coercion.LENIENT else _strict_places
-    value, places = by(bound)
-    is_open = bound.op in ("<", ">")
-    return value, tuple([_End(line, at, is_open and line != _ROUNDED, bound) for line, at in places])
-
-
 def _lenient_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
-    """A value is read as the constant is, so numbers, instants and texts are lines of their own."""
+    """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
+    order of two constants decides. A value is read as the constant is, so numbers, instants and texts are lines of
+    their own."""
     text = label_of(bound.constant)
     for kind in (lenient_number, lenient_instant):
         reading = kind(text)
         if reading is not None:
             return (kind, reading), ((kind, reading),)
-    if isinstance(bound.constant, Label) and bound.constant.iri:
-        return bound.constant, () if bound.op == "=" else ((Label, text),)  # `=` may mean the IRI, too
-    return (Label, text), ((Label, text),)
+    if isinstance(bound.constant, ir.Label) and bound.constant.iri:
+        return bound.constant, () if bound.op == "=" else ((ir.Label, text),)  # `=` may mean the IRI, too
+    return (ir.Label, text), ((ir.Label, text),)
 
 
 def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
-    """Two numbers are compared as the wider type of both. So the order of constants decides where it survives rounding
-    to the narrowest type that rounds, or where both are exact, float, or double."""
+    """The same, whatever the type of the value. Two numbers are compared as the wider type of both. So the order of
+    constants decides where it survives rounding to the narrowest type that rounds, or where both are exact, float, or
+    double."""
     constant = bound.constant
     value = value_of(constant) if isinstance(constant, Literal) else None
     if isinstance(value, Number):
@@ -250,7 +197,7 @@ def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
 
 def _kind(bound: _Bound) -> str:
     """What a value has to be to be compared with the constant; "" where that is not known, or anything will do."""
-    if bound.coercion is Coercion.STRICT:
+    if bound.coercion is ir.Coercion.STRICT:
         return kind_of(bound.constant)
     text = label_of(bound.constant)
     if lenient_number(text) is not None:
@@ -258,16 +205,13 @@ def _kind(bound: _Bound) -> str:
     return "a date" if lenient_instant(text) is not None else ""
 
 
-# --- one comparison --------------------------------------------------------------------------------------------------
-
-
-def incomparable(node: Compare) -> str:
+def incomparable(node: ir.Compare) -> str:
     """What to say of a strict comparison that never holds, as its sides are of types that never compare, or one has no
     value; "" of any other."""
-    if node.coercion is not Coercion.STRICT:
+    if node.coercion is not ir.Coercion.STRICT:
         return ""
     for side in (node.left, node.right):
-        if isinstance(side, Function) and side.name in _ARITHMETIC:
+        if isinstance(side, ir.Function) and side.name in _ARITHMETIC:
             for operand in side.arguments:
                 if kind_of(operand) not in ("", NUMBER):
                     return f"{show(node)} never holds: there is arithmetic of numbers only, and {show(operand)} is none"
@@ -279,36 +223,27 @@ def incomparable(node: Compare) -> str:
                 return f"{show(node)} never holds: {show(side)} has no value that could be compared"
     elif node.op == "=":
         for side, other in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(side, Function) and side.name == "LANG" and isinstance(other, Literal):
-                tag = other.lexical
-                if tag != tag.lower():
-                    return (
-                        f"{show(node)} never holds: LANG gives tags in lower case; write {show(Literal(tag.lower()))}"
-                    )
+            if isinstance(side, ir.Function) and side.name == "LANG" and isinstance(other, Literal):
+                tag = other.lexical.lower()
+                if tag != other.lexical:
+                    return f"{show(node)} never holds: LANG gives tags in lower case; write {show(Literal(tag))}"
     left, right = kind_of(node.left), kind_of(node.right)
-    if not left or not right or node.op == "!=" or left == right or _may_both_be_texts(left, right):
+    if not left or not right or node.op == "!=" or left == right:
         return ""
+    if TEXT in (left, right) and left.startswith(TEXT) and right.startswith(TEXT):
+        return ""  # of the text that a function gives, the language is not known
     return f"{show(node)} never holds: {left} is never compared with {right}"
 
 
-def _may_both_be_texts(left: str, right: str) -> bool:
-    """Of the text that a function gives, the language is not known."""
-    return left.startswith(TEXT) and right.startswith(TEXT) and TEXT in (left, right)
-
-
-def kind_of(node: Expression) -> str:
+def kind_of(node: ir.Expression) -> str:
     """What an expression's value is, if it has one: "a number", "a text", ...; "" where that is not known."""
     if isinstance(node, IRI):
         return IRI_KIND
-    if isinstance(node, Literal):
-        return _kind_of_literal(node)
-    if isinstance(node, Function):
+    if isinstance(node, ir.Function):
         return _RESULTS.get(node.name, "")
-    return BOOLEAN if isinstance(node, _TRUTHS) else ""
-
-
-def _kind_of_literal(literal: Literal) -> str:
-    value = value_of(literal)
+    if not isinstance(node, Literal):
+        return BOOLEAN if isinstance(node, ir.Condition) else ""
+    value = value_of(node)
     if isinstance(value, bool):
         return BOOLEAN
     if isinstance(value, Text):

@@ -8,44 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
 from triplewire.bounded_cache import cached_if_short
+from triplewire.ir import nodes as ir
 from triplewire.ir.advice.conditions import constrained, contradictions, incomparable
 from triplewire.ir.alike import AlikeNames
-from triplewire.ir.nodes import (
-    And,
-    AnyOf,
-    Bind,
-    Call,
-    Coercion,
-    Compare,
-    Exists,
-    Expression,
-    Filter,
-    FullText,
-    Function,
-    In,
-    Minus,
-    Not,
-    Optional,
-    Or,
-    Pattern,
-    PatternTerm,
-    Values,
-    Variable,
-    Where,
-    conjuncts,
-)
 from triplewire.ir.show import show
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
 
-# --- vocabularies ----------------------------------------------------------------------------------------------------
-# Terms that a known vocabulary does not have, and the two namespaces of schema.org.
+# --- vocabularies: terms that a known one does not have, and the two namespaces of schema.org ------------------------
 
 
 TERMS = Path(__file__).with_name("vocabularies.txt")
@@ -57,8 +33,10 @@ _ALIKE = 0.75  # of 1: how much of two names has to be the same
 
 @dataclass(frozen=True)
 class _Vocabulary:
-    """`grows`: it has more terms than are listed, so only what is nearly one of these is taken for a mistake."""
+    """The terms behind a prefix. `grows`: it has more than are listed, so only what is nearly one of these is taken
+    for a mistake."""
 
+    prefix: str
     terms: frozenset[str]
     grows: bool
 
@@ -77,35 +55,32 @@ class _Vocabulary:
 
 @cache
 def _vocabularies() -> Mapping[str, _Vocabulary]:
-    """The known vocabularies by prefix."""
+    """The known vocabularies by namespace."""
     text = re.sub(r"^#.*\n", "", TERMS.read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\n  ", " ")
     known: dict[str, _Vocabulary] = {}
     for line in text.splitlines():
         prefix, _, terms = line.partition(": ")
-        known[prefix.rstrip("~")] = _Vocabulary(frozenset(terms.split()), prefix.endswith("~"))
-    known["schemas"] = known["schema"]
+        name = prefix.rstrip("~")
+        known[PREDECLARED[name]] = _Vocabulary(name, frozenset(terms.split()), prefix.endswith("~"))
+    known[PREDECLARED["schemas"]] = replace(known[PREDECLARED["schema"]], prefix="schemas")
     return known
-
-
-@cache
-def _prefixes() -> Mapping[str, str]:
-    return {PREDECLARED[prefix]: prefix for prefix in _vocabularies()}
 
 
 @cached_if_short(1 << 16, 256)
 def term_warning(iri: str) -> str:
     """What to say of an IRI that a known vocabulary does not have; "" of any other."""
     namespace = _NAMESPACE.match(iri)
-    prefix = None if namespace is None else _prefixes().get(namespace[0])
-    if namespace is None or prefix is None:
+    vocabulary = None if namespace is None else _vocabularies().get(namespace[0])
+    if namespace is None or vocabulary is None:
         return ""
-    name, vocabulary = iri[namespace.end() :], _vocabularies()[prefix]
+    name, prefix = iri[namespace.end() :], vocabulary.prefix
     if not name or name in vocabulary.terms or (prefix == "rdf" and _MEMBER.fullmatch(name)):
         return ""
     near = vocabulary.nearest(name)
     if not near and vocabulary.grows:
         return ""
-    owner = next((other for other in ("dcterms", "dc", "rdfs") if name in _vocabularies()[other].terms), "")
+    others = ((other, _vocabularies()[PREDECLARED[other]]) for other in ("dcterms", "dc", "rdfs"))
+    owner = next((other for other, vocabulary in others if name in vocabulary.terms), "")
     meant = f"{prefix}:{near}" if near else f"{owner}:{name}" if owner else ""
     return f"{prefix}:{name} is no term of that vocabulary" + (f"; did you mean {meant}?" if meant else "")
 
@@ -128,14 +103,13 @@ def schema_warning(named: Iterable[int]) -> str:
     )
 
 
-# --- questions ------------------------------------------------------------
+# --- questions -------------------------------------------------------------------------------------------------------
 
-
-Scope: TypeAlias = tuple[Expression, ...]
+Scope: TypeAlias = tuple[ir.Expression, ...]
 """Conditions that must hold together."""
 
-_BINDERS = frozenset((Pattern, Bind, Values, Call))
-_CONDITIONS = frozenset((Compare, FullText, Function))
+_BINDERS = frozenset((ir.Pattern, ir.Bind, ir.Values, ir.Call))
+_CONDITIONS = frozenset((ir.Compare, ir.FullText, ir.Function))
 _datatype = lru_cache(maxsize=1_024)(IRI)
 _MOST_CONDITIONS = 4_096  # in scopes other than the first, all together
 
@@ -145,11 +119,11 @@ class Questions:
     """`unbound`: variables that are used, and bound nowhere. `comparisons`: strict ones with a constant or between
     functions. `empty`: lists without a member, in which nothing is."""
 
-    unbound: tuple[Variable, ...]
+    unbound: tuple[ir.Variable, ...]
     iris: tuple[IRI, ...]
-    comparisons: tuple[Compare, ...]
+    comparisons: tuple[ir.Compare, ...]
     scopes: tuple[Scope, ...]
-    empty: tuple[In, ...] = ()
+    empty: tuple[ir.In, ...] = ()
 
     def warnings(self) -> Iterator[str]:
         """All warnings; one may come twice."""
@@ -171,99 +145,75 @@ class Questions:
             yield f"{show(choice)} never holds: the list is empty"
 
 
-def questions_of(where: Where, nodes: Sequence[object], template: Iterable[PatternTerm] = ()) -> Questions:
+def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir.PatternTerm] = ()) -> Questions:
     """The questions about a query. `nodes`: all of its tree (`triplewire.ir.walk.walk`); `template`: the terms of a
     CONSTRUCT query's triples."""
-    used: dict[str, Variable] = {}
+    used: dict[str, ir.Variable] = {}
     bound: set[str] = set()
     iris: dict[IRI, None] = {}
-    comparisons: list[Compare] = []
-    empty: list[In] = []
+    comparisons: list[ir.Compare] = []
+    empty: list[ir.In] = []
     conditions = 0
     for node in (*nodes, *template):  # by type alone, as each registration comes by here
         kind = type(node)
-        if kind is Variable:
+        if kind is ir.Variable:
             used[node.name] = node  # type: ignore[attr-defined, assignment]  # it is one
         elif kind is IRI:
             iris[node] = None  # type: ignore[index]  # as above
         elif kind is Literal:
             iris[_datatype(node.datatype)] = None  # type: ignore[attr-defined]  # as above
         elif kind in _BINDERS:
-            bound.update(_bound(node))
+            bound.update(ir.names_bound(node))
         elif kind in _CONDITIONS:
             conditions += 1
-            if isinstance(node, Compare) and node.coercion is Coercion.STRICT:
+            if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
                 comparisons.append(node)
-        elif isinstance(node, In) and not node.choices and not node.negated:
+        elif isinstance(node, ir.In) and not node.choices and not node.negated:
             empty.append(node)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
-    scopes = tuple(filter(_is_asked, _scopes(where))) if conditions > 1 else ()
+    scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
     return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty))
 
 
-def conditions_of(where: Where) -> Scope:
+def conditions_of(where: ir.Where) -> Scope:
     """The conditions of the whole query that must hold together, and of which something is asked."""
     return next(_scopes(where))
 
 
-def _bound(node: object) -> Iterator[str]:
-    """The names of variables that a node binds. A call in an expression binds nothing outside."""
-    if isinstance(node, Pattern):
-        yield from [term.name for term in (node.subject, node.predicate, node.object) if type(term) is Variable]
-    elif isinstance(node, Bind):
-        yield node.variable.name
-    elif isinstance(node, Values):
-        yield from (variable.name for variable in node.variables)
-    elif isinstance(node, Call):
-        yield from (argument.name for argument in node.arguments if isinstance(argument, Variable))
-
-
-def _is_asked(scope: Scope) -> bool:
+def _has_two_on_one(scope: Scope) -> bool:
     """Are there two conditions on one variable?"""
     names = [variable.name for variable in map(constrained, scope) if variable is not None]
     return len(set(names)) < len(names)
 
 
-def _scopes(where: Where) -> Iterator[Scope]:
+def _scopes(where: ir.Where) -> Iterator[Scope]:
     """The conditions that must hold together: those of a group, with those around its alternatives.
 
     First those of the whole query. The conditions around stand in the scope of each alternative again; where that makes
     too many of them, the alternatives that are left are not looked at.
     """
-    waiting: list[tuple[Where, Scope]] = [(where, ())]
+    waiting: list[tuple[ir.Where, Scope]] = [(where, ())]
     room = _MOST_CONDITIONS
     while waiting and room > 0:
         group, around = waiting.pop()
-        parts = list(_flat(group))
-        conditions = [
-            condition for part in parts if isinstance(part, Filter) for condition in conjuncts(part.condition)
-        ]
+        parts = list(ir.joined(group))
+        filters = [part.condition for part in parts if isinstance(part, ir.Filter)]
+        conditions = [condition for whole in filters for condition in ir.conjuncts(whole)]
         scope = (*around, *(condition for condition in conditions if constrained(condition) is not None))
         yield scope
         if group is not where:
             room -= 1 + len(scope)
         for condition in conditions:
-            if isinstance(condition, AnyOf):
+            if isinstance(condition, ir.AnyOf):
                 for choice in condition.conditions:
                     room -= 1 + len(scope)
                     if room <= 0:
                         return
-                    yield (*scope, *conjuncts(choice))
-            elif isinstance(condition, Exists):
+                    yield (*scope, *ir.conjuncts(choice))
+            elif isinstance(condition, ir.Exists):
                 waiting.append((condition.group, ()))
         for part in parts:
-            if isinstance(part, Or):
+            if isinstance(part, ir.Or):
                 waiting.extend((branch, scope) for branch in part.branches)
-            elif isinstance(part, Not | Optional | Minus):
+            elif isinstance(part, ir.Not | ir.Optional | ir.Minus):
                 waiting.append((part.group, ()))
-
-
-def _flat(where: Where) -> Iterator[Where]:
-    """The parts of a group, and those of groups that are joined with it."""
-    waiting = [where]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, And):
-            waiting.extend(reversed(part.parts))
-        else:
-            yield part

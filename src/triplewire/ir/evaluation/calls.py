@@ -37,9 +37,7 @@ from triplewire.ir.nodes import Call, Variable
 from triplewire.model.operator import Argument, Operator, rows_of
 from triplewire.model.publication import Publication
 
-# --- deadline --------------------------------------------------------------------------------------------------------
-# Run foreign code with a time limit: an operator that hangs must not hang the engine.
-
+# --- foreign code with a time limit: an operator that hangs must not hang the engine ----------------------------------
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -60,16 +58,12 @@ class _Helper:
         self.jobs.put(None)
 
 
-class _Local(threading.local):
-    helper: _Helper | None = None
-
-
-_LOCAL = _Local()  # each thread of the engine has a helper of its own
+_LOCAL = threading.local()  # each thread of the engine has a helper of its own
 
 
 def _handed(function: Callable[[], Any]) -> _Answer:
     """The answer of the helper, which will be there when it has run the function."""
-    helper = _LOCAL.helper
+    helper: _Helper | None = getattr(_LOCAL, "helper", None)
     if helper is None or not helper.thread.is_alive():  # none yet, or lost in a fork
         helper = _LOCAL.helper = _Helper()
     answer: _Answer = SimpleQueue()
@@ -209,8 +203,7 @@ def _work(jobs: _Jobs) -> None:
         del job, function, answer  # nothing of a call outlives it
 
 
-# --- calls ------------------------------------------------------------
-
+# --- what is known of a call, and asking ------------------------------------------------------------------------------
 
 LOOKED_AT = 1_000  # solutions that depend on calls not made yet; then these are made, before there are more
 
@@ -303,11 +296,8 @@ def ask(key: CallKey, publication: Publication, world: World) -> Result:
 
 def failure_of(key: CallKey, publication: Publication, error: Exception) -> OperatorError:
     """The failure of a call for what was raised."""
-    if isinstance(error, TriplewireError):
-        return OperatorError(
-            f"the operator {key.operator} failed: {error.what}", source=publication.id, remedy=error.remedy
-        )
-    return OperatorError(f"the operator {key.operator} failed: {text_of_raised(error)}", source=publication.id)
+    what, remedy = (error.what, error.remedy) if isinstance(error, TriplewireError) else (text_of_raised(error), "")
+    return OperatorError(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
 
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:

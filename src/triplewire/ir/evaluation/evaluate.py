@@ -206,8 +206,7 @@ class _Rows:
         for alternatives in choices.values():
             if covers(path for _, path in alternatives):
                 columns = zip(*(row for row, _ in alternatives), strict=True)
-                common = tuple([column[0] if len(set(column)) == 1 else None for column in columns])
-                yield common
+                yield tuple([column[0] if len(set(column)) == 1 else None for column in columns])
 
     def doubt(self, row: _Row, solution: Solution, state: Evaluation) -> None:
         """A row that exists only if some calls hold, or has unknown values."""
@@ -253,20 +252,11 @@ def _collect(rows: _Rows, plan: Plan, names: tuple[str, ...], state: Evaluation)
 class _Last(threading.local):
     """The publication that a thread has ordered last: its pairs with subscriptions come one after the other."""
 
-    given: weakref.ref[Publication] | None = None
+    as_stated: weakref.ref[Publication] | None = None
     ordered: Publication | None = None
 
 
 _LAST = _Last()
-
-
-def _ordered(publication: Publication) -> Publication:
-    """The publication with its triples in the order of their terms."""
-    if _LAST.ordered is None or _LAST.given is None or _LAST.given() is not publication:
-        triples = sorted(publication.triples, key=lambda triple: tuple(map(term_key, triple)))
-        _LAST.given = weakref.ref(publication)
-        _LAST.ordered = replace(publication, triples=tuple(triples))
-    return _LAST.ordered
 
 
 def _first_in_order(
@@ -275,7 +265,11 @@ def _first_in_order(
     """The first distinct rows, the triples in the order of their terms. Past `max_steps` these are the rows
     `as_stated`, found in that order. Where that passed the `limit`, too, they are those found so far, and where there
     are none, the error is raised."""
-    ordered = Evaluation(_ordered(state.publication), state.world, plan.outputs, state.exists, state.results)
+    publication = state.publication
+    if _LAST.ordered is None or _LAST.as_stated is None or _LAST.as_stated() is not publication:
+        triples = sorted(publication.triples, key=lambda triple: tuple(map(term_key, triple)))
+        _LAST.as_stated, _LAST.ordered = weakref.ref(publication), replace(publication, triples=tuple(triples))
+    ordered = Evaluation(_LAST.ordered, state.world, plan.outputs, state.exists, state.results)
     rows = _Rows()
     try:
         _collect(rows, plan, names, ordered)

@@ -7,42 +7,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
+from triplewire.ir import nodes as ir
 from triplewire.ir.evaluation import calls
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.evaluation.unknown import ERROR, Undecided, connected, union, unknown
 from triplewire.ir.fulltext import satisfies
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Coercion,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Negate,
-    TextRelation,
-    TextTest,
-    Variable,
-)
-from triplewire.ir.values import compare, functions
-from triplewire.ir.values import regexes as costs
+from triplewire.ir.values import compare, functions, regexes
 from triplewire.ir.values.compare import FALSE, TRUE, effective_boolean_value
 from triplewire.ir.values.numbers import ExpressionError
-from triplewire.ir.values.regexes import compile_regex, matches
 from triplewire.model.terms import IRI, Literal, Term
 
 Result: TypeAlias = Term | bool
 
 
-def holds(condition: Expression, solution: Solution, state: Evaluation) -> bool:
+def holds(condition: ir.Expression, solution: Solution, state: Evaluation) -> bool:
     """Does a filter that asks no operator keep the solution? An error counts as false."""
     try:
         return truth(condition, solution, state)
@@ -50,16 +31,16 @@ def holds(condition: Expression, solution: Solution, state: Evaluation) -> bool:
         return False
 
 
-def truth(node: Expression, solution: Solution, state: Evaluation) -> bool:
+def truth(node: ir.Expression, solution: Solution, state: Evaluation) -> bool:
     """The effective boolean value of an expression."""
     result = _EVALUATE[type(node)](node, solution, state)
     if isinstance(result, bool):
         return result
-    state.step(costs.of_reading(result, times=costs.TYPED))
+    state.step(regexes.of_reading(result, times=regexes.TYPED))
     return effective_boolean_value(result)
 
 
-def value(node: Expression, solution: Solution, state: Evaluation) -> Term:
+def value(node: ir.Expression, solution: Solution, state: Evaluation) -> Term:
     """The term that an expression gives."""
     result = _EVALUATE[type(node)](node, solution, state)
     if isinstance(result, bool):
@@ -67,7 +48,7 @@ def value(node: Expression, solution: Solution, state: Evaluation) -> Term:
     return result
 
 
-def _variable(node: Variable, solution: Solution, state: Evaluation) -> Term:
+def _variable(node: ir.Variable, solution: Solution, state: Evaluation) -> Term:
     try:
         term = solution[node.name]
     except KeyError:
@@ -77,139 +58,98 @@ def _variable(node: Variable, solution: Solution, state: Evaluation) -> Term:
     return term
 
 
-def _constant(node: IRI | Literal, solution: Solution, state: Evaluation) -> Term:
-    return node
-
-
-def _label(node: Label, solution: Solution, state: Evaluation) -> Term:
-    return Literal(node.text)  # by itself; beside a lenient comparison it is more than that
-
-
-# --- comparisons -------------------------------------------------------------------------------------------------
-
-
-def _compare(node: Compare, solution: Solution, state: Evaluation) -> bool:
-    if node.coercion is Coercion.LENIENT:
-        return _lenient(node, solution, state)
-    try:
-        return _strict(node.op, value(node.left, solution, state), value(node.right, solution, state), state)
-    except Undecided:
-        _strict_in_doubt((node.left, node.right), solution, state)
-
-
-def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
-    state.step(1 + costs.of_reading(left, right, times=costs.TYPED))
-    return compare.strict(op, left, right)
-
-
-def _strict_in_doubt(nodes: Sequence[Expression], solution: Solution, state: Evaluation) -> NoReturn:
-    """What takes all its arguments has an error where one of them has; else it depends on all that are in doubt."""
+def _values(nodes: Iterable[ir.Expression], solution: Solution, state: Evaluation) -> list[Term]:
+    """The values of all: an error where one of them has one, else in doubt where one is, by the calls of all."""
+    terms: list[Term] = []
     doubts: list[Undecided] = []
     for node in nodes:
         try:
-            value(node, solution, state)
+            terms.append(value(node, solution, state))
         except Undecided as doubt:
             doubts.append(doubt)
-    raise Undecided(union(*(doubt.calls for doubt in doubts)))
+    if doubts:
+        raise Undecided(union(*(doubt.calls for doubt in doubts)))
+    return terms
 
 
-def _lenient(node: Compare, solution: Solution, state: Evaluation) -> bool:
+def _compare(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
+    if node.coercion is ir.Coercion.LENIENT:
+        return _lenient(node, solution, state)
+    left, right = _values((node.left, node.right), solution, state)
+    return _strict(node.op, left, right, state)
+
+
+def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
+    state.step(1 + regexes.of_reading(left, right, times=regexes.TYPED))
+    return compare.strict(op, left, right)
+
+
+def _lenient(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
+    sides = (node.left, node.right)
     try:
-        left, right = (
-            side if isinstance(side, Label) else value(side, solution, state) for side in (node.left, node.right)
-        )
+        terms = _values([side for side in sides if not isinstance(side, ir.Label)], solution, state)
     except Undecided:
-        try:
-            _strict_in_doubt([side for side in (node.left, node.right) if not isinstance(side, Label)], solution, state)
-        except Undecided:
-            raise
-        except ExpressionError:
-            return False
+        raise
     except ExpressionError:
         return False
-    sides = [side for side in (left, right) if not isinstance(side, Label)]
-    state.step(1 + costs.of_reading(*sides, times=costs.TYPED))
-    if isinstance(node.right, IRI | Literal | Label):
-        return compare.lenient(node.op, left, right, constant=right)
-    return compare.lenient(
-        node.op, left, right, constant=left if isinstance(node.left, IRI | Literal | Label) else None
-    )
+    state.step(1 + regexes.of_reading(*terms, times=regexes.TYPED))
+    in_order = iter(terms)
+    left, right = (side if isinstance(side, ir.Label) else next(in_order) for side in sides)
+    constant = right if isinstance(node.right, ir.Constant) else left if isinstance(node.left, ir.Constant) else None
+    return compare.lenient(node.op, left, right, constant=constant)
 
 
-_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
-    TextRelation.CONTAINS: str.__contains__,
-    TextRelation.STARTS: str.startswith,
-    TextRelation.ENDS: str.endswith,
+_TEXT_TESTS: dict[ir.TextRelation, Callable[[str, str], bool]] = {
+    ir.TextRelation.CONTAINS: str.__contains__,
+    ir.TextRelation.STARTS: str.startswith,
+    ir.TextRelation.ENDS: str.endswith,
 }
 
 
-def _text_test(node: TextTest, solution: Solution, state: Evaluation) -> bool:
+def _text_test(node: ir.TextTest, solution: Solution, state: Evaluation) -> bool:
     term = solution.get(node.operand.name)
     if not isinstance(term, Literal):
         if (doubt := unknown(term)) is not None:
             raise Undecided(doubt.calls)
         return False
     try:
-        if node.relation is TextRelation.REGEX:
-            pattern = compile_regex(node.text, "", state.world.settings.max_regex_bytes)
-            is_match = matches(pattern, term.lexical, state.step)
+        if node.relation is ir.TextRelation.REGEX:
+            pattern = regexes.compile_regex(node.text, "", state.world.settings.max_regex_bytes)
+            is_match = regexes.matches(pattern, term.lexical, state.step)
         else:
-            state.step(costs.of_reading(term))
+            state.step(regexes.of_reading(term))
             is_match = _TEXT_TESTS[node.relation](term.lexical, node.text)
     except ExpressionError:
         return False
     return is_match != node.negated
 
 
-def _in(node: In, solution: Solution, state: Evaluation) -> bool:
+def _in(node: ir.In, solution: Solution, state: Evaluation) -> bool:
     term = value(node.operand, solution, state)
-    doubts: list[Undecided] = []
-    error: ExpressionError | None = None
-    for choice in node.choices:
-        try:
-            if _strict("=", term, value(choice, solution, state), state):
-                return not node.negated
-        except Undecided as doubt:
-            doubts.append(doubt)
-        except ExpressionError as caught:
-            error = caught
-    if doubts:
-        outcome = connected(True, doubts, error)
-        raise outcome.negated() if node.negated and isinstance(outcome, Undecided) else outcome
-    if error is not None:
-        raise error
-    return node.negated
+    try:
+        is_in = _decided_by(
+            True, node.choices, lambda choice: _strict("=", term, value(choice, solution, state), state)
+        )
+    except Undecided as doubt:
+        raise doubt.negated() if node.negated else doubt from None
+    return is_in != node.negated
 
 
-def _instance_of(node: InstanceOf, solution: Solution, state: Evaluation) -> bool:
-    term = _variable(node.variable, solution, state)
-    return state.world.taxonomy.holds(term, node.relation, node.cls, state.graph)
-
-
-def _full_text(node: FullText, solution: Solution, state: Evaluation) -> bool:
+def _full_text(node: ir.FullText, solution: Solution, state: Evaluation) -> bool:
     term = _variable(node.variable, solution, state)
     return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.reader)
 
 
-# --- logic -------------------------------------------------------------------------------------------------------
-
-
-def _all_of(node: AllOf, solution: Solution, state: Evaluation) -> bool:
-    return not _decided_by(False, node.conditions, solution, state)
-
-
-def _any_of(node: AnyOf, solution: Solution, state: Evaluation) -> bool:
-    return _decided_by(True, node.conditions, solution, state)
-
-
-def _decided_by(answer: bool, conditions: tuple[Expression, ...], solution: Solution, state: Evaluation) -> bool:
+def _decided_by(
+    answer: bool, conditions: tuple[ir.Expression, ...], answer_of: Callable[[ir.Expression], bool]
+) -> bool:
     """Has one of the conditions this answer? If none has, raises `Undecided` where conditions in doubt may still have
     it, else an error of one of them."""
     doubts: list[Undecided] = []
     error: ExpressionError | None = None
     for condition in conditions:
         try:
-            if truth(condition, solution, state) is answer:
+            if answer_of(condition) is answer:
                 return True
         except Undecided as doubt:
             doubts.append(doubt)
@@ -222,39 +162,25 @@ def _decided_by(answer: bool, conditions: tuple[Expression, ...], solution: Solu
     return False
 
 
-def _negate(node: Negate, solution: Solution, state: Evaluation) -> bool:
+def _negate(node: ir.Negate, solution: Solution, state: Evaluation) -> bool:
     try:
         return not truth(node.condition, solution, state)
     except Undecided as doubt:
         raise doubt.negated() from None
 
 
-def _exists(node: Exists, solution: Solution, state: Evaluation) -> bool:
-    return state.exists(node.group, solution, state)
-
-
-def _holds(node: Holds, solution: Solution, state: Evaluation) -> bool:
-    return calls.is_true(node.call, solution, state)
-
-
-# --- functions ---------------------------------------------------------------------------------------------------
-
-
-def _function(node: Function, solution: Solution, state: Evaluation) -> Result:
+def _function(node: ir.Function, solution: Solution, state: Evaluation) -> Result:
     special = _SPECIAL.get(node.name)
     if special is not None:
         return special(node, solution, state)
-    try:
-        arguments = [value(argument, solution, state) for argument in node.arguments]
-    except Undecided:
-        _strict_in_doubt(node.arguments, solution, state)
-    state.step(len(arguments) // costs.ARGUMENTS)
+    arguments = _values(node.arguments, solution, state)
+    state.step(len(arguments) // regexes.ARGUMENTS)
     return functions.apply(node.name, arguments, state.surroundings)
 
 
-def _bound(node: Function, solution: Solution, state: Evaluation) -> bool:
+def _bound(node: ir.Function, solution: Solution, state: Evaluation) -> bool:
     variable = node.arguments[0]
-    if not isinstance(variable, Variable) or variable.name not in solution:
+    if not isinstance(variable, ir.Variable) or variable.name not in solution:
         return False
     doubt = unknown(solution[variable.name])
     if doubt is not None and not doubt.bound:
@@ -262,7 +188,7 @@ def _bound(node: Function, solution: Solution, state: Evaluation) -> bool:
     return True
 
 
-def _if(node: Function, solution: Solution, state: Evaluation) -> Term:
+def _if(node: ir.Function, solution: Solution, state: Evaluation) -> Term:
     condition, then, otherwise = node.arguments
     try:
         chosen = then if truth(condition, solution, state) else otherwise
@@ -271,7 +197,7 @@ def _if(node: Function, solution: Solution, state: Evaluation) -> Term:
     return value(chosen, solution, state)
 
 
-def _coalesce(node: Function, solution: Solution, state: Evaluation) -> Term:
+def _coalesce(node: ir.Function, solution: Solution, state: Evaluation) -> Term:
     for argument in node.arguments:
         try:
             return value(argument, solution, state)
@@ -282,7 +208,7 @@ def _coalesce(node: Function, solution: Solution, state: Evaluation) -> Term:
     raise ExpressionError("COALESCE: every argument is an error")
 
 
-_SPECIAL: dict[str, Callable[[Function, Solution, Evaluation], Result]] = {
+_SPECIAL: dict[str, Callable[[ir.Function, Solution, Evaluation], Result]] = {
     "BOUND": _bound,
     "IF": _if,
     "COALESCE": _coalesce,
@@ -293,19 +219,25 @@ KNOWN_FUNCTIONS = frozenset(_SPECIAL) | frozenset(functions.FUNCTIONS)
 """Every name that a Function node may have."""
 
 _EVALUATE: dict[type, Callable[[Any, Solution, Evaluation], Result]] = {
-    Variable: _variable,
-    IRI: _constant,
-    Literal: _constant,
-    Label: _label,
-    Compare: _compare,
-    TextTest: _text_test,
-    InstanceOf: _instance_of,
-    FullText: _full_text,
-    Function: _function,
-    AllOf: _all_of,
-    AnyOf: _any_of,
-    Negate: _negate,
-    In: _in,
-    Exists: _exists,
-    Holds: _holds,
+    ir.Variable: _variable,
+    IRI: lambda node, solution, state: node,
+    Literal: lambda node, solution, state: node,
+    ir.Label: lambda node, solution, state: Literal(node.text),  # beside a lenient comparison it is more than that
+    ir.Compare: _compare,
+    ir.TextTest: _text_test,
+    ir.InstanceOf: lambda node, solution, state: state.world.taxonomy.holds(
+        _variable(node.variable, solution, state), node.relation, node.cls, state.graph
+    ),
+    ir.FullText: _full_text,
+    ir.Function: _function,
+    ir.AllOf: lambda node, solution, state: (
+        not _decided_by(False, node.conditions, lambda part: truth(part, solution, state))
+    ),
+    ir.AnyOf: lambda node, solution, state: _decided_by(
+        True, node.conditions, lambda part: truth(part, solution, state)
+    ),
+    ir.Negate: _negate,
+    ir.In: _in,
+    ir.Exists: lambda node, solution, state: state.exists(node.group, solution, state),
+    ir.Holds: lambda node, solution, state: calls.is_true(node.call, solution, state),
 }

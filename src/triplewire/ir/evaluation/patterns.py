@@ -7,6 +7,7 @@ This is the basic graph pattern matching of SPARQL 1.1, section 18.3, over one p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from triplewire.ir.evaluation.expressions import holds
@@ -31,9 +32,9 @@ def solutions(run: Run, solution: Solution, state: Evaluation) -> Iterator[Solut
         conditions = tuple(condition for part in mattering for condition in part.conditions)
     else:
         atoms, conditions = run.atoms, run.conditions
-    left = _tested(conditions, solution, state)
-    if left is not None:
-        yield from _search(atoms, left, solution, state)
+    waiting = _tested(conditions, solution, state)
+    if waiting is not None:
+        yield from _search(atoms, waiting, solution, state)
 
 
 def _satisfiable(
@@ -41,9 +42,10 @@ def _satisfiable(
 ) -> bool:
     """Is there any solution? Patterns that share no unbound variable are looked at apart from each other."""
     state.step(len(atoms) + len(conditions))
-    for some_atoms, some_conditions in _parts(atoms, conditions, solution):
-        left = _tested(some_conditions, solution, state)
-        if left is None or next(_search(some_atoms, left, solution, state, first=True), None) is None:
+    parts = components(atoms, conditions, solution.keys()) if len(atoms) > 1 else [(tuple(atoms), conditions)]
+    for some_atoms, some_conditions in parts:
+        waiting = _tested(some_conditions, solution, state)
+        if waiting is None or next(_search(some_atoms, waiting, solution, state, first=True), None) is None:
             return False
     return True
 
@@ -56,22 +58,20 @@ class Fitting:
     asked for, and once for all solutions under which the pattern has the same candidates. So a filter comes before the
     product of what it filters with other patterns."""
 
-    __slots__ = ("_left", "_triples")
+    __slots__ = ("_found", "_more")
 
-    def __init__(self, left: Iterator[Triple]) -> None:
-        self._left = left
-        self._triples: list[Triple] = []
+    def __init__(self, more: Iterator[Triple]) -> None:
+        self._more = more
+        self._found: list[Triple] = []
 
     def __iter__(self) -> Iterator[Triple]:
-        triples, at = self._triples, 0
-        while True:
-            while at < len(triples):
-                yield triples[at]
-                at += 1
-            triple = next(self._left, None)
-            if triple is None:
-                return
-            triples.append(triple)
+        for place in count():
+            if place == len(self._found):
+                triple = next(self._more, None)
+                if triple is None:
+                    return
+                self._found.append(triple)
+            yield self._found[place]
 
 
 class _Frame(NamedTuple):
@@ -108,15 +108,15 @@ def _search(
             extended = extend(atom, triple, current)
             if extended is None:
                 continue
-            left = _tested(conditions, extended, state) if conditions else conditions
-            if left is None:
+            waiting = _tested(conditions, extended, state) if conditions else conditions
+            if waiting is None:
                 continue
             if not rest:
                 yield extended
             elif not first and _is_decided(rest, extended):
-                if _satisfiable(rest, left, extended, state):
+                if _satisfiable(rest, waiting, extended, state):
                     yield extended
-            elif (frame := _frame(rest, left, extended, state)) is not None:
+            elif (frame := _frame(rest, waiting, extended, state)) is not None:
                 stack.append(frame)
                 break
         else:
@@ -157,12 +157,12 @@ def _frame(
     rest = tuple(atom for atom in atoms if atom is not best)
     if len(fewest) < _MANY:
         return _Frame(best, iter(fewest), rest, conditions, solution)
-    own = tuple(condition for condition in conditions if condition.variables <= best.variables)
+    alone = tuple(condition for condition in conditions if condition.variables <= best.variables)
     others = tuple(condition for condition in conditions if not condition.variables <= best.variables)
     key = id(best), *_terms(best, solution)
     fitting = state.fitting.get(key)
     if fitting is None:
-        fitting = state.fitting[key] = Fitting(_fitting(best, fewest, own, solution, state))
+        fitting = state.fitting[key] = Fitting(_fitting(best, fewest, alone, solution, state))
     return _Frame(best, iter(fitting), rest, others, solution)
 
 
@@ -216,11 +216,3 @@ def fits(label: Label, term: Term) -> bool:
     if isinstance(term, Literal):
         return term.lexical == label.text
     return isinstance(term, IRI) and label.iri != "" and term.value == label.iri
-
-
-def _parts(
-    atoms: Sequence[Atom], conditions: tuple[Condition, ...], solution: Solution
-) -> list[tuple[tuple[Atom, ...], tuple[Condition, ...]]]:
-    if len(atoms) == 1:
-        return [(tuple(atoms), conditions)]
-    return components(atoms, conditions, solution.keys())

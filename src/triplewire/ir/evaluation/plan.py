@@ -8,30 +8,12 @@ as its subscription lives. How a plan is run: `triplewire.ir.evaluation.evaluate
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
-from triplewire.ir.nodes import (
-    And,
-    Bind,
-    Call,
-    Exists,
-    Expression,
-    Filter,
-    Holds,
-    Label,
-    Minus,
-    Negate,
-    Not,
-    Optional,
-    Or,
-    Pattern,
-    PatternTerm,
-    Values,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import children, walk
 from triplewire.model.terms import IRI, Literal
@@ -51,7 +33,7 @@ class Atom:
 
     constants: Constants
     names: tuple[str | None, str | None, str | None]
-    labels: tuple[Label | None, Label | None, Label | None] | None
+    labels: tuple[ir.Label | None, ir.Label | None, ir.Label | None] | None
     variables: Names
     needed: Names  # of its variables, those whose values matter outside the run
 
@@ -61,7 +43,7 @@ class Condition:
     """A filter, and the variables that it reads. A `plain` one may be tested as soon as they are bound. `cost` is what
     a test counts in steps: long expressions are no cheaper than what they hold back."""
 
-    expression: Expression
+    expression: ir.Expression
     variables: Names
     plain: bool
     cost: int
@@ -109,11 +91,11 @@ class Extend:
     """A Bind; `cost` as in Condition."""
 
     name: str
-    expression: Expression
+    expression: ir.Expression
     cost: int
 
 
-Step: TypeAlias = Run | Nested | Union | LeftJoin | Difference | Extend | Values | Call
+Step: TypeAlias = Run | Nested | Union | LeftJoin | Difference | Extend | ir.Values | ir.Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,47 +133,25 @@ def plan_of(subscription: Subscription) -> Plan:
     entry = _PLANS.get(key)
     if entry is not None and entry[0]() is subscription:
         return entry[1]
-    plan = make_plan(subscription.where, NONE if subscription.ask else frozenset(subscription.select))
+    planner, where = _Planner(), subscription.where
+    groups = [node.group for node in walk(where) if isinstance(node, ir.Exists | ir.Not)]
+    existential = {id(group): planner.group(group, NONE) for group in groups}
+    patterns = [part for part in ir.joined(where) if isinstance(part, ir.Pattern)]
+    constants = [_atom(pattern, NONE).constants for pattern in patterns]
+    required = sorted(constants, key=lambda terms: terms.count(None))
+    group = planner.group(where, NONE if subscription.ask else frozenset(subscription.select))
+    plan = Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
     _PLANS[key] = weakref.ref(subscription, lambda _: _PLANS.pop(key, None)), plan
     return plan
 
 
-def make_plan(where: Where, select: Names) -> Plan:
-    """The plan of a tree of which only the variables in `select` are asked for."""
-    planner = _Planner()
-    groups = [node.group for node in walk(where) if isinstance(node, Exists | Not)]
-    existential = {id(group): planner.group(group, NONE) for group in groups}
-    required = [_atom(pattern, NONE).constants for pattern in _conjunctive(where)]
-    required.sort(key=lambda constants: sum(constant is None for constant in constants))
-    group = planner.group(where, select)
-    return Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
-
-
-def _outputs(where: Where) -> Names:
+def _outputs(where: ir.Where) -> Names:
     """The variables that stand in calls, but neither in a pattern nor in inline data nor behind BIND."""
     called: set[str] = set()
     bound: set[str] = set()
     for node in walk(where):
-        if isinstance(node, Call):
-            called |= {argument.name for argument in node.arguments if isinstance(argument, Variable)}
-        elif isinstance(node, Pattern):
-            bound |= {term.name for term in (node.subject, node.predicate, node.object) if isinstance(term, Variable)}
-        elif isinstance(node, Values):
-            bound |= {variable.name for variable in node.variables}
-        elif isinstance(node, Bind):
-            bound.add(node.variable.name)
+        (called if isinstance(node, ir.Call) else bound).update(ir.names_bound(node))
     return frozenset(called - bound)
-
-
-def _conjunctive(where: Where) -> Iterator[Pattern]:
-    """The patterns that every solution must satisfy."""
-    stack = [where]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Pattern):
-            yield part
-        elif isinstance(part, And):
-            stack.extend(part.parts)
 
 
 class _Planner:
@@ -202,7 +162,7 @@ class _Planner:
 
     def variables(self, node: object) -> Names:
         """The names of all variables in a node."""
-        if isinstance(node, Variable):
+        if isinstance(node, ir.Variable):
             return frozenset((node.name,))
         key = id(node)
         names = self._names.get(key)
@@ -210,11 +170,11 @@ class _Planner:
             names = self._names[key] = NONE.union(*[self.variables(part) for part in children(node)])
         return names
 
-    def group(self, where: Where, needed: Names | None) -> Group:
+    def group(self, where: ir.Where, needed: Names | None) -> Group:
         """The plan of a group, of whose variables `needed` matter outside (None: all)."""
-        parts = _flat(where)
-        conditions = [self._condition(part) for part in parts if isinstance(part, Filter | Not)]
-        ordered = _in_order([part for part in parts if not isinstance(part, Filter | Not)])
+        flat = _flat(where)
+        conditions = [self._condition(part) for part in flat if isinstance(part, ir.Filter | ir.Not)]
+        ordered = _in_order([part for part in flat if not isinstance(part, ir.Filter | ir.Not)])
         mentioned = [self.variables(part) for part in ordered]
         steps: list[Step] = []
         certain: Names = NONE
@@ -223,15 +183,18 @@ class _Planner:
         while at < len(ordered):
             part = ordered[at]
             end = at + 1
-            if isinstance(part, Pattern):
-                while end < len(ordered) and isinstance(ordered[end], Pattern):
+            if isinstance(part, ir.Pattern):
+                while end < len(ordered) and isinstance(ordered[end], ir.Pattern):
                     end += 1
-                patterns = [p for p in ordered[at:end] if isinstance(p, Pattern)]
                 bound = certain.union(*mentioned[at:end])
                 early = [c for c in conditions if c.plain and c.variables <= bound]
                 conditions = [c for c in conditions if not (c.plain and c.variables <= bound)]
                 others = (*mentioned[:at], *mentioned[end:], *(c.variables for c in conditions))
-                steps.append(_run(patterns, early, certain, None if needed is None else needed.union(*others)))
+                outside = None if needed is None else needed.union(*others)
+                atoms = tuple([_atom(p, outside) for p in ordered[at:end] if isinstance(p, ir.Pattern)])
+                parts = components(atoms, early, certain)
+                apart = tuple([Run(*part, ()) for part in parts]) if len(parts) > 1 else ()
+                steps.append(Run(atoms, tuple(early), apart))
                 certain = bound
             else:
                 step, binds, reads = self._step(part)
@@ -242,130 +205,102 @@ class _Planner:
         whole = sensitive.union(*(c.variables - certain for c in conditions))
         return Group(tuple(steps), tuple(conditions), certain, sensitive, whole)
 
-    def _step(self, part: Where) -> tuple[Step, Names, Names]:
+    def _step(self, part: ir.Where) -> tuple[Step, Names, Names]:
         """The step of a part that is no Pattern, what it surely binds, and which variables it must not find bound
         unless its own group has bound them."""
-        if isinstance(part, And):
+        if isinstance(part, ir.And):
             group = self.group(part, None)
             return Nested(group), group.certain, NONE
-        if isinstance(part, Or):
+        if isinstance(part, ir.Or):
             branches = tuple([self.group(branch, None) for branch in part.branches])
             binds = frozenset.intersection(*(branch.certain for branch in branches)) if branches else NONE
             return Union(branches), binds, NONE
-        if isinstance(part, Values):
+        if isinstance(part, ir.Values):
             full = (v.name for at, v in enumerate(part.variables) if all(row[at] is not None for row in part.rows))
             return part, frozenset(full), NONE
-        if isinstance(part, Optional):
+        if isinstance(part, ir.Optional):
             return LeftJoin(self.group(part.group, None)), NONE, self.variables(part.group)
-        if isinstance(part, Minus):
+        if isinstance(part, ir.Minus):
             return Difference(self.group(part.group, None)), NONE, self.variables(part.group)
-        if isinstance(part, Bind):
+        if isinstance(part, ir.Bind):
             extend = Extend(part.variable.name, part.expression, _cost(part.expression))
             return extend, NONE, self.variables(part)
-        assert isinstance(part, Call)
+        assert isinstance(part, ir.Call)
         return part, NONE, self.variables(part)
 
-    def _condition(self, part: Filter | Not) -> Condition:
-        if isinstance(part, Not):
-            return Condition(Negate(Exists(part.group)), self.variables(part.group), False, 1)
+    def _condition(self, part: ir.Filter | ir.Not) -> Condition:
+        if isinstance(part, ir.Not):
+            return Condition(ir.Negate(ir.Exists(part.group)), self.variables(part.group), False, 1)
         expression = part.condition
-        return Condition(expression, self.variables(expression), _is_plain(expression), _cost(expression))
+        is_plain = not any(isinstance(node, ir.Exists | ir.Holds) for node in walk(expression))
+        return Condition(expression, self.variables(expression), is_plain, _cost(expression))
 
 
-def _cost(expression: Expression) -> int:
+def _cost(expression: ir.Expression) -> int:
     return 1 + sum(1 for _ in walk(expression)) // _NODES_A_STEP
 
 
-def _is_plain(expression: Expression) -> bool:
-    """Does it ask neither a group nor an operator?"""
-    return not any(isinstance(node, Exists | Holds) for node in walk(expression))
-
-
-def _flat(where: Where) -> list[Where]:
+def _flat(where: ir.Where) -> list[ir.Where]:
     """The parts of a group; a nested group that only joins is no group of its own."""
-    parts: list[Where] = []
+    parts: list[ir.Where] = []
     stack = [where]
     while stack:
         part = stack.pop()
-        if isinstance(part, And) and (part is where or all(isinstance(p, _Joining) for p in part.parts)):
+        if isinstance(part, ir.And) and (part is where or all(isinstance(p, _Joining) for p in part.parts)):
             stack.extend(reversed(part.parts))
         else:
             parts.append(part)
     return parts
 
 
-_Joining = Pattern | Or | And | Values
+_Joining = ir.Pattern | ir.Or | ir.And | ir.Values
+_RANKS: dict[type, int] = {ir.Values: 0, ir.Pattern: 1}  # of parts that join; groups come last
 
 
-def _in_order(parts: list[Where]) -> list[Where]:
+def _in_order(parts: list[ir.Where]) -> list[ir.Where]:
     """Between two parts that act on what stands before them, joins may come in any order: inline data, patterns,
     groups. A Call waits for all parts of its group that join, and what stands behind it and acts on it waits with
     it."""
-    waiting: list[Where] = []
-    ordered: list[Where] = []
+    waiting: list[ir.Where] = []
+    ordered: list[ir.Where] = []
     for part in parts:
         joins = isinstance(part, _Joining)
-        (waiting if not joins and (waiting or isinstance(part, Call)) else ordered).append(part)
-    return [*_joins_first(ordered), *waiting]
+        (waiting if not joins and (waiting or isinstance(part, ir.Call)) else ordered).append(part)
+    runs = groupby(ordered, lambda part: isinstance(part, _Joining))
+    in_order = [part for _, run in runs for part in sorted(run, key=lambda part: _RANKS.get(type(part), 2))]
+    return in_order + waiting
 
 
-def _joins_first(parts: list[Where]) -> Iterator[Where]:
-    run: list[Where] = []
-    for part in parts:
-        if isinstance(part, _Joining):
-            run.append(part)
-            continue
-        yield from _sorted(run)
-        run = []
-        yield part
-    yield from _sorted(run)
-
-
-def _sorted(joins: list[Where]) -> list[Where]:
-    return sorted(joins, key=lambda part: 0 if isinstance(part, Values) else 1 if isinstance(part, Pattern) else 2)
-
-
-def _run(patterns: list[Pattern], conditions: list[Condition], bound: Names, needed: Names | None) -> Run:
-    atoms = tuple(_atom(pattern, needed) for pattern in patterns)
-    parts = components(atoms, conditions, bound)
-    runs = tuple(Run(a, c, ()) for a, c in parts) if len(parts) > 1 else ()
-    return Run(atoms, tuple(conditions), runs)
+_Component: TypeAlias = tuple[Names, tuple[Atom, ...], tuple[Condition, ...]]
 
 
 def components(
     atoms: Iterable[Atom], conditions: Iterable[Condition], bound: Set[str]
 ) -> list[tuple[tuple[Atom, ...], tuple[Condition, ...]]]:
     """The atoms and conditions in classes that share no variable that is not bound already."""
-    classes: list[tuple[Names, list[Atom], list[Condition]]] = []
-
-    def add(variables: Names, new_atoms: list[Atom], new_conditions: list[Condition]) -> None:
-        touched = [own for own in classes if not own[0].isdisjoint(variables)]
-        classes[:] = [own for own in classes if own[0].isdisjoint(variables)]
-        joined_atoms = [atom for _, own, _ in touched for atom in own] + new_atoms
-        joined_conditions = [condition for *_, own in touched for condition in own] + new_conditions
-        classes.append((variables.union(*(names for names, _, _ in touched)), joined_atoms, joined_conditions))
-
-    for atom in atoms:
-        add(atom.variables - bound, [atom], [])
-    for condition in conditions:
-        add(condition.variables - bound, [], [condition])
-    return [(tuple(own_atoms), tuple(own_conditions)) for _, own_atoms, own_conditions in classes]
+    single: list[_Component] = [(atom.variables - bound, (atom,), ()) for atom in atoms]
+    single += [(condition.variables - bound, (), (condition,)) for condition in conditions]
+    classes: list[_Component] = []
+    for component in single:
+        names = component[0]
+        touched = [known for known in classes if not known[0].isdisjoint(names)] + [component]
+        classes = [known for known in classes if known[0].isdisjoint(names)]
+        all_names, some_atoms, some_conditions = zip(*touched, strict=True)
+        classes.append((names.union(*all_names), sum(some_atoms, ()), sum(some_conditions, ())))
+    return [(some_atoms, some_conditions) for _, some_atoms, some_conditions in classes]
 
 
-def _atom(pattern: Pattern, needed: Names | None) -> Atom:
+def _atom(pattern: ir.Pattern, needed: Names | None) -> Atom:
     terms = (pattern.subject, pattern.predicate, pattern.object)
 
-    def only(kind: type) -> tuple[PatternTerm | None, ...]:
-        return tuple(term if isinstance(term, kind) else None for term in terms)
-
-    labels = only(Label)
-    variables = frozenset(term.name for term in terms if isinstance(term, Variable))
+    variables = frozenset(term.name for term in terms if isinstance(term, ir.Variable))
     subject, predicate, object_ = (term if isinstance(term, IRI | Literal) else None for term in terms)
-    s_name, p_name, o_name = (term.name if isinstance(term, Variable) else None for term in terms)
+    s_name, p_name, o_name = (term.name if isinstance(term, ir.Variable) else None for term in terms)
+    s_label, p_label, o_label = (term if isinstance(term, ir.Label) else None for term in terms)
     return Atom(
         (subject, predicate, object_),
         (s_name, p_name, o_name),
-        labels if any(labels) else None,  # type: ignore[arg-type]  # three of them
+        (s_label, p_label, o_label) if s_label or p_label or o_label else None,
         variables,
         variables if needed is None else variables & needed,
     )

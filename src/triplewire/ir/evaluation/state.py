@@ -18,7 +18,7 @@ from triplewire.ir.evaluation.unknown import CallKey, Solution
 from triplewire.ir.fulltext import Reader, TextWords, words_of
 from triplewire.ir.nodes import Analyzer, Where
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.ir.values import regexes as costs
+from triplewire.ir.values import regexes
 from triplewire.ir.values.functions import Surroundings
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
@@ -112,7 +112,7 @@ class Evaluation:
         key = text, analyzer
         words = self._words.get(key)
         if words is None:
-            self.step(costs.of_words(text, analyzer))
+            self.step(regexes.of_words(text, analyzer))
             if self._characters > _KEPT_CHARACTERS:
                 self._words.clear()
                 self._characters = 0

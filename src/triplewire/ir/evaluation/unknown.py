@@ -91,12 +91,8 @@ class Undecided(ExpressionError):
 
     def negated(self) -> Undecided:
         """The same of the negation."""
-        possible = self.possible & ERROR
-        if self.possible & TRUE:
-            possible |= FALSE
-        if self.possible & FALSE:
-            possible |= TRUE
-        return Undecided(self.calls, possible)
+        true, false = self.possible & TRUE, self.possible & FALSE
+        return Undecided(self.calls, (self.possible & ERROR) | (FALSE if true else 0) | (TRUE if false else 0))
 
 
 def connected(decisive: bool, doubts: list[Undecided], error: ExpressionError | None) -> ExpressionError:
@@ -122,9 +118,6 @@ def union(*parts: Calls) -> Calls:
     if len(parts) == 1:
         return parts[0]
     return tuple(dict.fromkeys([call for part in parts for call in part]))
-
-
-# --- solutions -----------------------------------------------------------------------------------------------------
 
 
 def unknown(value: object) -> Unknown | None:

@@ -6,24 +6,10 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 
-from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, FALSE, TRUE, Text, value_of
+from triplewire.ir.values import numbers
+from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, FALSE, TRUE, Text, Value, value_of
 from triplewire.ir.values.dates import DATE, DATE_TIME, DURATIONS, MOMENTS, TIME, Moment, moment_literal, read_moment
-from triplewire.ir.values.numbers import (
-    DATATYPES,
-    DECIMAL,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    NUMERIC,
-    ExpressionError,
-    Number,
-    brief,
-    number_literal,
-    read_number,
-    to_double,
-    to_float32,
-    write_number,
-)
+from triplewire.ir.values.numbers import DATATYPES, DECIMAL, DOUBLE, FLOAT, INTEGER, ExpressionError, Number
 from triplewire.model.terms import IRI, XSD_STRING, Literal, Term
 from triplewire.model.values import MAX_DIGITS
 
@@ -31,25 +17,26 @@ _SPACE = " \t\n\r"  # dropped at both ends of a string that is cast
 
 
 def _fail(term: Term, datatype: str) -> ExpressionError:
-    return ExpressionError(f"{brief(term)} cannot be cast to <{datatype}>")
+    return ExpressionError(f"{numbers.brief(term)} cannot be cast to <{datatype}>")
+
+
+def _plain_text(value: Value) -> str | None:
+    """What is to be read, of the value of a string without a language tag; None of other values."""
+    return value.lexical.strip(_SPACE) if isinstance(value, Text) and not value.language else None
 
 
 def _to_number(kind: int) -> Callable[[Term], Literal]:
     datatype = DATATYPES[kind]
 
     def cast(term: Term) -> Literal:
-        value = value_of(term)
-        if isinstance(value, Text) and not value.language:
-            number = read_number(value.lexical.strip(_SPACE), datatype)
-        elif isinstance(value, bool):
-            number = _converted(Number(INTEGER, int(value)), kind)
-        elif isinstance(value, Number):
-            number = _converted(value, kind)
-        else:
-            number = None
+        value, number = value_of(term), None
+        if (text := _plain_text(value)) is not None:
+            number = numbers.read_number(text, datatype)
+        elif isinstance(value, bool | Number):
+            number = _converted(Number(INTEGER, int(value)) if isinstance(value, bool) else value, kind)
         if number is None:
             raise _fail(term, datatype)
-        return number_literal(number)
+        return numbers.number_literal(number)
 
     return cast
 
@@ -57,9 +44,9 @@ def _to_number(kind: int) -> Callable[[Term], Literal]:
 def _converted(number: Number, kind: int) -> Number | None:
     value = number.value
     if kind == DOUBLE:
-        return Number(DOUBLE, to_double(value))
+        return Number(DOUBLE, numbers.to_double(value))
     if kind == FLOAT:
-        return Number(FLOAT, to_float32(to_double(value)))
+        return Number(FLOAT, numbers.to_float32(numbers.to_double(value)))
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if kind == INTEGER:
@@ -68,20 +55,15 @@ def _converted(number: Number, kind: int) -> Number | None:
         return Number(INTEGER, int(value))
     exact = Decimal(value)
     if isinstance(value, float) and exact.as_tuple().exponent < -18:  # type: ignore[operator]  # finite: a number
-        exact = round_down(exact)
+        whole = int(value)
+        exact = Decimal(whole) + (exact - whole).quantize(Decimal("1e-18"), rounding=ROUND_DOWN)
     return Number(DECIMAL, exact)
-
-
-def round_down(value: Decimal) -> Decimal:
-    """The decimal cut to 18 digits after the point."""
-    whole = int(value)
-    return Decimal(whole) + (value - whole).quantize(Decimal("1e-18"), rounding=ROUND_DOWN)
 
 
 def _to_boolean(term: Term) -> Literal:
     value = value_of(term)
-    if isinstance(value, Text) and not value.language:
-        value = BOOLEANS.get(value.lexical.strip(_SPACE))
+    if (text := _plain_text(value)) is not None:
+        value = BOOLEANS.get(text)
     if isinstance(value, Number):
         value = value.value == value.value and value.value != 0  # NaN differs from itself
     if not isinstance(value, bool):
@@ -94,8 +76,8 @@ def _to_moment(datatype: str) -> Callable[[Term], Literal]:
 
     def cast(term: Term) -> Literal:
         value = value_of(term)
-        if isinstance(value, Text) and not value.language:
-            value = read_moment(value.lexical.strip(_SPACE), datatype)
+        if (text := _plain_text(value)) is not None:
+            value = read_moment(text, datatype)
         if not isinstance(value, Moment) or value.datatype not in (DATE_TIME, DATE):
             raise _fail(term, datatype)
         return moment_literal(value, datatype)
@@ -113,7 +95,7 @@ def _to_time(term: Term) -> Literal:
 def _to_derived_integer(datatype: str) -> Callable[[Term], Literal]:
     def cast(term: Term) -> Literal:
         text = _to_number(INTEGER)(term).lexical
-        if read_number(text, datatype) is None:
+        if numbers.read_number(text, datatype) is None:
             raise _fail(term, datatype)
         return Literal(text, datatype)
 
@@ -143,24 +125,18 @@ def _to_string(term: Term) -> Literal:
         raise _fail(term, XSD_STRING)
     value = value_of(term)
     if isinstance(value, Number):
-        return Literal(_number_text(value))
+        # XPath functions 3.1, 19.1.2.2: floating-point numbers below a millionth and from a million on have an exponent
+        text, size = numbers.write_number(value), value.value
+        if not isinstance(size, float) or not math.isfinite(size) or size == 0 or 1e-6 <= abs(size) < 1e6:
+            return Literal(text)
+        sign, digits, exponent = Decimal(text).normalize().as_tuple()
+        rest = "".join(map(str, digits[1:])) or "0"
+        return Literal(f"{'-' if sign else ''}{digits[0]}.{rest}E{int(exponent) + len(digits) - 1}")
     if isinstance(value, bool):
         return Literal("true" if value else "false")
     if isinstance(value, Moment) and value.datatype in (DATE_TIME, DATE):
         return Literal(moment_literal(value, value.datatype).lexical)
     return Literal(term.lexical)
-
-
-def _number_text(number: Number) -> str:
-    """XPath functions 3.1, 19.1.2.2: floating-point numbers below a millionth and from a million on have an
-    exponent."""
-    text = write_number(number)
-    value = number.value
-    if not isinstance(value, float) or not math.isfinite(value) or value == 0 or 1e-6 <= abs(value) < 1e6:
-        return text
-    sign, digits, exponent = Decimal(text).normalize().as_tuple()
-    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
-    return f"{'-' if sign else ''}{first}.{rest or '0'}E{int(exponent) + len(digits) - 1}"
 
 
 CASTS: dict[str, Callable[[Term], Literal]] = {
@@ -173,7 +149,7 @@ CASTS: dict[str, Callable[[Term], Literal]] = {
     DATE: _to_moment(DATE),
     TIME: _to_time,
     XSD_STRING: _to_string,
-    **{datatype: _to_derived_integer(datatype) for datatype in NUMERIC.difference(DATATYPES)},
+    **{datatype: _to_derived_integer(datatype) for datatype in numbers.NUMERIC.difference(DATATYPES)},
     **{datatype: _read_as(datatype) for datatype in (MOMENTS | DURATIONS) - {DATE_TIME, DATE, TIME}},
 }
 """By datatype IRI: all datatypes that have values here.

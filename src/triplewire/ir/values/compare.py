@@ -16,17 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from triplewire.bounded_cache import cached_if_short
 from triplewire.ir.nodes import Label
-from triplewire.ir.values.dates import (
-    DURATIONS,
-    MOMENTS,
-    Duration,
-    Instant,
-    Moment,
-    duration_ends,
-    lenient_instant,
-    read_duration,
-    read_moment,
-)
+from triplewire.ir.values import dates
+from triplewire.ir.values.dates import Duration, Instant, Moment, lenient_instant
 from triplewire.ir.values.numbers import NUMERIC, ExpressionError, Number, brief, lenient_number, promote, read_number
 from triplewire.model.terms import IRI, XSD, XSD_STRING, BlankNode, Literal, Term
 
@@ -70,10 +61,10 @@ def _read(literal: Literal) -> Value:
         return read_number(lexical, datatype)
     if datatype == BOOLEAN:
         return BOOLEANS.get(lexical)
-    if datatype in MOMENTS:
-        return read_moment(lexical, datatype)
-    if datatype in DURATIONS:
-        return read_duration(lexical, datatype)
+    if datatype in dates.MOMENTS:
+        return dates.read_moment(lexical, datatype)
+    if datatype in dates.DURATIONS:
+        return dates.read_duration(lexical, datatype)
     return None
 
 
@@ -101,7 +92,11 @@ def strict(op: str, left: Term, right: Term) -> bool:
         if isinstance(a, Moment) and isinstance(b, Moment) and a.datatype == b.datatype:
             return OPERATORS[op](moment_order(a, b), 0)
         if isinstance(a, Duration) and isinstance(b, Duration):
-            return OPERATORS[op](_duration_order(a, b), 0)
+            ends = zip(dates.duration_ends(a), dates.duration_ends(b), strict=True)
+            orders = {(x > y) - (x < y) for x, y in ends}
+            if len(orders) > 1:
+                raise ExpressionError("the order of the durations depends on where they begin")
+            return OPERATORS[op](orders.pop(), 0)
     raise ExpressionError("these two have no order")
 
 
@@ -141,13 +136,6 @@ def moment_order(a: Moment, b: Moment) -> int:
     return (x > y) - (x < y)
 
 
-def _duration_order(a: Duration, b: Duration) -> int:
-    orders = {(x > y) - (x < y) for x, y in zip(duration_ends(a), duration_ends(b), strict=True)}
-    if len(orders) > 1:
-        raise ExpressionError("the order of the durations depends on where they begin")
-    return orders.pop()
-
-
 # --- lenient -----------------------------------------------------------------------------------------------------
 
 Reading: TypeAlias = str | Decimal | Instant
@@ -157,15 +145,20 @@ Reading: TypeAlias = str | Decimal | Instant
 def lenient(op: str, left: Term | Label, right: Term | Label, *, constant: Term | Label | None) -> bool:
     """`left op right` on labels; never an error. `constant` is that side (the very object) that decides how both are
     read, or None between two variables: then both must read alike, else they compare as strings."""
-    if isinstance(left, BlankNode) or isinstance(right, BlankNode) or _nan(left, right):
+    if isinstance(left, BlankNode) or isinstance(right, BlankNode):
+        return False
+    if "NaN" in (label_of(left).strip(), label_of(right).strip()):  # which is never compared, whatever the datatypes
         return False
     if op not in ("=", "!=") and (isinstance(left, IRI) or isinstance(right, IRI)):
         return False  # an IRI is read by its text to tell it from another, not to order it
     if constant is None:
-        readings = _alike(label_of(left), label_of(right))
-        return OPERATORS[op](*readings)
+        for read in (lenient_number, lenient_instant):
+            x, y = read(label_of(left)), read(label_of(right))
+            if x is not None and y is not None:
+                return OPERATORS[op](x, y)
+        return OPERATORS[op](label_of(left), label_of(right))
     kind = _constant_kind(label_of(constant))
-    if kind is _as_text and isinstance(constant, Label) and constant.iri and op in ("=", "!="):
+    if kind is str and isinstance(constant, Label) and constant.iri and op in ("=", "!="):
         other = right if constant is left else left
         named = isinstance(other, IRI) and other.value == constant.iri
         return (named or label_of(other) == constant.text) == (op == "=")
@@ -182,13 +175,9 @@ def label_of(term: Term | Label) -> str:
     return term.text if isinstance(term, Label) else ""
 
 
-def reads_as_text(label: str) -> bool:
+def readsstr(label: str) -> bool:
     """Is a label equal to a constant of this text only if it is the same text?"""
-    return _constant_kind(label) is _as_text and label.strip() != "NaN"
-
-
-def _as_text(label: str) -> str:
-    return label
+    return _constant_kind(label) is str and label.strip() != "NaN"
 
 
 @cached_if_short(4_096, 256)
@@ -196,24 +185,10 @@ def _constant_kind(label: str) -> Callable[[str], Reading | None]:
     """How labels are read that are compared with this constant."""
     if lenient_number(label) is not None:
         return lenient_number
-    return lenient_instant if lenient_instant(label) is not None else _as_text
+    return lenient_instant if lenient_instant(label) is not None else str
 
 
-def _alike(a: str, b: str) -> tuple[Reading, Reading]:
-    for kind in (lenient_number, lenient_instant):
-        x, y = kind(a), kind(b)
-        if x is not None and y is not None:
-            return x, y
-    return a, b
-
-
-def _nan(left: Term | Label, right: Term | Label) -> bool:
-    """Is one of them NaN? It is never compared. Datatypes are ignored here, too."""
-    return "NaN" in (label_of(left).strip(), label_of(right).strip())
-
-
-# --- truth -----------------------------------------------------------------------------------------------------------
-# Booleans as terms, and the effective boolean value of a term (SPARQL 1.1, 17.2.2).
+# --- truth: booleans as terms, and the effective boolean value (SPARQL 1.1, 17.2.2) ----------------------------------
 
 
 TRUE = Literal("true", BOOLEAN)

@@ -52,7 +52,8 @@ class Duration(NamedTuple):
     fraction: str
 
 
-_DATE = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_YEAR = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))"
+_DATE = _YEAR + r"-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
 _ZONE = r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
 _FORMS = {
@@ -62,8 +63,8 @@ _FORMS = {
         "dateTimeStamp": f"{_DATE}T{_TIME}(?=[Z+-])",
         "date": _DATE,
         "time": _TIME,
-        "gYear": r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))",
-        "gYearMonth": r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))-(?P<month>[0-9]{2})",
+        "gYear": _YEAR,
+        "gYearMonth": _YEAR + r"-(?P<month>[0-9]{2})",
         "gMonth": r"--(?P<month>[0-9]{2})",
         "gMonthDay": r"--(?P<month>[0-9]{2})-(?P<day>[0-9]{2})",
         "gDay": r"---(?P<day>[0-9]{2})",
@@ -75,10 +76,8 @@ TIME = XSD + "time"
 MOMENTS = frozenset(_FORMS)
 """The datatypes whose values are moments."""
 HAS_FIELD = {
-    "year": frozenset(XSD + n for n in ("dateTime", "date", "gYear", "gYearMonth")),
-    "month": frozenset(XSD + n for n in ("dateTime", "date", "gYearMonth", "gMonth", "gMonthDay")),
-    "day": frozenset(XSD + n for n in ("dateTime", "date", "gMonthDay", "gDay")),
-    "time": frozenset(XSD + n for n in ("dateTime", "time")),
+    field: frozenset(datatype for datatype, form in _FORMS.items() if group in form.groupindex)
+    for field, group in (("year", "year"), ("month", "month"), ("day", "day"), ("time", "hour"))
 }
 """Which datatypes YEAR, MONTH, DAY, and HOURS, MINUTES, SECONDS can be asked of."""
 
@@ -105,14 +104,10 @@ def read_moment(lexical: str, datatype: str) -> Moment | None:
 
 
 def _moment(datatype: str, parts: dict[str, str | None]) -> Moment | None:
-    def number(name: str, default: int) -> int:
-        text = parts.get(name)
-        return default if text is None else int(text)
-
-    is_time = datatype == XSD + "time"
-    year, month = number("year", 1972), number("month", 12 if is_time else 1)
-    day = number("day", 31 if is_time else 1)
-    hour, minute, second = number("hour", 0), number("minute", 0), number("second", 0)
+    is_time = datatype == TIME
+    defaults = {"year": 1972, "month": 12 if is_time else 1, "day": 31 if is_time else 1}
+    defaults |= {"hour": 0, "minute": 0, "second": 0}
+    year, month, day, hour, minute, second = (int(parts.get(name) or default) for name, default in defaults.items())
     fraction = (parts.get("fraction") or "").rstrip("0")
     zone = _zone(parts.get("zone"))
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month) or minute > 59 or second > 59 or zone == _BAD:
@@ -120,7 +115,9 @@ def _moment(datatype: str, parts: dict[str, str | None]) -> Moment | None:
     if hour == 24 and not (minute or second or fraction):
         hour = 0
         if not is_time:
-            year, month, day = _day_after(year, month, day)
+            day += 1
+            if day > days_of_month(year, month):
+                year, month, day = (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
     if hour > 23:
         return None
     return Moment(datatype, year, month, day, hour, minute, second, fraction, zone)
@@ -130,28 +127,18 @@ _BAD = 10_000  # minutes of a zone that no zone has
 
 
 def _zone(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text == "Z":
-        return 0
+    if text is None or text == "Z":
+        return None if text is None else 0
     hours, minutes = int(text[1:3]), int(text[4:])
     if minutes > 59 or hours * 60 + minutes > 14 * 60:
         return _BAD
     return (hours * 60 + minutes) * (-1 if text[0] == "-" else 1)
 
 
-def _day_after(year: int, month: int, day: int) -> tuple[int, int, int]:
-    if day < days_of_month(year, month):
-        return year, month, day + 1
-    return (year, month + 1, 1) if month < 12 else (year + 1, 1, 1)
-
-
 def write_zone(zone: int | None) -> str:
     """`Z`, `+05:30`, or nothing."""
-    if zone is None:
-        return ""
-    if zone == 0:
-        return "Z"
+    if not zone:
+        return "" if zone is None else "Z"
     return f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02}:{abs(zone) % 60:02}"
 
 
@@ -194,7 +181,7 @@ def read_duration(lexical: str, datatype: str) -> Duration | None:
     years, months, day, hours, minutes, seconds = (
         int(match[part] or 0) for part in ("years", "months", "days", "hours", "minutes", "seconds")
     )
-    total = day * 86_400 + hours * 3_600 + minutes * 60 + seconds
+    total = ((day * 24 + hours) * 60 + minutes) * 60 + seconds
     fraction = (match["fraction"] or "").rstrip("0")
     zero = not (years or months or total or fraction)
     return Duration(-1 if match["sign"] and not zero else 1, years * 12 + months, total, fraction)
@@ -218,8 +205,6 @@ def duration_ends(duration: Duration) -> tuple[tuple[int, str], ...]:
             out.append((seconds, duration.fraction))
     return tuple(out)
 
-
-# --- labels that read as an instant ------------------------------------------------------------------------------
 
 _LENIENT = re.compile(
     f"{_DATE}(?:T(?P<hour>[0-9]{{2}}):(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}})(?:\\.(?P<fraction>[0-9]+))?)?)?{_ZONE}"

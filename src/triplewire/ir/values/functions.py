@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TypeAlias
 from urllib.parse import quote
 
 from triplewire.ir.values import dates, numbers, regexes
-from triplewire.ir.values import regexes as costs
 from triplewire.ir.values.casts import CASTS
 from triplewire.ir.values.compare import label_of, value_of
 from triplewire.ir.values.dates import DATE_TIME, Moment
@@ -25,9 +25,6 @@ from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Numb
 from triplewire.model.references import has_scheme, is_absolute, resolve
 from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term
 from triplewire.model.values import MAX_DIGITS
-
-# --- strings ---------------------------------------------------------------------------------------------------------
-# SPARQL's functions on strings (SPARQL 1.1, 17.4.3), on terms. Regular expressions: `triplewire.ir.values.regexes`.
 
 
 def string_of(term: Term) -> Literal:
@@ -67,18 +64,12 @@ def concat(arguments: Sequence[Term], limit: int) -> Literal:
     return like(text, strings[0]) if len(languages) == 1 else Literal(text)
 
 
-def before(first: Term, second: Term) -> Literal:
-    """STRBEFORE: what stands before the first occurrence, a plain empty string where there is none."""
+def before_or_after(first: Term, second: Term, *, after: bool) -> Literal:
+    """STRBEFORE, STRAFTER: what stands before or after the first occurrence, a plain empty string where there is
+    none."""
     string, sought = compatible(first, second)
-    at = string.lexical.find(sought)
-    return like(string.lexical[:at], string) if at >= 0 else Literal("")
-
-
-def after(first: Term, second: Term) -> Literal:
-    """STRAFTER: what stands after the first occurrence, a plain empty string where there is none."""
-    string, sought = compatible(first, second)
-    at = string.lexical.find(sought)
-    return like(string.lexical[at + len(sought) :], string) if at >= 0 else Literal("")
+    head, _, tail = string.lexical.partition(sought) if sought else ("", "", string.lexical)
+    return like(tail if after else head, string) if sought in string.lexical else Literal("")
 
 
 def substring(first: Term, start: Term, length: Term | None) -> Literal:
@@ -96,20 +87,12 @@ def _integer_of(term: Term) -> int:
     raise ExpressionError(f"{brief(term)} is no integer")
 
 
-def encode_for_uri(term: Term) -> Literal:
-    """ENCODE_FOR_URI: all but the unreserved characters of RFC 3986 become percent codes."""
-    return Literal(quote(string_of(term).lexical, safe="-_.~", errors="replace"))
-
-
 def language_matches(tag: str, wanted: str) -> bool:
     """LANGMATCHES: basic filtering of RFC 4647, section 3.3.1."""
     tag, wanted = tag.lower(), wanted.lower()
     if wanted == "*":
         return tag != ""
     return tag == wanted or tag.startswith(wanted + "-")
-
-
-# --- functions ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +116,10 @@ def apply(name: str, arguments: Sequence[Term], surroundings: Surroundings) -> T
     function = FUNCTIONS.get(name)
     if function is None:
         raise ExpressionError(f"there is no function {name}")
-    surroundings.spend(1 + costs.of_reading(*arguments, times=_TIMES.get(name, 1)))
+    surroundings.spend(1 + regexes.of_reading(*arguments, times=_TIMES.get(name, 1)))
     value = function(arguments, surroundings)
     if isinstance(value, Literal):
-        surroundings.spend(costs.of_reading(value))  # what is written
+        surroundings.spend(regexes.of_reading(value))  # what is written
         if len(value.lexical) > surroundings.max_text:
             raise ExpressionError(f"{name} makes a text of more than {surroundings.max_text} characters")
     return value
@@ -174,9 +157,6 @@ def _integer(value: int) -> Literal:
     return number_literal(Number(INTEGER, value))
 
 
-# --- terms (17.4.2) ----------------------------------------------------------------------------------------------
-
-
 def _str(a: Sequence[Term], _: Surroundings) -> Term:
     if isinstance(a[0], BlankNode):
         raise ExpressionError("a blank node has no text")
@@ -209,13 +189,6 @@ def _strdt(a: Sequence[Term], _: Surroundings) -> Term:
     return Literal(text, datatype.value)
 
 
-def _is_numeric(a: Sequence[Term], _: Surroundings) -> bool:
-    return isinstance(value_of(a[0]), Number)
-
-
-# --- strings (17.4.3) --------------------------------------------------------------------------------------------
-
-
 def _changed(change: Callable[[str], str]) -> Implementation:
     def apply_to(a: Sequence[Term], _: Surroundings) -> Term:
         string = string_of(a[0])
@@ -244,19 +217,14 @@ def _regex(a: Sequence[Term], s: Surroundings) -> bool:
 def _replace(a: Sequence[Term], s: Surroundings) -> Term:
     string, replacement, flags = string_of(a[0]), simple(a[2]), _flags(a, 3)
     regex = regexes.compile_regex(simple(a[1]), flags, s.max_regex)
-    s.spend(costs.of_pieces(replacement))
+    s.spend(len(replacement) // regexes.PIECES)
     pieces = regexes.pieces(replacement, regex.groups, literal="q" in flags)
     text = regexes.replace(regex, string.lexical, pieces, limit=s.max_text, spend=s.spend)
     return like(text, string)
 
 
-# --- dates (17.4.5) and hashes (17.4.6) --------------------------------------------------------------------------
-
-
 def _now(_: Sequence[Term], s: Surroundings) -> Term:
-    now = s.now
-    fraction = f"{now.microsecond:06}".rstrip("0")
-    moment = Moment(DATE_TIME, now.year, now.month, now.day, now.hour, now.minute, now.second, fraction, 0)
+    moment = Moment(DATE_TIME, *s.now.timetuple()[:6], f"{s.now.microsecond:06}".rstrip("0"), 0)
     return dates.moment_literal(moment, DATE_TIME)
 
 
@@ -284,21 +252,21 @@ def _of_number(change: Callable[[Number], Number]) -> Implementation:
     return lambda a, _: number_literal(change(_number(a[0])))
 
 
+def _arithmetic(sign: str) -> Implementation:
+    return lambda a, _: number_literal(numbers.arithmetic(sign, _number(a[0]), _number(a[1])))
+
+
 def _cast(cast: Callable[[Term], Literal]) -> Implementation:
     return lambda a, _: cast(a[0])
 
 
-def _arithmetic(operator: str) -> Implementation:
-    return lambda a, _: number_literal(numbers.arithmetic(operator, _number(a[0]), _number(a[1])))
-
-
 FUNCTIONS: dict[str, Implementation] = {
-    **{operator: _arithmetic(operator) for operator in "+-*/"},
+    **{sign: _arithmetic(sign) for sign in "+-*/"},
     "NEGATE": _of_number(numbers.negative),
     "PLUS": _of_number(lambda number: number),
     "ABS": _of_number(numbers.absolute),
-    "CEIL": _of_number(numbers.ceiling),
-    "FLOOR": _of_number(numbers.floor),
+    "CEIL": _of_number(partial(numbers.rounded, up=True)),
+    "FLOOR": _of_number(partial(numbers.rounded, up=False)),
     "ROUND": _of_number(numbers.round_half_up),
     "NUMBER": _lenient_number,
     "STR": _str,
@@ -311,7 +279,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "ISIRI": lambda a, _: isinstance(a[0], IRI),
     "ISBLANK": lambda a, _: isinstance(a[0], BlankNode),
     "ISLITERAL": lambda a, _: isinstance(a[0], Literal),
-    "ISNUMERIC": _is_numeric,
+    "ISNUMERIC": lambda a, _: isinstance(value_of(a[0]), Number),
     "STRLEN": lambda a, _: _integer(len(string_of(a[0]).lexical)),
     "SUBSTR": lambda a, _: substring(a[0], a[1], a[2] if len(a) > 2 else None),
     "UCASE": _changed(str.upper),
@@ -319,9 +287,9 @@ FUNCTIONS: dict[str, Implementation] = {
     "STRSTARTS": _related(str.startswith),
     "STRENDS": _related(str.endswith),
     "CONTAINS": _related(str.__contains__),
-    "STRBEFORE": lambda a, _: before(a[0], a[1]),
-    "STRAFTER": lambda a, _: after(a[0], a[1]),
-    "ENCODE_FOR_URI": lambda a, _: encode_for_uri(a[0]),
+    "STRBEFORE": lambda a, _: before_or_after(a[0], a[1], after=False),
+    "STRAFTER": lambda a, _: before_or_after(a[0], a[1], after=True),
+    "ENCODE_FOR_URI": lambda a, _: Literal(quote(string_of(a[0]).lexical, safe="-_.~", errors="replace")),  # RFC 3986
     "CONCAT": lambda a, s: concat(a, s.max_text),
     "LANGMATCHES": lambda a, _: language_matches(simple(a[0]), simple(a[1])),
     "REGEX": _regex,
@@ -340,15 +308,13 @@ FUNCTIONS: dict[str, Implementation] = {
 }
 """By upper-case name, operator sign, or datatype IRI. Arguments are terms; a bool becomes an xsd:boolean."""
 
-_READING_VALUES = (
-    frozenset("+-*/")
-    | CASTS.keys()
-    | {
-        *("NEGATE", "PLUS", "ABS", "CEIL", "FLOOR", "ROUND", "NUMBER", "ISNUMERIC"),
+_TIMES = {"ENCODE_FOR_URI": regexes.ENCODED} | dict.fromkeys(
+    [
+        *("+", "-", "*", "/", "NEGATE", "PLUS", "ABS", "CEIL", "FLOOR", "ROUND", "NUMBER", "ISNUMERIC", *CASTS),
         *("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"),
-    }
+    ],
+    regexes.TYPED,
 )
-_TIMES = dict.fromkeys(_READING_VALUES, costs.TYPED) | {"ENCODE_FOR_URI": costs.ENCODED}
 """How many times as long as others a function takes to read its arguments."""
 
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import decimal
 import math
+import operator
 import re
 import struct
+from collections.abc import Callable
 from decimal import Decimal
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from triplewire.model.terms import XSD, Literal, Term
-from triplewire.model.values import DECIMAL_FORM, DOUBLE_FORM, INTEGER_BOUNDS, INTEGER_FORM, MAX_DIGITS
+from triplewire.model.values import DOUBLE_FORM, INTEGER_BOUNDS, MAX_DIGITS, read_decimal, read_integer
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """The kinds of numbers, in the order of promotion."""
@@ -66,15 +68,11 @@ def read_number(lexical: str, datatype: str) -> Number | None:
     if kind is None:
         return None
     if kind == INTEGER:
-        if len(lexical) > MAX_DIGITS or not INTEGER_FORM.fullmatch(lexical):
-            return None
-        value = int(lexical)
-        least, most = INTEGER_BOUNDS[datatype[len(XSD) :]]
-        valid = (least is None or least <= value) and (most is None or value <= most)
-        return Number(INTEGER, value) if valid else None
+        integer = read_integer(lexical, datatype.removeprefix(XSD))
+        return None if integer is None else Number(INTEGER, integer)
     if kind == DECIMAL:
-        valid = len(lexical) <= MAX_DIGITS and DECIMAL_FORM.fullmatch(lexical) is not None
-        return Number(DECIMAL, Decimal(lexical)) if valid else None
+        exact = read_decimal(lexical)
+        return None if exact is None else Number(DECIMAL, exact)
     if not DOUBLE_FORM.fullmatch(lexical):
         return None
     number = float(lexical)  # float() knows INF and NaN, too
@@ -115,21 +113,24 @@ def convert(number: Number, kind: int) -> Value:
     return to_float32(double) if kind == FLOAT else double
 
 
-def arithmetic(operator: str, left: Number, right: Number) -> Number:
+_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def arithmetic(sign: str, left: Number, right: Number) -> Number:
     """`+ - * /` after promotion; the quotient of two integers is a decimal. Raises `ExpressionError` on division of
     exact numbers by zero and where an exact result is too long."""
     kind, a, b = promote(left, right)
     if isinstance(a, float) and isinstance(b, float):
-        result = _float_arithmetic(operator, a, b)
+        result = _quotient_of_floats(a, b) if sign == "/" else _COMPUTE[sign](a, b)
         return Number(kind, to_float32(result) if kind == FLOAT else result)
-    if operator == "/":
+    if sign == "/":
         return _quotient(Decimal(a), Decimal(b))
     if isinstance(a, int) and isinstance(b, int):
-        exact = a + b if operator == "+" else a - b if operator == "-" else a * b
+        exact = _COMPUTE[sign](a, b)
         if abs(exact) >= _TOO_LARGE:
             raise ExpressionError("an integer of too many digits")
         return Number(INTEGER, exact)
-    compute = {"+": _CONTEXT.add, "-": _CONTEXT.subtract, "*": _CONTEXT.multiply}[operator]
+    compute = {"+": _CONTEXT.add, "-": _CONTEXT.subtract, "*": _CONTEXT.multiply}[sign]
     return _decimal(compute(Decimal(a), Decimal(b)))
 
 
@@ -143,24 +144,12 @@ def _quotient(a: Decimal, b: Decimal) -> Number:
     if not b:
         raise ExpressionError("division by zero")
     whole_digits = max(a.adjusted() - b.adjusted() + 1, 0)
-    context = decimal.Context(
-        prec=whole_digits + _FRACTION_DIGITS + 1,
-        rounding=decimal.ROUND_DOWN,
-        traps=[],
-        Emax=decimal.MAX_EMAX,
-        Emin=decimal.MIN_EMIN,
-    )
-    quotient = context.divide(a, b)
-    return _decimal(_CONTEXT.quantize(quotient, _QUANTUM))
+    context = _CONTEXT.copy()
+    context.prec = whole_digits + _FRACTION_DIGITS + 1
+    return _decimal(_CONTEXT.quantize(context.divide(a, b), _QUANTUM))
 
 
-def _float_arithmetic(operator: str, a: float, b: float) -> float:
-    if operator == "+":
-        return a + b
-    if operator == "-":
-        return a - b
-    if operator == "*":
-        return a * b
+def _quotient_of_floats(a: float, b: float) -> float:
     if b:
         return a / b
     if not a or math.isnan(a):
@@ -170,26 +159,14 @@ def _float_arithmetic(operator: str, a: float, b: float) -> float:
 
 def negative(number: Number) -> Number:
     """Minus the number."""
-    if isinstance(number.value, Decimal):
-        return Number(number.kind, number.value.copy_negate())
-    return Number(number.kind, -number.value)
+    value = number.value
+    return Number(number.kind, value.copy_negate() if isinstance(value, Decimal) else -value)
 
 
 def absolute(number: Number) -> Number:
     """fn:abs."""
-    if isinstance(number.value, Decimal):
-        return Number(number.kind, number.value.copy_abs())
-    return Number(number.kind, abs(number.value))
-
-
-def ceiling(number: Number) -> Number:
-    """fn:ceiling."""
-    return _rounded(number, decimal.ROUND_CEILING)
-
-
-def floor(number: Number) -> Number:
-    """fn:floor."""
-    return _rounded(number, decimal.ROUND_FLOOR)
+    value = number.value
+    return Number(number.kind, value.copy_abs() if isinstance(value, Decimal) else abs(value))
 
 
 def round_half_up(number: Number) -> Number:
@@ -206,15 +183,16 @@ def round_half_up(number: Number) -> Number:
     return number
 
 
-def _rounded(number: Number, rounding: str) -> Number:
+def rounded(number: Number, *, up: bool) -> Number:
+    """fn:ceiling, or fn:floor."""
     value = number.value
     if isinstance(value, float):
         if not abs(value) < 2**52:
             return number
-        whole = math.ceil(value) if rounding == decimal.ROUND_CEILING else math.floor(value)
+        whole = math.ceil(value) if up else math.floor(value)
         return Number(number.kind, math.copysign(whole, value))
     if isinstance(value, Decimal):
-        return Number(DECIMAL, value.to_integral_value(rounding, _CONTEXT))
+        return Number(DECIMAL, value.to_integral_value(decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR, _CONTEXT))
     return number
 
 
@@ -233,7 +211,10 @@ def write_number(number: Number) -> str:
             return "NaN"
         if math.isinf(value):
             return "INF" if value > 0 else "-INF"
-        return _plain(Decimal(_shortest32(value) if number.kind == FLOAT else repr(value)), signed=True)
+        if number.kind == FLOAT:  # the fewest digits that single precision reads back as the value
+            written = (f"{value:.{digits}g}" for digits in range(1, 18))
+            return _plain(Decimal(next(text for text in written if to_float32(float(text)) == value)), signed=True)
+        return _plain(Decimal(repr(value)), signed=True)
     return _plain(value, signed=False)
 
 
@@ -243,13 +224,6 @@ def _plain(value: Decimal, *, signed: bool) -> str:
         text = text.rstrip("0").rstrip(".")
     return "0" if text == "-0" and not signed else text
 
-
-def _shortest32(value: float) -> str:
-    """The fewest digits that single precision reads back as `value`."""
-    return next(text for text in (f"{value:.{digits}g}" for digits in range(1, 18)) if to_float32(float(text)) == value)
-
-
-# --- lenient numbers ---------------------------------------------------------------------------------------------
 
 _LENIENT = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
 _EXPONENT_DIGITS = 15  # Decimal holds these; beyond, the number is as good as infinite, or zero

@@ -3,6 +3,8 @@ r"""XPath regular expressions on RE2, which takes time linear in the text whatev
 Standard: XPath functions 3.1, section 5.6 (on XML Schema 1.1 part 2, appendix G). `\d \w \s \i \c` get XML
 Schema's meaning: \w is any letter, mark, digit or symbol, not the underscore. What RE2 cannot take is refused:
 back-references, class subtraction `[a-z-[aeiou]]`, Unicode blocks `\p{IsGreek}`, repetition beyond 1,000.
+
+Also here: the texts that no match is without (`needed_texts`), and what work on texts costs in steps.
 """
 
 from __future__ import annotations
@@ -17,11 +19,9 @@ import re2
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.nodes import Analyzer
 from triplewire.ir.values.numbers import ExpressionError
-from triplewire.model.terms import BlankNode, Literal, Term
+from triplewire.model.terms import BlankNode, Term, text_of
 
-# --- regex shapes ----------------------------------------------------------------------------------------------------
-# Estimates, from the text of a regular expression, the work that RE2 may have with each character that it reads.
-
+# --- shapes: the work that RE2 may have with each character that it reads, estimated from the pattern -----------------
 
 _MANY = 1 << 40  # no number of states or ways is larger
 _UNICODE, _DIGITS, _OTHERS = 64, 16, 8  # ranges of first bytes: of letters and the like, of digits, of all but a few
@@ -103,7 +103,14 @@ def shape_of(pattern: str, flags: str) -> Shape:
     for token in TOKEN.finditer(pattern):
         text = token[0]
         if token["times"]:
-            last, is_group = last.times(*_bounds(token.group), is_group=is_group), True
+            least, most = token["least"], token["most"]
+            if least is None:
+                bounds = int(token["times"] == "+"), 1 if token["times"] == "?" else None
+            elif token["more"] is None:
+                bounds = int(least), int(least)
+            else:
+                bounds = int(least), int(most) if most else None
+            last, is_group = last.times(*bounds, is_group=is_group), True
         elif token["either"]:
             branches, before, last = branches.either(before.then(last)), _EMPTY, _EMPTY
         elif token["open"]:
@@ -120,17 +127,6 @@ def shape_of(pattern: str, flags: str) -> Shape:
         branches, before, _ = outer.pop()
     whole = branches.either(before.then(last))
     return whole._replace(width=2 * whole.width) if "i" in flags else whole
-
-
-def _bounds(group: Callable[[str], str | None]) -> tuple[int, int | None]:
-    """How often something is repeated, at least and at most."""
-    least = group("least")
-    if least is None:
-        return (1 if group("times") == "+" else 0), (1 if group("times") == "?" else None)
-    if group("more") is None:
-        return int(least), int(least)
-    most = group("most")
-    return int(least), (int(most) if most else None)
 
 
 def _atom(text: str) -> Shape:
@@ -150,10 +146,7 @@ def _literal(text: str) -> Shape:
     return Shape(length, length, 1, length)
 
 
-# --- regex texts -----------------------------------------------------------------------------------------------------
-# Finds, in the text of a regular expression, texts that no match is without: an index looks for them before RE2 is
-# asked.
-
+# --- texts that no match is without: an index looks for them before RE2 is asked --------------------------------------
 
 PLAIN = re.compile(r"(\^?)([\w ,:;/'\"-]+)(\$?)")
 """A pattern that only asks for a text: whether it is anchored at the start, the text, and whether at the end."""
@@ -193,14 +186,14 @@ def needed_texts(pattern: str, flags: str) -> Texts:
         if token["times"]:
             is_needed = text[0] == "+" or int(token["least"] or 0) > 0
             run, last = (run, last) if is_needed else (run[:-1], ())
-            level = level._replace(needed=_better(level.needed, _better(_texts(run), last)))
+            level = level._replace(needed=_better(level.needed, _better(_worth(run), last)))
             run, last = "", ()
             continue
         level, last = level._replace(needed=_better(level.needed, last)), ()
         if literal and ("i" not in flags or _FOLDED.fullmatch(literal)):
             run += literal
             continue
-        level, run = level._replace(needed=_better(level.needed, _texts(run))), ""
+        level, run = level._replace(needed=_better(level.needed, _worth(run))), ""
         if token["either"]:
             level = _Level((*level.alternatives, level.needed), ())
         elif token["open"]:
@@ -210,7 +203,7 @@ def needed_texts(pattern: str, flags: str) -> Texts:
             if not outer:
                 return ()
             last, level = _any_of(level), outer.pop()
-    return _any_of(level._replace(needed=_better(level.needed, _better(_texts(run), last))))
+    return _any_of(level._replace(needed=_better(level.needed, _better(_worth(run), last))))
 
 
 def _literal_text(token: re.Match[str]) -> str | None:
@@ -224,16 +217,14 @@ def _literal_text(token: re.Match[str]) -> str | None:
         return ""
     if text[0] != "\\":
         return text
-    if len(text) > 2 and text[1] in "pP":
+    if text[1:] in _CLASS_ESCAPES or (len(text) > 2 and text[1] in "pP"):
         return ""
     if len(text) != 2:
         return None
-    if text[1] in _CLASS_ESCAPES:
-        return ""
     return _CONTROLS.get(text[1], None if text[1].isalnum() else text[1])
 
 
-def _texts(run: str) -> Texts:
+def _worth(run: str) -> Texts:
     return (run,) if len(run) >= _LEAST else ()
 
 
@@ -249,9 +240,7 @@ def _any_of(level: _Level) -> Texts:
     return texts if all(every) and len(texts) <= _MOST else ()
 
 
-# --- costs -----------------------------------------------------------------------------------------------------------
-# What work on texts costs in steps (`Settings.max_steps`): functions cost what they read and write.
-
+# --- costs in steps (`Settings.max_steps`): functions cost what they read and write -----------------------------------
 
 CHARACTERS = 128
 """That are read or written in the time of a step."""
@@ -265,55 +254,26 @@ ENCODED = 8
 ARGUMENTS = 8
 """Arguments of a function that are computed in the time of a step, beside what their own expressions take."""
 
-PER_MATCH = 2
-"""Steps for each occurrence that REPLACE replaces."""
+PIECES = 8
+"""Of a replacement, or characters of its text, that are put together or read in the time of a step."""
 
-_PIECES = 8  # of a replacement that are put together in the time of a step
+_PER_MATCH = 2  # steps for each occurrence that REPLACE replaces
 _PROGRAM = 5_120  # characters of a text, times the size of a regular expression, that are read in the time of a step
 _ANY_PROGRAM = 64  # added to the size of each
 _GROUP_STEPS = 32  # added for each group, which is noted for each way to read the text
 _BRANCH = 10  # added for each branch of an expression whose automaton may be too large to be kept
-_COMPILED = 64  # instructions of a regular expression that are compiled in the time of a step
+_COMPILED = 64  # instructions of a regular expression that are compiled, or taken from the cache, in the time of a step
 _WORDS = {"default": 16, "unicode": 2}  # characters that are cut into words in the time of a step, by tokenizer
 
 
-def length(term: Term) -> int:
-    """The characters of a term; a blank node has none."""
-    if isinstance(term, Literal):
-        return len(term.lexical)
-    return 0 if isinstance(term, BlankNode) else len(term.value)
-
-
 def of_reading(*terms: Term, times: int = 1) -> int:
-    """Steps for reading these terms `times` times."""
-    return times * sum(map(length, terms)) // CHARACTERS
-
-
-def of_compiled(size: int) -> int:
-    """Steps for compiling a regular expression to a program of this size, or for taking a cached one."""
-    return 1 + size // _COMPILED
-
-
-def of_character(size: int, groups: int, shape: Shape) -> int:
-    """The weight of a regular expression in `of_regex`. RE2 takes time linear in the text and, at worst, in the
-    branches of the program that may be open at a time."""
-    weight = _ANY_PROGRAM + size // 2 + _GROUP_STEPS * groups
-    return weight if shape.is_plain else weight + _BRANCH * (_ANY_PROGRAM + shape.width)
+    """Steps for reading these terms `times` times; a blank node has no characters."""
+    return times * sum([len(text_of(term)) for term in terms if type(term) is not BlankNode]) // CHARACTERS
 
 
 def of_regex(compiled: int, weight: int, text: str) -> int:
-    """Steps for one search of a regular expression through a text, from end to end."""
+    """Steps for one search through a text, from end to end, of a regular expression that was compiled in so many."""
     return compiled + len(text) * weight // _PROGRAM
-
-
-def of_replacement(pieces: int) -> int:
-    """Steps for replacing one occurrence by so many pieces of text."""
-    return PER_MATCH + pieces // _PIECES
-
-
-def of_pieces(replacement: str) -> int:
-    """Steps for reading the replacement text of REPLACE."""
-    return len(replacement) // _PIECES
 
 
 def of_words(text: str, analyzer: Analyzer) -> int:
@@ -321,8 +281,7 @@ def of_words(text: str, analyzer: Analyzer) -> int:
     return len(text) // _WORDS[analyzer.tokenizer]
 
 
-# --- regexes ------------------------------------------------------------
-
+# --- compiling, matching, replacing ----------------------------------------------------------------------------------
 
 Spend: TypeAlias = Callable[[int], None]
 """Is told of the steps that work takes, before it is done; may raise to refuse it."""
@@ -393,11 +352,9 @@ def _compile(pattern: str, flags: str, limit: int) -> Regex:
     try:
         if len(pattern.encode("utf-8")) > limit:
             raise RegexError(f"a regular expression of more than {limit} bytes")
-        if "q" in flags:
-            text = pattern
-        else:
-            text = "".join(_translated(pattern, spaced="x" in flags))
-            text = f"(?m:{text})" if "m" in flags else text
+        text = pattern if "q" in flags else "".join(_translated(pattern, spaced="x" in flags))
+        if "m" in flags and "q" not in flags:
+            text = f"(?m:{text})"
         memory = LEAST_MEMORY
         try:
             program = _program(text, flags, memory)
@@ -412,8 +369,10 @@ def _compile(pattern: str, flags: str, limit: int) -> Regex:
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
         raise RegexError(f"RE2 cannot take the regular expression {pattern[:80]!r}: {reason}") from None
     size, groups = program.programsize, program.groups
-    weight = of_character(size, groups, shape_of(pattern, flags))
-    return Regex(program, groups, of_compiled(size), weight, memory)
+    # RE2 takes time linear in the text and, at worst, in the branches of the program that may be open at a time
+    shape, weight = shape_of(pattern, flags), _ANY_PROGRAM + size // 2 + _GROUP_STEPS * groups
+    weight += 0 if shape.is_plain else _BRANCH * (_ANY_PROGRAM + shape.width)
+    return Regex(program, groups, 1 + size // _COMPILED, weight, memory)
 
 
 def _program(text: str, flags: str, memory: int) -> Any:
@@ -474,7 +433,7 @@ def replace(regex: Regex, text: str, pieces: Sequence[str | int], *, limit: int,
     """fn:replace: every occurrence by the `pieces`, from left to right. Raises `ExpressionError` where the pattern
     matches the empty string, and where the result is longer than `limit` characters."""
     spend(of_regex(regex.compiled, regex.weight, text))
-    steps = of_replacement(len(pieces))
+    steps = _PER_MATCH + len(pieces) // PIECES
     try:
         if regex.program.search("") is not None:
             raise ExpressionError("REPLACE with a pattern that matches the empty string")
@@ -494,12 +453,12 @@ def replace(regex: Regex, text: str, pieces: Sequence[str | int], *, limit: int,
 
 def pieces(replacement: str, groups: int, *, literal: bool) -> list[str | int]:
     """What fn:replace puts for an occurrence: text, and numbers of groups. In a `replacement` that is not `literal`,
-    `$1` is a group and `\\$` a dollar sign. Raises `ExpressionError` where it is malformed."""
+    `$1` is a group and `\\$` a dollar sign; `$12` is group 12 where there are so many, else group 1 and a 2. Raises
+    `ExpressionError` where it is malformed."""
     return [replacement] if literal else list(_pieces(replacement, groups))
 
 
 def _pieces(replacement: str, groups: int) -> Iterator[str | int]:
-    """Text and group numbers. `$12` is group 12 where there are so many, else group 1 and a 2."""
     at, length = 0, len(replacement)
     while at < length:
         char = replacement[at]
