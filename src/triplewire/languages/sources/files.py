@@ -140,12 +140,9 @@ def _parsed_rules(reader: Reader, refuse: Callable[[Refusal], None]) -> Iterator
     rules = Rules(reader)
     for id in reader.places:
         row = reader.row(id)
-        parsed = reader.by_template(row)
-        if parsed is not None:
+        if parsed := reader.by_template(row):
             yield parsed
-            continue
-        compiled = rules.compiled(id)
-        if isinstance(compiled, Subscription):
+        elif isinstance(compiled := rules.compiled(id), Subscription):
             yield ParsedRow(row, None, (), compiled, is_plain=id not in rules.with_others)
         else:
             refuse(row.refusal(compiled))
@@ -317,33 +314,30 @@ class Rules(Mapping[str, Subscription]):
             return self._named[id]
         waiting = {id: None}  # each names the next
         while True:
-            at = next(reversed(waiting))
+            last = next(reversed(waiting))
             compiled: Subscription | TriplewireError
             self._looked_up = False
             try:
-                compiled = self._reader.compile(self._reader.row(at), self)
+                compiled = self._reader.compile(self._reader.row(last), self)
             except _Needed as needed:
                 if needed.id in waiting:
-                    self._refuse_circle(list(waiting), needed.id)
+                    circle = list(waiting)[list(waiting).index(needed.id) :]
+                    what = f"rules name each other in a circle: {', '.join([*circle, needed.id])}"
+                    self._refused.update((member, what) for member in circle)
                 else:
                     waiting[needed.id] = None
                 continue
             except TriplewireError as error:
                 compiled = error
             if self._looked_up:
-                self.with_others.add(at)
-            if at == id:
+                self.with_others.add(last)
+            if last == id:
                 return compiled
             if isinstance(compiled, Subscription):
-                self._named[at] = compiled
+                self._named[last] = compiled
             else:
-                self._refused.setdefault(at, f"it names the rule {at!r}, which is refused: {compiled.what}")
-            del waiting[at]
-
-    def _refuse_circle(self, waiting: list[str], id: str) -> None:
-        circle = waiting[waiting.index(id) :]
-        what = f"rules name each other in a circle: {', '.join([*circle, id])}"
-        self._refused.update((member, what) for member in circle)
+                self._refused.setdefault(last, f"it names the rule {last!r}, which is refused: {compiled.what}")
+            del waiting[last]
 
 
 @contextmanager
