@@ -127,8 +127,8 @@ class TableTexts:
         from triplewire.languages.sources.rows import Row, row_of_columns  # they bring Arrow along
 
         fields = {"language": "sparql", **dict(zip(self._fields, values, strict=True))}
-        if not isinstance(fields["id"], bytes | float | None):  # those are refused as what is no text
-            fields["id"] = str(fields["id"])
+        is_text = not isinstance(fields["id"], bytes | float | None)
+        fields["id"] = str(fields["id"]) if is_text else None  # which is refused
         row = row_of_columns(fields, f"the table {self._table}", 0)
         if isinstance(row, Row):
             row.table = self._table
