@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from operator import itemgetter
@@ -21,7 +21,7 @@ from triplewire.clauses.clauses import (
     EXACT,
     Clauses,
     ClauseTable,
-    RequiredCallsBuilder,
+    RequiredCalls,
     too_many_rows,
 )
 from triplewire.clauses.node_tests.table import TestTable, build
@@ -48,14 +48,6 @@ class GrowingTable:
         self.variables = array("i")
         self.selected = array("i")
         self.flags = array("B")
-
-    def __len__(self) -> int:
-        return len(self.flags)
-
-    @property
-    def is_full(self) -> bool:
-        """Has it as many rows as it may have? What one subscription adds is little against what is left then."""
-        return max(len(self.variables), len(self.pattern) // 3, len(self.test)) >= table.MOST_ROWS
 
     def end_clause(self, variables: int) -> None:
         """The patterns and tests that were added last are a clause with so many variables."""
@@ -121,18 +113,20 @@ class ClauseBuilder:
         self._constants: dict[IRI | Literal, int] = {}
         self._tests = TestTable()
         self._table = GrowingTable()
-        self._asked = RequiredCallsBuilder()
+        self._calls: dict[CallKey, int] = {}
+        self._call_offset, self._call = array("i", [0]), array("i")
         self._columns: dict[Template, _Columns] = {}
         self._term_of_parameter = cache(lambda parameter: self._term(term_of(parameter)))
         self._words: Ids = {}
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._table.flags)
 
     @property
     def is_full(self) -> bool:
-        """Is there no room for a subscription?"""
-        return self._table.is_full
+        """Is there no room for a subscription? What one adds is little against what is left then."""
+        rows = self._table
+        return max(len(rows.variables), len(rows.pattern) // 3, len(rows.test)) >= table.MOST_ROWS
 
     def add(self, form: NormalForm, select: Sequence[str], ask: bool) -> None:
         """The next subscription. `select` names its selected variables, none of an ASK query. Raises `LimitError` where
@@ -140,7 +134,7 @@ class ClauseBuilder:
         if self.is_full:
             raise too_many_rows()
         self._append(_Maker(self._term, self._tests, self._words).columns(form, select, ask))
-        self._asked.add(form.asked)
+        self._add_calls(form.asked)
 
     def add_from_template(self, template: AnyTemplate, parameters: Parameters, asked: Sequence[CallKey] = ()) -> None:
         """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster. `asked`:
@@ -153,9 +147,14 @@ class ClauseBuilder:
             self._append(self._filled_columns(template, parameters))
             is_added = True
         if is_added:
-            self._asked.add(asked)
+            self._add_calls(asked)
         else:
             self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
+
+    def _add_calls(self, calls: Iterable[CallKey]) -> None:
+        """The next subscription needs these."""
+        self._call.extend([self._calls.setdefault(key, len(self._calls)) for key in calls])
+        self._call_offset.append(len(self._call))
 
     def _term(self, term: IRI | Literal) -> int:
         return self._constants.setdefault(term, len(self._constants))
@@ -164,8 +163,8 @@ class ClauseBuilder:
         """The clauses of all that was added. The builder is spent then: it lets go of its objects before the arrays are
         made, so that their memory can be given back."""
         constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
-        asked = self._asked.build()
-        del self._constants, self._tests, self._table, self._columns, self._term_of_parameter, self._words
+        asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
+        del self._calls, self._constants, self._tests, self._table, self._columns, self._term_of_parameter, self._words
         if len(table) >= _MANY:
             _release_small_objects()
         return Clauses.of(constants, build(specs), table, asked)

@@ -21,9 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 from triplewire.clauses.node_tests.classes import Classes
 from triplewire.clauses.node_tests.columns import Arrays, Strings, concatenated, flat, slices, unflat
 from triplewire.clauses.node_tests.few import FewTerms
-from triplewire.clauses.node_tests.lookup import Literals, Lookup
+from triplewire.clauses.node_tests.lookup import Literals, Lookup, Substrings
 from triplewire.clauses.node_tests.ranges import Scale, ScaleTests
-from triplewire.clauses.node_tests.substrings import Substrings
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.words import Languages, WordTests
 from triplewire.encode.batch import Bytes, Ids
@@ -177,6 +176,12 @@ class RequiredCalls:
     offset: Ids
     call: Ids
 
+    @classmethod
+    def of(cls, keys: Iterable[CallKey], offset: array[int], call: array[int]) -> RequiredCalls:
+        """From the calls, which are distinct, and the columns."""
+        names = Names.build([text_of_key(key).encode("ascii") for key in keys], _SEED)
+        return cls(names, compact_zeros(np.array(offset, np.int32)), np.array(call, np.int32))
+
     @property
     def keys(self) -> list[CallKey]:
         """The calls by number."""
@@ -191,26 +196,6 @@ class RequiredCalls:
         names, new = Names.union([part.names for part, _ in parts], [np.unique(call) for call in calls])
         call = np.concatenate([number[call] for number, call in zip(new, calls, strict=True)])
         return cls(names, compact_zeros(concatenated(offsets).astype(np.int32)), call)
-
-
-class RequiredCallsBuilder:
-    """Collects the calls of subscriptions, one after the other."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[CallKey, int] = {}
-        self._offset, self._call = array("i", [0]), array("i")
-
-    def add(self, keys: Iterable[CallKey]) -> None:
-        """The next subscription needs these."""
-        numbers = self._numbers
-        self._call.extend([numbers.setdefault(key, len(numbers)) for key in keys])
-        self._offset.append(len(self._call))
-
-    def build(self) -> RequiredCalls:
-        """Those of all subscriptions. The builder is spent then."""
-        names = Names.build([text_of_key(key).encode("ascii") for key in self._numbers], _SEED)
-        self._numbers.clear()
-        return RequiredCalls(names, compact_zeros(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
 
 
 VERSION = 17  # of what is saved: the arrays, and the names of the classes and fields that hold them

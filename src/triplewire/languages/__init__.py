@@ -70,14 +70,10 @@ def parse(
         id=id,
         language=language,
         text=text,
-        select=parsed.select,
-        where=parsed.where,
-        ask=parsed.ask,
-        construct=parsed.construct,
         prefixes=tuple(sorted(context.prefixes.items())),
         base=base,
-        warnings=parsed.warnings,
         rules=tuple(seen.used.values()),
+        **vars(parsed),
     )
     try:
         where = check(subscription, context.settings)

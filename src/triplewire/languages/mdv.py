@@ -147,25 +147,17 @@ def _searched(rule: Rule, context: Context) -> tuple[Where, ...]:
             parts.append(Pattern(Variable(name), RDF_TYPE, meaning))
         else:
             patterns += sum(isinstance(node, Pattern) for node in walk(meaning.where)) - 1
-            parts += _inlined(meaning, Variable(name), f".{place}.")
+            names = {Variable(meaning.select[0]): Variable(name)}  # its other variables become hidden ones
+            for node in walk(meaning.where):
+                if isinstance(node, Variable):
+                    names.setdefault(node, Variable(f".{place}.{len(names)}"))
+            where = rewrite(meaning.where, (Variable,), names.__getitem__)
+            parts += where.parts if isinstance(where, And) else (where,)
         patterns += 1
         if patterns > limit:
             what = f"the rule and those that it names have more than {limit} patterns"
             raise LimitError(what, source=context.source, remedy="raise max_patterns")
     return tuple(parts)
-
-
-def _inlined(rule: Subscription, variable: Variable, fresh: str) -> tuple[Where, ...]:
-    """The parts of another rule in which `variable` stands for what that rule registers.
-
-    Its other variables become hidden ones, whose names begin with `fresh`."""
-    (registered,) = rule.select
-    names: dict[Variable, Variable] = {Variable(registered): variable}
-    for node in walk(rule.where):
-        if isinstance(node, Variable):
-            names.setdefault(node, Variable(f"{fresh}{len(names)}"))
-    where = rewrite(rule.where, (Variable,), names.__getitem__)
-    return where.parts if isinstance(where, And) else (where,)
 
 
 class _Branch:
@@ -201,9 +193,11 @@ class _Branch:
             if not resource.steps:
                 ends = self._end(path, Variable(resource.variable)), Variable(resource.variable)
                 # of two variables that are one, the registered one stays, else one of the search clause
-                kept, other = sorted(map(self._root, ends), key=lambda v: (v.name != self._registered, v.hidden))
-                if kept != other:
-                    self._same[other] = kept
+                representative, other = sorted(
+                    map(self._root, ends), key=lambda v: (v.name != self._registered, v.hidden)
+                )
+                if representative != other:
+                    self._same[other] = representative
                 return None
         left, right = (self._end(side) if isinstance(side, Path) else side for side in (test.left, test.right))
         if test.op == CONTAINS:
@@ -325,26 +319,20 @@ class _Parser:
         expected = "a class or the name of a rule"
         token = tokens.accept_kind("word", "name", "iri", "number") or tokens.unexpected(expected)
         name = token.text[1:-1] if token.kind == "iri" else token.text
-        meaning: IRI | Subscription | None = self._rule(token, name)
-        if meaning is None and token.kind == "number":
+        try:
+            rule = self._context.rules.get(name) if name != self._context.source else None
+        except SubscriptionError as error:
+            tokens.fail(token, error.what, error.remedy)
+        is_rule = rule is not None and rule.language == "mdv"
+        if not is_rule and token.kind == "number":
             tokens.fail(token, f"found {token}, expected {expected}")
-        meaning = meaning or self._iri_of(token)
+        meaning = rule if rule is not None and is_rule else self._iri_of(token)
         variable = tokens.peek()
         if variable.kind != "word" or variable.text.upper() in KEYWORDS:
             tokens.unexpected("a variable")
         if variable.text in self._searched:
             tokens.fail(variable, f"the variable {variable.text!r} is taken", "give each class a variable of its own")
         self._searched[tokens.next().text] = Searched(variable.text, meaning, token.offset)
-
-    def _rule(self, token: Token, name: str) -> Subscription | None:
-        """The other rule of that name, if there is one."""
-        if name == self._context.source:
-            return None
-        try:
-            rule = self._context.rules.get(name)
-        except SubscriptionError as error:
-            self._tokens.fail(token, error.what, error.remedy)
-        return rule if rule is not None and rule.language == "mdv" else None
 
     def _search_variable(self) -> Token:
         token = self._tokens.expect_kind("word", "a variable of the search clause")

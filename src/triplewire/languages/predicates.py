@@ -84,22 +84,17 @@ class _Query:
             tokens.expect("}")
         if tokens.peek().kind != END:
             tokens.unexpected("',' or '}'" if brace else f"',' or {END}")
-        units = self._units()
+        units: dict[str, set[str]] = {}  # of the parameters in which each variable stands; "" for none
+        for call in self._calls:
+            parameters = tokens.context.operators[call.operator].parameters
+            for argument, parameter in zip(call.arguments, parameters, strict=True):
+                if isinstance(argument, Variable):
+                    units.setdefault(argument.name, set()).add(parameter.unit)
         for token in self._mentioned:
             if token.text[1:] not in units:
                 tokens.fail(token, f"no call mentions the variable {token.text}", "use it in a call, or leave it out")
         filters = [c if isinstance(c, Filter) else self._filter(c, units) for c in self._constraints]
         return Parsed(tuple(self._seen), And((*self._calls, *filters)))
-
-    def _units(self) -> dict[str, set[str]]:
-        """The units of the parameters in which each variable stands; "" for none."""
-        units: dict[str, set[str]] = {}
-        for call in self._calls:
-            parameters = self._tokens.context.operators[call.operator].parameters
-            for argument, parameter in zip(call.arguments, parameters, strict=True):
-                if isinstance(argument, Variable):
-                    units.setdefault(argument.name, set()).add(parameter.unit)
-        return units
 
     def _item(self) -> None:
         tokens = self._tokens
@@ -130,8 +125,6 @@ class _Query:
             depth += (token.text == "(") - (token.text == ")")
             ahead += 1
         return leading
-
-    # --- constraints
 
     def _constraint(self) -> _Constraint | Filter:
         tokens, first = self._tokens, self._tokens.peek()
@@ -227,17 +220,15 @@ class _Query:
             right = self._in_unit_of(left, right, units)
         assert not isinstance(left, _Quantity)  # two constants were refused, so the left one is no constant now
         if isinstance(left, Function) or isinstance(right, Function):
-            self._only_numbers(constraint.token, left, right)
+            for side in (left, right):
+                if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
+                    self._tokens.fail(constraint.token, f"a sum compares with numbers only, found {side}")
+            for node in (node for side in (left, right) for node in walk(side)):
+                if isinstance(node, Literal) and _exact(node.lexical) is None:
+                    what = f"arithmetic with a number of more than {MAX_DIGITS:,} digits"
+                    self._tokens.fail(constraint.token, what)
             return Filter(Compare(op, _numeric(left), _numeric(right)))
         return Filter(Compare(op, left, right, Coercion.LENIENT))
-
-    def _only_numbers(self, token: Token, *sides: Expression) -> None:
-        for side in sides:
-            if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
-                self._tokens.fail(token, f"a sum compares with numbers only, found {side}")
-        for literal_ in (node for side in sides for node in walk(side) if isinstance(node, Literal)):
-            if _exact(literal_.lexical) is None:
-                self._tokens.fail(token, f"arithmetic with a number of more than {MAX_DIGITS:,} digits")
 
     def _in_unit_of(self, side: Expression | _Quantity, quantity: _Quantity, units: dict[str, set[str]]) -> Literal:
         if not isinstance(side, Variable):

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from triplewire.bounded_cache import cached_if_short
 from triplewire.clauses.node_tests.classes import Classes
 from triplewire.clauses.node_tests.columns import Strings, text_of, to_bytes
-from triplewire.clauses.node_tests.lookup import TEXT_SEED, Literals, collect_literals
+from triplewire.clauses.node_tests.lookup import (
+    TEXT_SEED,
+    Literals,
+    Pairs,
+    Substrings,
+    changed,
+    collect_literals,
+    collect_substrings,
+)
 from triplewire.clauses.node_tests.postings import (
     AN_IRI,
     DEFAULT,
@@ -34,7 +42,6 @@ from triplewire.clauses.node_tests.postings import (
     postings,
 )
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
-from triplewire.clauses.node_tests.substrings import Pairs, Substrings, changed, collect_substrings
 from triplewire.clauses.node_tests.words import Languages, WordTests, collect_words
 from triplewire.encode.batch import BLANK_KIND, FEW_SUFFIXES, IRI_KIND, LITERAL_KIND, Bytes, Ids, Terms
 from triplewire.encode.names import Names, is_plain

@@ -129,7 +129,7 @@ def _parsed(reader: Reader, row: Row | Refusal, is_taken: bool, refuse: Callable
         reader.set_aside(row)
     else:
         try:
-            return reader.parsed(row)
+            return reader.by_template(row) or ParsedRow(row, None, (), reader.compile(row, {}))
         except TriplewireError as error:
             refuse(row.refusal(error))
     return None
@@ -235,7 +235,7 @@ class Reader(AbstractContextManager["Reader"]):
         self._spool.write(json.dumps(fields).encode() + b"\n")
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
-        """The subscription of a row."""
+        """The subscription of a row. Raises what `triplewire.languages.parse` raises."""
         return parse(
             row.query,
             row.language,
@@ -246,10 +246,6 @@ class Reader(AbstractContextManager["Reader"]):
             rules=rules,
             settings=self._settings,
         )
-
-    def parsed(self, row: Row) -> ParsedRow:
-        """A row that is no MDV rule, by template or parsed in full. Raises what `triplewire.languages.parse` raises."""
-        return self.by_template(row) or ParsedRow(row, None, (), self.compile(row, {}))
 
     def by_template(self, row: Row) -> ParsedRow | None:
         """A row with its template; None where it has none, or names a rule that is there."""

@@ -7,7 +7,7 @@ stages may walk a condition recursively.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from triplewire.ir.nodes import (
 from triplewire.ir.values import casts
 from triplewire.ir.values.functions import SYNONYMS
 from triplewire.ir.values.regexes import RegexError, compile_regex
+from triplewire.ir.walk import children
 from triplewire.languages.grammar.bare import NAMESPACE, call_of
 from triplewire.languages.grammar.full_text import parse_expression
 from triplewire.languages.grammar.tokens import COMPARISONS, Token, Tokens
@@ -288,7 +289,14 @@ class Expressions:
             tokens.expect("EXISTS")
             return Negate(Exists(self._group()))
         if name in ("BOUND", "FTCONTAINS"):
-            return self._of_variable(name)
+            tokens.expect("(")
+            variable = self._terms.variable()
+            condition: Expression = Function("BOUND", (variable,))
+            if name == "FTCONTAINS":
+                tokens.expect(",")
+                condition = FullText(variable, parse_expression(tokens))
+            tokens.expect(")")
+            return condition
         self.refuse_aggregate(token)
         if name in RANDOM:
             tokens.unsupported(token, f"the function {name}", "matching is deterministic: no two values may differ")
@@ -310,45 +318,20 @@ class Expressions:
             arguments += (IRI(self._terms.base),)
         return Function(name, arguments)
 
-    def _of_variable(self, name: str) -> Expression:
-        tokens = self._tokens
-        tokens.expect("(")
-        condition: Expression
-        variable = self._terms.variable()
-        if name == "BOUND":
-            condition = Function("BOUND", (variable,))
-        else:
-            tokens.expect(",")
-            condition = FullText(variable, parse_expression(tokens))
-        tokens.expect(")")
-        return condition
-
 
 def _deeper(expression: Expression, limit: int) -> bool:
     """Is the tree more than `limit` expressions deep, those in groups and full-text ones included? Looks level by
     level."""
     level: list[object] = [expression]
     for _ in range(limit):
-        level = [below for node in level for below in _expressions_below(node)]
+        waiting = [child for node in level for child in children(node)]
+        level = []
+        while waiting:
+            below = waiting.pop()
+            if type(below) is tuple or isinstance(below, Where):
+                waiting.extend(children(below))
+            elif hasattr(below, "__match_args__"):  # a dataclass; other values are leaves
+                level.append(below)
         if not level:
             return False
     return True
-
-
-def _expressions_below(node: object) -> Iterator[object]:
-    """The next expressions below a node, through the parts of groups."""
-    waiting = _children(node)
-    while waiting:
-        below = waiting.pop()
-        if isinstance(below, Where):
-            waiting.extend(_children(below))
-        else:
-            yield below
-
-
-def _children(node: object) -> list[object]:
-    values: list[object] = []
-    for name in getattr(node, "__match_args__", ()):  # the fields of a dataclass; other values are leaves
-        value = getattr(node, name)
-        values.extend(value if isinstance(value, tuple) else (value,))
-    return [child for child in values if hasattr(child, "__match_args__")]

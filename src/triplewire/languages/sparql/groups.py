@@ -116,11 +116,22 @@ class Groups:
         """A part that starts with a keyword; False where the next token is none."""
         tokens = self._tokens
         if tokens.accept("FILTER"):
-            parts.append(as_part(self.expressions.constraint()))
+            match self.expressions.constraint():
+                case Negate(Exists(group)):
+                    parts.append(Not(group))
+                case Holds(call):
+                    parts.append(call)
+                case condition:
+                    parts.append(Filter(condition))
             return True  # a filter does not end a basic graph pattern (5.2.2)
         keyword = tokens.accept("OPTIONAL", "MINUS", "BIND", "VALUES", "CALL")
         if keyword is None:
-            self._refuse_other_data()
+            if tokens.at("GRAPH", "SERVICE"):  # what would match anything but the publication's own triples
+                remedy = "a publication is one graph: write the patterns without it" if tokens.at("GRAPH") else ""
+                tokens.unsupported(tokens.peek(), tokens.peek().text.upper(), remedy)
+            if tokens.at("SELECT"):
+                what = "a subquery (SELECT inside a group)"
+                tokens.unsupported(tokens.peek(), what, "write its patterns directly")
             return False
         self._labels.end_of_pattern()
         match keyword.text.upper():
@@ -138,24 +149,13 @@ class Groups:
                 parts.append(Bind(self.introduce(token, self._terms.variable(), scope), expression))
                 tokens.expect(")")
             case "VALUES":
-                values = self.values()
-                parts.append(values)
-                _bound_by(values, scope)
+                parts.append(self.values())
+                _bound_by(parts[-1], scope)
             case _:
-                call = call_part(self._terms)
-                parts.append(call)
-                _bound_by(call, scope)
+                parts.append(call_part(self._terms))
+                _bound_by(parts[-1], scope)
         self._labels.end_of_pattern()
         return True
-
-    def _refuse_other_data(self) -> None:
-        """Refuse, by name, what would match anything but the publication's own triples."""
-        token = self._tokens.peek()
-        if self._tokens.at("GRAPH", "SERVICE"):
-            remedy = "a publication is one graph: write the patterns without it" if self._tokens.at("GRAPH") else ""
-            self._tokens.unsupported(token, token.text.upper(), remedy)
-        if self._tokens.at("SELECT"):
-            self._tokens.unsupported(token, "a subquery (SELECT inside a group)", "write its patterns directly")
 
     def introduce(self, token: Token, variable: Variable, scope: Scope) -> Variable:
         """Bring `variable`, written at `token`, into scope; refuses one that is there already (18.2.1)."""
@@ -169,27 +169,23 @@ class Groups:
         tokens = self._tokens
         start = tokens.peek()
         single = self._terms.accept_variable()
-        variables: list[Variable] = []
+        variables = [single] if single is not None else []
         if single is None:
             tokens.expect("(")
             while variable := self._terms.accept_variable():
                 variables.append(variable)
             tokens.expect(")")
-        else:
-            variables.append(single)
         if len(set(variables)) < len(variables):
             tokens.fail(start, "VALUES names a variable twice")
         tokens.expect("{")
         rows: list[tuple[IRI | Literal | None, ...]] = []
         while not tokens.accept("}"):
             first = tokens.peek()
+            row = [self._datum()] if single is not None else []
             if single is None:
                 tokens.expect("(")
-                row = []
                 while not tokens.accept(")"):
                     row.append(self._datum())
-            else:
-                row = [self._datum()]
             if len(row) != len(variables):
                 tokens.fail(first, f"a row of {len(row)} values for {len(variables)} variables")
             rows.append(tuple(row))
@@ -201,32 +197,18 @@ class Groups:
         return self._terms.accept_constant() or self._tokens.unexpected("an IRI, a literal or UNDEF")
 
 
-def as_part(condition: Expression) -> Where:
-    """A whole filter as a part of its group: NOT EXISTS is a Not, an operator call a Call."""
-    match condition:
-        case Negate(Exists(group)):
-            return Not(group)
-        case Holds(call):
-            return call
-    return Filter(condition)
-
-
 def _bound_by(part: Where, scope: Scope) -> None:
     """Adds the visible variables of what triples, VALUES and CALL make. (Groups bring their own scope.)"""
     terms: Iterable[object] = ()
     match part:
         case Pattern(subject, predicate, object_):
             terms = (subject, predicate, object_)
-        case Values(variables, _):
-            terms = variables
-        case Call(_, arguments):
-            terms = arguments
+        case Values(terms, _) | Call(_, terms):
+            pass
         case And(inner) | Or(inner):  # made by a property path
             for below in inner:
                 _bound_by(below, scope)
-    for term in terms:
-        if isinstance(term, Variable) and not term.hidden:
-            scope[term.name] = None
+    scope.update((term.name, None) for term in terms if isinstance(term, Variable) and not term.hidden)
 
 
 # --- query forms -----------------------------------------------------------------------------------------------------
@@ -338,9 +320,8 @@ def _pattern(groups: Groups, tokens: Tokens) -> ParsedGroup:
     """The WHERE clause and all that follows it."""
     _refuse_from(tokens)
     tokens.accept("WHERE")
-    token = tokens.peek()
     if tokens.at("("):
-        tokens.fail(token, "found '(', expected '{'", "a query in GQL is read where its language is named: gql")
+        tokens.fail(tokens.peek(), "found '(', expected '{'", "a query in GQL is read where its language is named: gql")
     return _ended(groups, tokens, groups.group())
 
 

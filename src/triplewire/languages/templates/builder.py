@@ -357,9 +357,9 @@ def _kinds(
                     kinds[example].add(FIXED)
     kind_of = []
     for example in examples:
-        found = tuple(kinds.get(content(example), ()))
-        is_possible = len(found) == 1 and found[0] in _POSSIBLE.get(example[0], (LITERAL, WORD, TEXT))
-        kind_of.append(found[0] if is_possible else FIXED)
+        its_kinds = tuple(kinds.get(content(example), ()))
+        is_possible = len(its_kinds) == 1 and its_kinds[0] in _POSSIBLE.get(example[0], (LITERAL, WORD, TEXT))
+        kind_of.append(its_kinds[0] if is_possible else FIXED)
     return tuple(kind_of)
 
 

@@ -9,6 +9,7 @@ It holds the subscription and the normal form of a text with example parameters.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -150,7 +151,7 @@ class Placeholder:
         return {} if self.kind == FIXED else {term_of(self.example): term_of(parameter)}
 
 
-class ParsedForm:
+class ParsedForm(ABC):
     """What texts mean that differ in their parameters only. As it stands: without parts, variables, names of rules."""
 
     __slots__ = ()
@@ -170,13 +171,13 @@ class ParsedForm:
         """The ids of rules that the text would name, were they there. Only MDV texts name rules."""
         return ()
 
+    @abstractmethod
     def where(self, parameters: Parameters) -> Where:
         """The tree of the text with these parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def normal_form(self, parameters: Parameters) -> NormalForm:
         """The normal form of the text with these parameters."""
-        raise NotImplementedError
 
     def subscription(
         self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
