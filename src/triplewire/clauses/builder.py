@@ -165,8 +165,12 @@ class ClauseBuilder:
         constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
         asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
         del self._calls, self._constants, self._tests, self._table, self._columns, self._term_of_parameter, self._words
-        if len(table) >= _MANY:
-            _release_small_objects()
+        if (
+            len(table) >= _MANY
+        ):  # drop what nobody needs, so that whole arenas of Python's allocator are free (decision 025)
+            gc.collect()
+            # the type cache holds names as they were asked for: thousands of strings, each in an arena of its own
+            (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
         return Clauses.of(constants, build(specs), table, asked)
 
     def _append(self, columns: _Columns) -> None:
@@ -291,13 +295,3 @@ class _Maker:
         gap = _TestGap(len(self._filled.test), itemgetter(*numbers), self._words if is_word else {}, test)
         self._filled.test_gaps.append(gap)
         self._filled.test.append(0)
-
-
-def _release_small_objects() -> None:
-    """Drop objects that nobody needs, so that whole arenas of Python's allocator are free (decision 025).
-
-    The interpreter's type cache holds names as they were asked for: thousands of strings, each in an arena of its own.
-    """
-    gc.collect()
-    clear = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
-    clear()

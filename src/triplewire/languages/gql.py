@@ -90,7 +90,7 @@ class _Query:
             self._bind(*call.arguments)
         elif not tokens.at("("):
             tokens.unexpected("a tuple (subject, predicate, object) or CALL")
-        elif self._is_group():
+        elif tokens.peek(1).text == "(" or (tokens.peek(1).text.upper() == "CALL" and call_ahead(self._names, 2)):
             tokens.next()
             self._tuples()
             tokens.expect(")")
@@ -107,11 +107,6 @@ class _Query:
         if tokens.accept("SUCHTHAT"):
             for condition in self._conditions.suchthat():
                 self._filters.append(condition.call if isinstance(condition, Holds) else Filter(condition))
-
-    def _is_group(self) -> bool:
-        """Does the parenthesis enclose tuples rather than terms?"""
-        after = self._tokens.peek(1)
-        return after.text == "(" or (after.text.upper() == "CALL" and call_ahead(self._names, 2))
 
     def _bind(self, *terms: PatternTerm) -> None:
         self._bound.update((term.name, None) for term in terms if isinstance(term, Variable))

@@ -196,10 +196,6 @@ class ClassIndex:
                 texts.update(spelled)
         return texts, longest
 
-    def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
-        """The IRIs that a literal of this text stands for, by namespace."""
-        return [(namespace, view.names_of(Literal(text))) for namespace, view in self.views.items()]
-
     @cached_property
     def sets_of_iris(self) -> Ids:
         """Number among `names` -> the set of tests that hold of the IRI by the taxonomy alone, or -1: not known yet."""
@@ -463,8 +459,8 @@ class ClassFeatures:
         named |= self.index.texts.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
         meant: dict[int, dict[str, list[int]]] = {}  # literal -> namespace -> typed IRIs
         for row, text in self._literals(named, longest):
-            for namespace, iris in self.index.names_of(text):
-                typed_rows = [number[iri] for iri in iris if iri in number]
+            for namespace, view in self.index.views.items():
+                typed_rows = [number[iri] for iri in view.names_of(Literal(text)) if iri in number]
                 if typed_rows:
                     meant.setdefault(row, {})[namespace] = typed_rows
         if not meant:

@@ -271,7 +271,12 @@ def _strict(terms: Terms, tests: ScaleTests, low: Ids, high: Ids) -> Pairs:
     """Fills in the places of the literals that have a value on a strict scale; the pairs of tests for `=`."""
     rows, below, upto = [], [], []
     if tests.unequal >= 0:
-        low[tests.unequal] = high[tests.unequal] = _off_scale(terms)
+        # 0 for what is not on the scale, as no constant is equal to it; -1 for literals of unknown value, as one may be
+        has_datatype = np.array([suffix[:1] not in ("", "@") for suffix in terms.suffixes], np.bool_)
+        typed = np.flatnonzero(has_datatype[terms.suffix] & (terms.kind == LITERAL_KIND)).tolist()
+        low[tests.unequal] = high[tests.unequal] = 0
+        unknown = [row for row in typed if value_of(literal_of(terms, row)) is None]
+        low[tests.unequal, unknown] = high[tests.unequal, unknown] = -1
     datatypes = NUMERIC
     if tests.scale.key[0] == "M":  # the stamps are on the scale of dateTime as well
         name = str(tests.scale.key[1])
@@ -291,16 +296,6 @@ def _strict(terms: Terms, tests: ScaleTests, low: Ids, high: Ids) -> Pairs:
         if tests.unequal >= 0:  # between the two, it is not known
             low[tests.unequal, row], high[tests.unequal, row] = value_places[0], value_places[3]
     return _points(tests, np.array(rows, np.int32), np.array(below, np.int32), np.array(upto, np.int32))
-
-
-def _off_scale(terms: Terms) -> Ids:
-    """The place of each term among the constants of a strict scale that it is not on: 0, as none of them is equal to
-    it. -1 for a literal whose value is unknown, as it may be equal to one."""
-    below = np.zeros(len(terms), np.int32)
-    is_typed = np.array([suffix[:1] not in ("", "@") for suffix in terms.suffixes], np.bool_)
-    for row in np.flatnonzero(is_typed[terms.suffix] & (terms.kind == LITERAL_KIND)).tolist():
-        below[row] = -1 if value_of(literal_of(terms, row)) is None else 0
-    return below
 
 
 def _strict_places(tests: ScaleTests, literal: Literal) -> StrictPlaces | None:

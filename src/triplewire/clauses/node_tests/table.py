@@ -210,6 +210,11 @@ def build(specs: Strings) -> Tests:
     scales, range_tests = collect_scales(of("n", "i", "N", "M"))
     for test, its_group, its_op, its_rank in range_tests:
         kind[test], group[test], op[test], rank[test] = RANGE, its_group, OPS.index(its_op), its_rank
+    rows = np.flatnonzero(first == _WORD)
+    of_words = specs.take(rows)
+    is_word = np.ones(len(of_words.text), np.bool_)  # all bytes but the first of each
+    is_word[of_words.offset[:-1]] = False
+    words = Strings(of_words.text[is_word], of_words.offset - np.arange(len(of_words.offset)))
     return Tests(
         kind,
         group,
@@ -217,21 +222,13 @@ def build(specs: Strings) -> Tests:
         rank,
         1 + max((max(scale.earlier, scale.unequal) for scale in scales), default=-1),
         specs,
-        collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
+        collect_words((words, rows.astype(np.int32)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),
         collect_literals(of("t", "e")),
         Languages.collect(of("l")),
         scales,
         Classes.collect(of("c")),
     )
-
-
-def _words(specs: Strings, rows: NDArray[np.int64]) -> tuple[Strings, Ids]:
-    """The words of which the specs of these tests are made, and the tests."""
-    strings = specs.take(rows)
-    is_word = np.ones(len(strings.text), np.bool_)
-    is_word[strings.offset[:-1]] = False
-    return Strings(strings.text[is_word], strings.offset - np.arange(len(strings.offset))), rows.astype(np.int32)
 
 
 def _kinds(terms: Terms, wanted: tuple[str, ...], longest: int) -> Ids:

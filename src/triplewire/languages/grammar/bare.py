@@ -54,20 +54,16 @@ PATTERN = re.compile(
 """The tokens of GQL and of operator predicates; numbers are without sign."""
 
 
-def behind_an_operand(previous: Token) -> bool:
-    """Can `<` only be a comparison here? Then `?x<5` holds no IRI, whatever follows."""
-    return previous.kind in ("variable", "number", "string", "date")
-
-
 class BareTokens(Tokens):
-    """Tokens of which `<` is a comparison behind an operand and may open an IRI elsewhere."""
+    """Tokens of which `<` is a comparison behind an operand, so that `?x<5` holds no IRI whatever follows, and may open
+    an IRI elsewhere. `compares`: is the token before it such an operand?"""
 
     def __init__(
         self,
         text: str,
         context: Context,
         pattern: re.Pattern[str] = PATTERN,
-        compares: Callable[[Token], bool] = behind_an_operand,
+        compares: Callable[[Token], bool] = lambda previous: previous.kind in ("variable", "number", "string", "date"),
     ) -> None:
         self._compares = compares
         super().__init__(text, pattern, context)

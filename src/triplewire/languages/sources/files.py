@@ -191,8 +191,7 @@ class Reader(AbstractContextManager["Reader"]):
                 yield refused(str(file), 0, left_out)
                 continue
             name = file.name.removesuffix(".gz")
-            opened = partial(_opened, file)
-            yield from self._readable_rows(str(file), Path(name).suffix, opened, Path(name).stem)
+            yield from self._readable_rows(str(file), Path(name).suffix, partial(_opened, file), Path(name).stem)
 
     def _readable_rows(
         self, source: str, suffix: str, opened: Callable[[], AbstractContextManager[BinaryIO]], stem: str

@@ -120,7 +120,16 @@ class Templates:
             if self._is_new(family) or _QUOTATIONS.issubset(delimiters) or not self._may_build():
                 return None
             text = SplitText(tuple(marked.split(MARK)), parameters)
-            variants = Variants(self._builder(environment), text, equal, self._is_word)
+            operators = self._known_operators
+            builder = TemplateBuilder(
+                environment[0],
+                lambda text, rules: self._proof(text, environment, rules),
+                self._meant or (lambda subscription: subscription),
+                self.settings.max_branches,
+                self._meant is None,
+                lambda operator: operator in operators and takes_any_constants(operators[operator]),
+            )
+            variants = Variants(builder, text, equal, self._is_word)
             self._make_room()
             self._variants[family] = variants
         if variants.kinds is None:
@@ -173,17 +182,6 @@ class Templates:
             operators=self._operators,
             rules=rules,
             settings=self.settings,
-        )
-
-    def _builder(self, environment: Environment) -> TemplateBuilder:
-        operators = self._known_operators
-        return TemplateBuilder(
-            environment[0],
-            lambda text, rules: self._proof(text, environment, rules),
-            self._meant or (lambda subscription: subscription),
-            self.settings.max_branches,
-            self._meant is None,
-            lambda operator: operator in operators and takes_any_constants(operators[operator]),
         )
 
     def _is_new(self, key: tuple[object, ...]) -> bool:

@@ -115,8 +115,7 @@ def guard_of_conjunction(clause: Clause, placeholders: tuple[Placeholder, ...]) 
     alike: dict[Part, list[Callable[[Parameters], Any]]] = {}
     for item in (*clause.patterns, *clause.tests):
         part = tuple(_flattened(item, numbers))
-        used = [leaf.number for leaf in part if isinstance(leaf, _Number)]
-        if used:
+        if used := [leaf.number for leaf in part if isinstance(leaf, _Number)]:
             anonymous = tuple([_Number(-1) if isinstance(leaf, _Number) else leaf for leaf in part])
             alike.setdefault(anonymous, []).append(itemgetter(*used))
     parts = (clause.patterns, tuple([test for _, test in clause.tests]))

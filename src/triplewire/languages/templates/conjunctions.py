@@ -225,10 +225,8 @@ class CallLists:
             subscription = self._parse(written, environment)
         except TriplewireError:
             return None
-        where = subscription.where
-        if subscription.warnings or not isinstance(where, And) or len(where.parts) != 1:
-            return None
-        (call,) = where.parts
-        if not isinstance(call, Call) or any(isinstance(argument, Variable) for argument in call.arguments):
-            return None
-        return CallKey(call.operator, call.arguments)  # type: ignore[arg-type]  # no variables
+        match subscription.where:
+            case And((Call(name, arguments),)) if not subscription.warnings:
+                if not any(isinstance(argument, Variable) for argument in arguments):
+                    return CallKey(name, arguments)  # type: ignore[arg-type]  # no variables
+        return None
