@@ -165,9 +165,7 @@ class ClauseBuilder:
         constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
         asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
         del self._calls, self._constants, self._tests, self._table, self._columns, self._term_of_parameter, self._words
-        if (
-            len(table) >= _MANY
-        ):  # drop what nobody needs, so that whole arenas of Python's allocator are free (decision 025)
+        if len(table) >= _MANY:  # then whole arenas of Python's allocator become free (decision 025)
             gc.collect()
             # the type cache holds names as they were asked for: thousands of strings, each in an arena of its own
             (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()

@@ -72,27 +72,27 @@ class BareTokens(Tokens):
         if surrogate := SURROGATE.search(self.text):
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
         tokens: list[Token] = []
-        at, previous = 0, Token("", "", 0)
-        while at < len(self.text):
-            start = at
-            for match in scanned(pattern, self.text, at):
+        end, previous = 0, Token("", "", 0)
+        while end < len(self.text):
+            start = end
+            for match in scanned(pattern, self.text, start):
                 kind, text = match.lastgroup or "?", match[0]
-                at = match.end()
+                end = match.end()
                 if kind == "skip":
                     continue
                 compares = kind == "iri" and self._compares(previous)
                 if compares:
                     kind, text = "symbol", text[: 1 + text.startswith("<=")]
-                    at = match.start() + len(text)
+                    end = match.start() + len(text)
                 elif kind == "unclosed":
                     self.fail(Token(kind, text, match.start()), "this string is not closed on its line")
                 previous = Token(kind, text, match.start())
                 tokens.append(previous)
                 if compares:
                     break  # what the IRI would have taken is read again
-            if at == start:
+            if end == start:
                 break
-        self._scanned(at, tokens)
+        self._scanned(end, tokens)
         return tokens
 
 

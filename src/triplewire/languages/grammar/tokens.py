@@ -36,9 +36,9 @@ class Token(NamedTuple):
 _token = tuple.__new__  # a Token without the call of its own `__new__`, which takes longer than to find it
 
 
-def scanned(pattern: re.Pattern[str], text: str, at: int) -> Iterator[re.Match[str]]:
-    """What the pattern matches from `at` on, match behind match without a gap; ends where it matches no more."""
-    return iter(pattern.scanner(text, at).match, None)  # type: ignore[attr-defined]  # `re.Scanner` uses it, too
+def scanned(pattern: re.Pattern[str], text: str, start: int) -> Iterator[re.Match[str]]:
+    """What the pattern matches from `start` on, match behind match without a gap; ends where it matches no more."""
+    return iter(pattern.scanner(text, start).match, None)  # type: ignore[attr-defined]  # `re.Scanner` uses it, too
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
@@ -65,23 +65,23 @@ class Tokens:
 
     def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
         tokens: list[Token] = []
-        at, wrong = 0, self.wrong
+        end, wrong = 0, self.wrong
         for match in scanned(pattern, self.text, 0):
             kind = match.lastgroup or "?"
             if kind != "skip":
-                token = _token(Token, (kind, match[0], at))
+                token = _token(Token, (kind, match[0], end))
                 if kind in wrong:
                     self._refuse(token)
                 tokens.append(token)
-            at = match.end()
-        self._scanned(at, tokens)
+            end = match.end()
+        self._scanned(end, tokens)
         return tokens
 
-    def _scanned(self, at: int, tokens: list[Token]) -> None:
-        """The end of the tokens; refuses a text of which the rest, from `at` on, starts none."""
-        if at < len(self.text):
-            self.fail(Token("?", self.text[at], at), f"{self.text[at]!r} starts no token")
-        tokens.append(Token(END, "", at))
+    def _scanned(self, end: int, tokens: list[Token]) -> None:
+        """The end of the tokens; refuses a text of which the rest, from `end` on, starts none."""
+        if end < len(self.text):
+            self.fail(Token("?", self.text[end], end), f"{self.text[end]!r} starts no token")
+        tokens.append(Token(END, "", end))
 
     def _refuse(self, token: Token) -> NoReturn:
         """Say what is wrong with a token of a kind that is `wrong`."""

@@ -226,7 +226,7 @@ class TemplateBuilder:
         example = self._example(text, examples)
         if example is None:
             return None
-        stated, asked = example
+        stated, asked_rules = example
         wanted = tuple([FIXED if number in fixed else kind for number, kind in enumerate(kinds)])
         if _kinds(stated, examples, fixed, self._takes_any) != wanted:
             return None
@@ -241,7 +241,7 @@ class TemplateBuilder:
             stated.where,
             normal_form(meant, most=self._most),
             stated.warnings,
-            tuple([by_name.get(name, name) for name in asked]),
+            tuple([by_name.get(name, name) for name in asked_rules]),
         )
         if self._language != "mdv" and is_conjunction(meant.where, template.example_form):
             guard = guard_of_conjunction(template.example_form.clauses[0], placeholders)
@@ -271,8 +271,8 @@ class TemplateBuilder:
         """Is the text with these parameters what the template says? Without a guard, its tree only."""
         places = zip(template.placeholders, parameters, strict=True)
         values = tuple([place.example if place.kind == FIXED else parameter for place, parameter in places])
-        stated, asked = self._example(text, values) or (None, ())
-        if stated is None or asked != template.rules(values):
+        stated, asked_rules = self._example(text, values) or (None, ())
+        if stated is None or asked_rules != template.rules(values):
             return False
         expected = template.subscription(values, stated.id, stated.text, dict(stated.prefixes), stated.base)
         if stated != expected or stated.warnings != expected.warnings:

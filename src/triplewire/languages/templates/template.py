@@ -38,7 +38,7 @@ _TAG = r"@[a-z]++(?:-[a-z0-9]++)*+"  # in lower case only, so that equal terms a
 _STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"  # for the same reason
 
 
-def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
+def _pattern(reserved: str, variables: str = "") -> re.Pattern[str]:
     """The expression that finds parameters. Each branch begins with a literal character, which makes the search fast.
 
     Not found: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
@@ -50,7 +50,7 @@ def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
         rf'|"(?<!"")[^"\\\n\r]++"(?!"){suffix}'
         rf"|'(?<!'')[^'\\\n\r]++'(?!'){suffix}"
         r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?(?![\w.:+%°'\"-])"
-        rf"{more})"
+        rf"{variables})"
     )
 
 
