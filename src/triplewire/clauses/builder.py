@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -20,7 +21,7 @@ from triplewire.clauses.clauses import (
     EXACT,
     Clauses,
     ClauseTable,
-    RequiredCallsBuilder,
+    RequiredCalls,
     too_many_rows,
 )
 from triplewire.clauses.node_tests.table import TestTable, build
@@ -33,12 +34,9 @@ from triplewire.languages.templates.conjunctions import CallList
 from triplewire.languages.templates.template import Conjunction, Parameters, Template, leaves, replaced, term_of
 from triplewire.model.terms import IRI, Literal
 
-# --- growing ---------------------------------------------------------------------------------------------------------
-# A clause table that grows: the columns of `triplewire.clauses.clauses`, subscription by subscription.
-
 
 class GrowingTable:
-    """The columns of `ClauseTable` as arrays that are extended. Offsets begin with 0."""
+    """The columns of `ClauseTable` as arrays that are extended, subscription by subscription. Offsets begin with 0."""
 
     def __init__(self) -> None:
         self.clause_offset = array("i", [0])
@@ -50,14 +48,6 @@ class GrowingTable:
         self.variables = array("i")
         self.selected = array("i")
         self.flags = array("B")
-
-    def __len__(self) -> int:
-        return len(self.flags)
-
-    @property
-    def is_full(self) -> bool:
-        """Has it as many rows as it may have? What one subscription adds is little against what is left then."""
-        return max(len(self.variables), len(self.pattern) // 3, len(self.test)) >= table.MOST_ROWS
 
     def end_clause(self, variables: int) -> None:
         """The patterns and tests that were added last are a clause with so many variables."""
@@ -73,13 +63,9 @@ class GrowingTable:
 
     def table(self) -> ClauseTable:
         """All of it."""
-        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(ClauseTable)}
-        columns = {name: np.array(values, values.typecode) for name, values in columns.items()}
-        return ClauseTable(**{**columns, "pattern": columns["pattern"].reshape(-1, 3)})
-
-
-# --- template rows ---------------------------------------------------------------------------------------------------
-# Subscriptions added to a growing table: one by its normal form, or many by template, by look-ups alone.
+        columns = {field.name: getattr(self, field.name) for field in fields(ClauseTable)}
+        arrays: dict[str, Any] = {name: np.array(values, values.typecode) for name, values in columns.items()}
+        return ClauseTable(**{**arrays, "pattern": arrays["pattern"].reshape(-1, 3)})
 
 
 Ids: TypeAlias = dict[Any, int]
@@ -116,33 +102,78 @@ class _Columns:
     flags: int
 
 
-class TemplateRows:
-    """Adds subscriptions to `rows`. `term` and `tests` give the ids of what is new."""
+_MANY = 1 << 14  # subscriptions for which it is worth the time to release small objects
 
-    def __init__(self, rows: GrowingTable, term: Callable[[IRI | Literal], int], tests: TestTable) -> None:
-        self._rows = rows
-        self._term = term
-        self._tests = tests
+
+class ClauseBuilder:
+    """Collects subscriptions: one by its normal form, or many by template, by look-ups alone. `build` makes the clauses
+    of them, numbered in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._constants: dict[IRI | Literal, int] = {}
+        self._tests = TestTable()
+        self._table = GrowingTable()
+        self._calls: dict[CallKey, int] = {}
+        self._call_offset, self._call = array("i", [0]), array("i")
         self._columns: dict[Template, _Columns] = {}
-        self._terms = _Terms(term)
+        self._term_of_parameter = cache(lambda parameter: self._term(term_of(parameter)))
         self._words: Ids = {}
 
-    def add_form(self, form: NormalForm, selected: Sequence[str], ask: bool) -> None:
-        """Add the next subscription, by its normal form."""
-        self._append(_Maker(self._term, self._tests, self._words).columns(form, selected, ask))
+    def __len__(self) -> int:
+        return len(self._table.flags)
 
-    def add(self, template: Template | Conjunction, parameters: Parameters) -> bool:
-        """Add the next subscription; False where it has to be added by its normal form."""
-        if isinstance(template, Conjunction):
-            return self._add_conjunction(template, parameters)
-        columns = self._columns_of(template)
-        self._fill(columns, template, parameters)
-        self._append(columns)
-        return True
+    @property
+    def is_full(self) -> bool:
+        """Is there no room for a subscription? What one adds is little against what is left then."""
+        rows = self._table
+        return max(len(rows.variables), len(rows.pattern) // 3, len(rows.test)) >= table.MOST_ROWS
+
+    def add(self, form: NormalForm, select: Sequence[str], ask: bool) -> None:
+        """The next subscription. `select` names its selected variables, none of an ASK query. Raises `LimitError` where
+        there is no room for it."""
+        if self.is_full:
+            raise too_many_rows()
+        self._append(_Maker(self._term, self._tests, self._words).columns(form, select, ask))
+        self._add_calls(form.asked)
+
+    def add_from_template(self, template: AnyTemplate, parameters: Parameters, asked: Sequence[CallKey] = ()) -> None:
+        """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster. `asked`:
+        the calls that have to hold."""
+        if self.is_full or isinstance(template, CallList):
+            is_added = False
+        elif isinstance(template, Conjunction):
+            is_added = self._add_conjunction(template, parameters)
+        else:
+            self._append(self._filled_columns(template, parameters))
+            is_added = True
+        if is_added:
+            self._add_calls(asked)
+        else:
+            self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
+
+    def _add_calls(self, calls: Iterable[CallKey]) -> None:
+        """The next subscription needs these."""
+        self._call.extend([self._calls.setdefault(key, len(self._calls)) for key in calls])
+        self._call_offset.append(len(self._call))
+
+    def _term(self, term: IRI | Literal) -> int:
+        return self._constants.setdefault(term, len(self._constants))
+
+    def build(self) -> Clauses:
+        """The clauses of all that was added. The builder is spent then: it lets go of its objects before the arrays are
+        made, so that their memory can be given back."""
+        constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
+        asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
+        del self._calls, self._constants, self._tests, self._table, self._columns, self._term_of_parameter, self._words
+        if len(table) >= _MANY:  # then whole arenas of Python's allocator become free (decision 025)
+            gc.collect()
+            # the type cache holds names as they were asked for: thousands of strings, each in an arena of its own
+            (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
+        return Clauses.of(constants, build(specs), table, asked)
 
     def _append(self, columns: _Columns) -> None:
         """Add a subscription whose columns have no gaps any more."""
-        rows, pattern, test = self._rows, columns.pattern, columns.test
+        rows, pattern, test = self._table, columns.pattern, columns.test
         rows.pattern.extend(pattern)
         if test:
             rows.test.extend(test)
@@ -157,47 +188,43 @@ class TemplateRows:
                 rows.variables.append(variables)
         rows.end(columns.selected, columns.flags)
 
-    def _columns_of(self, template: Template) -> _Columns:
+    def _filled_columns(self, template: Template, parameters: Parameters) -> _Columns:
+        """The columns of a template, with the ids of these parameters in the gaps."""
         columns = self._columns.get(template)
         if columns is None:
             maker = _Maker(self._term, self._tests, self._words, template)
-            selected = () if template.ask else tuple(dict.fromkeys(template.select))
-            columns = maker.columns(template.example_form, selected, template.ask)
-            self._columns[template] = columns
-        return columns
-
-    def _fill(self, columns: _Columns, template: Template, parameters: Parameters) -> None:
-        """Put the ids of these parameters into the gaps."""
-        pattern, terms = columns.pattern, self._terms
+            columns = self._columns[template] = maker.columns(template.example_form, template.select, template.ask)
+        pattern, term = columns.pattern, self._term_of_parameter
         for place, number in columns.terms:
-            pattern[place] = terms[parameters[number]]
+            pattern[place] = term(parameters[number])
         for gap in columns.test_gaps:
             key = gap.key(parameters)
             test = gap.ids.get(key)
             if test is None:
                 test = gap.ids[key] = self._tests.add(replaced(gap.test, template.replacement(parameters)))
             columns.test[gap.place] = test
+        return columns
 
     def _add_conjunction(self, conjunction: Conjunction, parameters: Parameters) -> bool:
         variables: dict[str, int] = {}  # name -> number, in order of appearance: all are selected
         pattern: list[int] = []
         tests: list[tuple[int, int]] = []
         flags = EXACT | DISTINCT
-        for template, own in conjunction.parts(parameters):
-            columns = self._columns_of(template)
-            self._fill(columns, template, own)
+        for template, of_template in conjunction.parts(parameters):
+            columns = self._filled_columns(template, of_template)
             for place, variable in columns.names:
-                name = variable if isinstance(variable, str) else own[variable]
+                name = variable if isinstance(variable, str) else of_template[variable]
                 columns.pattern[place] = -1 - variables.setdefault(name, len(variables))
             pattern += columns.pattern
             if columns.test:
-                tested = [variables[name if isinstance(name, str) else own[name]] for name in columns.test_names]
+                names = [name if isinstance(name, str) else of_template[name] for name in columns.test_names]
+                tested = [variables[name] for name in names]
                 tests += zip(tested, columns.test, strict=True)
             flags &= columns.flags | DISTINCT
         triples = set(zip(pattern[::3], pattern[1::3], pattern[2::3], strict=True))
         if 3 * len(triples) < len(pattern) or len(set(tests)) < len(tests):
             return False
-        rows = self._rows
+        rows = self._table
         rows.pattern.extend(pattern)
         for number, test in tests:
             rows.test_variable.append(number)
@@ -205,18 +232,6 @@ class TemplateRows:
         rows.end_clause(len(variables))
         rows.end(len(variables), flags)
         return True
-
-
-class _Terms(dict[str, int]):
-    """A cache from parameters to the ids of their terms."""
-
-    def __init__(self, term: Callable[[IRI | Literal], int]) -> None:
-        super().__init__()
-        self._term = term
-
-    def __missing__(self, parameter: str) -> int:
-        number = self[parameter] = self._term(term_of(parameter))
-        return number
 
 
 class _Maker:
@@ -230,115 +245,51 @@ class _Maker:
         self._words = words
         self._has_variables = template is not None and template.has_variables
         self._numbers: dict[object, int] = {}  # node of the example -> number of the parameter that takes its place
-        if template is not None:
-            placeholders = {number: template.placeholders[number] for number in template.varying}
-            for number, placeholder in placeholders.items():
-                self._numbers |= dict.fromkeys(placeholder.replacement(placeholder.example), number)
-        self._made = _Columns([], [], [], [], [], [], [], [], 0, 0)
+        for number, placeholder in enumerate(template.placeholders if template is not None else ()):
+            # nothing takes the place of a fixed one
+            self._numbers |= dict.fromkeys(placeholder.replacement(placeholder.example), number)
+        self._filled = _Columns([], [], [], [], [], [], [], [], 0, 0)
 
     def columns(self, form: NormalForm, selected: Sequence[str], ask: bool) -> _Columns:
         """All of them."""
-        made, distinct = self._made, True
+        columns, distinct = self._filled, True
+        selected = () if ask else tuple(dict.fromkeys(selected))
         for clause in form.clauses:
             variables = {name: number for number, name in enumerate(selected)}
             self._clause(clause, variables)
             distinct = distinct and len(variables) == len(selected)
-            made.clauses.append((len(made.pattern), len(made.test), len(variables)))
-        made.selected = len(selected)
-        made.flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
-        made.flags |= DISTINCT if distinct else 0
-        return made
+            columns.clauses.append((len(columns.pattern), len(columns.test), len(variables)))
+        columns.selected = len(selected)
+        columns.flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
+        columns.flags |= DISTINCT if distinct else 0
+        return columns
 
     def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
-        made = self._made
+        columns = self._filled
         for pattern in clause.patterns:
             for position in pattern:
-                place, number = len(made.pattern), self._numbers.get(position)
+                place, number = len(columns.pattern), self._numbers.get(position)
                 if isinstance(position, Variable):
                     if self._has_variables:
-                        made.names.append((place, f"?{position.name}" if number is None else number))
-                    made.pattern.append(-1 - variables.setdefault(position.name, len(variables)))
+                        columns.names.append((place, f"?{position.name}" if number is None else number))
+                    columns.pattern.append(-1 - variables.setdefault(position.name, len(variables)))
                 elif number is None:
-                    made.pattern.append(self._term(position))
+                    columns.pattern.append(self._term(position))
                 else:
-                    made.terms.append((place, number))
-                    made.pattern.append(0)
+                    columns.terms.append((place, number))
+                    columns.pattern.append(0)
         for name, test in clause.tests:
-            made.test_names.append(self._numbers.get(Variable(name), f"?{name}"))
-            made.test_variable.append(variables[name])
+            columns.test_names.append(self._numbers.get(Variable(name), f"?{name}"))
+            columns.test_variable.append(variables[name])
             self._test(test)
 
     def _test(self, test: Test) -> None:
         varying = [leaf for leaf in leaves(test) if leaf in self._numbers] if self._numbers else ()
         numbers = sorted({self._numbers[leaf] for leaf in varying})
         if not numbers:
-            self._made.test.append(self._tests.add(test))
+            self._filled.test.append(self._tests.add(test))
             return
         is_word = isinstance(test, FullText) and test.variable == X and isinstance(test.expression, Word)
-        gap = _TestGap(len(self._made.test), itemgetter(*numbers), self._words if is_word else {}, test)
-        self._made.test_gaps.append(gap)
-        self._made.test.append(0)
-
-
-# --- builder ------------------------------------------------------------
-
-
-_MANY = 1 << 14  # subscriptions for which it is worth the time to release small objects
-
-
-class ClauseBuilder:
-    """Collects subscriptions. `build` makes the clauses of them, numbered in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._constants: dict[IRI | Literal, int] = {}
-        self._tests = TestTable()
-        self._table = GrowingTable()
-        self._asked = RequiredCallsBuilder()
-        self._rows = TemplateRows(self._table, self._constant, self._tests)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def is_full(self) -> bool:
-        """Is there no room for a subscription?"""
-        return self._table.is_full
-
-    def add(self, form: NormalForm, select: Sequence[str], ask: bool) -> None:
-        """The next subscription. `select` names its selected variables, none of an ASK query. Raises `LimitError` where
-        there is no room for it."""
-        if self.is_full:
-            raise too_many_rows()
-        self._rows.add_form(form, () if ask else tuple(dict.fromkeys(select)), ask)
-        self._asked.add(form.asked)
-
-    def add_from_template(self, template: AnyTemplate, parameters: Parameters, asked: Sequence[CallKey] = ()) -> None:
-        """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster. `asked`:
-        the calls that have to hold."""
-        if self.is_full or isinstance(template, CallList) or not self._rows.add(template, parameters):
-            self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
-        else:
-            self._asked.add(asked)
-
-    def _constant(self, term: IRI | Literal) -> int:
-        return self._constants.setdefault(term, len(self._constants))
-
-    def build(self) -> Clauses:
-        """The clauses of all that was added. The builder is spent then: it lets go of its objects before the arrays are
-        made, so that their memory can be given back."""
-        constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
-        asked = self._asked.build()
-        del self._constants, self._tests, self._table, self._rows
-        if len(table) >= _MANY:
-            _release_small_objects()
-        return Clauses.of(constants, build(specs), table, asked)
-
-
-def _release_small_objects() -> None:
-    """Drop objects that nobody needs, so that whole arenas of Python's allocator are free (decision 025).
-
-    The interpreter's type cache holds names as they were asked for: thousands of strings, each in an arena of its own.
-    """
-    gc.collect()
-    clear = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
-    clear()
+        gap = _TestGap(len(self._filled.test), itemgetter(*numbers), self._words if is_word else {}, test)
+        self._filled.test_gaps.append(gap)
+        self._filled.test.append(0)

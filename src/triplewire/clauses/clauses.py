@@ -1,6 +1,7 @@
 """Subscriptions in disjunctive normal form as flat arrays, independent of any matcher. Never changed once made.
 
-`triplewire.clauses.builder` makes them of subscriptions, `triplewire.clauses.clauses` of other clauses. An index over
+`Clauses` joins them: patterns and tests, the operator calls that have to hold, and what is known of each clause before
+any publication comes. `triplewire.clauses.builder` makes them of subscriptions, `merge` of other clauses. An index over
 them is in `triplewire.select`; `triplewire.verify` decides what an index leaves open.
 """
 
@@ -20,9 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 from triplewire.clauses.node_tests.classes import Classes
 from triplewire.clauses.node_tests.columns import Arrays, Strings, concatenated, flat, slices, unflat
 from triplewire.clauses.node_tests.few import FewTerms
-from triplewire.clauses.node_tests.lookup import Literals, Lookup
+from triplewire.clauses.node_tests.lookup import Literals, Lookup, Substrings
 from triplewire.clauses.node_tests.ranges import Scale, ScaleTests
-from triplewire.clauses.node_tests.substrings import Substrings
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.words import Languages, WordTests
 from triplewire.encode.batch import Bytes, Ids
@@ -34,16 +34,12 @@ from triplewire.kernels import components as component_kernels
 from triplewire.kernels.shared.columns import ClauseColumns, fixed
 from triplewire.operators.order.protocol import key_of, text_of_key
 
-# --- mapped zeros ----------------------------------------------------------------------------------------------------
-# Arrays of zeros whose pages take memory only once they are touched: for scratch arrays as large as an index, and for
-# columns that say nothing of any row.
-
-
 _SMALL = 1 << 16  # bytes: smaller arrays come from the heap
 
 
 def mapped_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """An array of zeros in a memory map of its own; a small one comes from the heap."""
+    """An array of zeros whose pages take memory only once they are touched, for scratch arrays as large as an index and
+    columns that say nothing of any row; a small one comes from the heap."""
     size = prod(shape) if isinstance(shape, tuple) else shape
     nbytes = size * np.dtype(dtype).itemsize
     if nbytes < _SMALL or not hasattr(mmap, "MAP_PRIVATE"):
@@ -55,10 +51,6 @@ def mapped_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]
 def compact_zeros(column: NDArray[Any]) -> NDArray[Any]:
     """The column; where all its numbers are 0, one that takes no memory, not even when it is read."""
     return column if column.any() else mapped_zeros(column.shape, column.dtype)
-
-
-# --- table -----------------------------------------------------------------------------------------------------------
-# The clauses of subscriptions as flat columns: what indexes are built from, and what verification joins.
 
 
 EXACT = 1  # flag of a subscription: its clauses are equivalent to it (`triplewire.ir.normal_form`)
@@ -121,8 +113,8 @@ class ClauseTable:
 
     def owners(self) -> Ids:
         """The subscription of each clause: where each has one clause, a part of `clause_offset`."""
-        own = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.clause_offset))
-        return self.clause_offset[:-1] if np.array_equal(own, self.clause_offset[:-1]) else own
+        owner = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.clause_offset))
+        return self.clause_offset[:-1] if np.array_equal(owner, self.clause_offset[:-1]) else owner
 
     def compact(self) -> ClauseTable:
         """The table with one array for columns that are equal, and without memory for columns of zeros."""
@@ -133,10 +125,6 @@ class ClauseTable:
             variables=self.selected if same else self.variables,
             selected=compact_zeros(self.selected),
         )
-
-
-# --- facts -----------------------------------------------------------------------------------------------------------
-# What is known of each clause before any publication comes: its subscription and its components.
 
 
 _MOST_IN_BYTES = 255
@@ -160,20 +148,14 @@ class Facts:
     def of(cls, table: ClauseTable) -> Facts:
         """The facts of the clauses of a table."""
         owner = table.owners()
-        return cls(owner, **_components(table, owner))
-
-
-def _components(table: ClauseTable, owner: Ids) -> dict[str, Any]:
-    """The columns of `Facts` from `component_offset` on, by name."""
-    patterns, offset = len(table.pattern), np.zeros(len(table.variables) + 1, np.int32)
-    pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
-    largest = max(int(np.diff(pattern_offset).max(initial=0)), int(width.max(initial=0)))
-    kind = np.uint8 if largest <= _MOST_IN_BYTES else np.int32
-    component, member = mapped_zeros((patterns, 4), kind), mapped_zeros(patterns, kind)
-    most = int(table.variables.max(initial=0)) + 1
-    component_kernels.components(pattern_offset, pattern, width, most, offset, component, member)
-    component = component[: offset[-1]]
-    return {"component_offset": offset, "component": component, "member": member}
+        patterns, offset = len(table.pattern), np.zeros(len(table.variables) + 1, np.int32)
+        pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
+        largest = max(int(np.diff(pattern_offset).max(initial=0)), int(width.max(initial=0)))
+        kind = np.uint8 if largest <= _MOST_IN_BYTES else np.int32
+        component, member = mapped_zeros((patterns, 4), kind), mapped_zeros(patterns, kind)
+        most = int(table.variables.max(initial=0)) + 1
+        component_kernels.components(pattern_offset, pattern, width, most, offset, component, member)
+        return cls(owner, offset, component[: offset[-1]], member)
 
 
 def residual_clauses(table: ClauseTable, is_residual: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -181,10 +163,6 @@ def residual_clauses(table: ClauseTable, is_residual: NDArray[np.bool_]) -> NDAr
     if not is_residual.any():
         return np.zeros(0, np.int64)
     return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
-
-
-# --- calls -----------------------------------------------------------------------------------------------------------
-# The operator calls that subscriptions need, all of them to hold, as flat arrays.
 
 
 _SEED = 0x9E3779B9
@@ -197,6 +175,12 @@ class RequiredCalls:
     names: Names
     offset: Ids
     call: Ids
+
+    @classmethod
+    def of(cls, keys: Iterable[CallKey], offset: array[int], call: array[int]) -> RequiredCalls:
+        """From the calls, which are distinct, and the columns."""
+        names = Names.build([text_of_key(key).encode("ascii") for key in keys], _SEED)
+        return cls(names, compact_zeros(np.array(offset, np.int32)), np.array(call, np.int32))
 
     @property
     def keys(self) -> list[CallKey]:
@@ -212,29 +196,6 @@ class RequiredCalls:
         names, new = Names.union([part.names for part, _ in parts], [np.unique(call) for call in calls])
         call = np.concatenate([number[call] for number, call in zip(new, calls, strict=True)])
         return cls(names, compact_zeros(concatenated(offsets).astype(np.int32)), call)
-
-
-class RequiredCallsBuilder:
-    """Collects the calls of subscriptions, one after the other."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[CallKey, int] = {}
-        self._offset, self._call = array("i", [0]), array("i")
-
-    def add(self, keys: Iterable[CallKey]) -> None:
-        """The next subscription needs these."""
-        numbers = self._numbers
-        self._call.extend([numbers.setdefault(key, len(numbers)) for key in keys])
-        self._offset.append(len(self._call))
-
-    def build(self) -> RequiredCalls:
-        """Those of all subscriptions. The builder is spent then."""
-        names = Names.build([text_of_key(key).encode("ascii") for key in self._numbers], _SEED)
-        self._numbers.clear()
-        return RequiredCalls(names, compact_zeros(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
-
-
-# --- clauses ------------------------------------------------------------
 
 
 VERSION = 17  # of what is saved: the arrays, and the names of the classes and fields that hold them
@@ -294,11 +255,11 @@ class Clauses:
 
     def place(self, test: int) -> tuple[int, int, int]:
         """Where a residual test is stated: (subscription, its clause from 0, the clause's test from 0)."""
-        table, at = self.table, self._residual_places[test]
-        clause = int(np.searchsorted(table.test_offset, at, side="right")) - 1
+        table, row = self.table, self._residual_places[test]
+        clause = int(np.searchsorted(table.test_offset, row, side="right")) - 1
         subscription = int(np.searchsorted(table.clause_offset, clause, side="right")) - 1
         first = int(table.clause_offset[subscription])
-        return subscription, clause - first, at - int(table.test_offset[clause])
+        return subscription, clause - first, row - int(table.test_offset[clause])
 
     def arrays(self) -> Arrays:
         """All of it as flat arrays, for `from_arrays`."""
@@ -316,16 +277,12 @@ class Clauses:
         return sum(column.nbytes for column in self.arrays().values())
 
 
-# --- merge -----------------------------------------------------------------------------------------------------------
-# Several sets of clauses as one, without the subscriptions that were removed: nothing is parsed again.
-
-
 Numbers = NDArray[np.int64]
 
 
 def merge(parts: Sequence[tuple[Clauses, Numbers]]) -> Clauses:
-    """The clauses of some subscriptions (ascending numbers) of each part, numbered on from part to part. Raises
-    `LimitError` where they are too many."""
+    """The clauses of some subscriptions (ascending numbers) of each part, numbered on from part to part; nothing is
+    parsed again. Raises `LimitError` where they are too many."""
     tables = [_taken(clauses.table, numbers) for clauses, numbers in parts]
     if len(tables) > 1 and sum(part.rows for part in tables) > MOST_ROWS:
         raise too_many_rows()

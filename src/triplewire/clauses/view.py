@@ -11,15 +11,11 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.classes import ClassFeatures
 from triplewire.clauses.node_tests.ranges import places
 from triplewire.clauses.node_tests.table import Tests
-from triplewire.clauses.node_tests.texts import tests_of_texts
 from triplewire.clauses.node_tests.words import gathered, words_by
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.names import Names, find_terms
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.kernels.shared.columns import TermFeatures
-
-# --- features --------------------------------------------------------------------------------------------------------
-# Which tests of a segment do the terms of a batch satisfy? The bridge from strings to ids.
 
 
 @dataclass(slots=True)
@@ -64,20 +60,16 @@ class Features:
 def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features:
     """What the batch is to a segment with these constants and tests."""
     slices = [table.slices(words_by(table.analyzer, batch.words, batch.terms), len(tests)) for table in tests.words]
-    pairs = tests_of_texts(batch.terms, tests, world.settings.max_literal_bytes)
+    pairs = tests.pairs_of_texts(batch.terms, world.settings.max_literal_bytes)
     (low, high), points = places(batch, tests.scales, tests.groups)
     pairs += points
-    node_offset, no_ids = np.zeros(len(batch) + 1, np.int64), np.zeros(0, np.int32)
-    node_term, node_test = no_ids, no_ids
+    node_offset, node_term, node_test = np.zeros(len(batch) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
     if tests.classes is not None:
         classes = ClassFeatures(batch, tests.classes.index(world.taxonomy))
         slices.append(classes.slices())
         node_offset, node_term, node_test = classes.stated(len(batch))
     offset, test = gathered(slices, pairs, len(batch.terms), len(tests))
     return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)
-
-
-# --- view ------------------------------------------------------------
 
 
 @dataclass(eq=False, slots=True)
@@ -95,8 +87,7 @@ class View:
         """Which tests of the clauses the terms satisfy."""
         if self.known_features is None:
             clauses = self.clauses
-            columns = clauses.few_terms.look_up(self.batch, self.world)
-            if columns is not None:
+            if columns := clauses.few_terms.look_up(self.batch, self.world):
                 self.known_features = Features(*columns)
             else:
                 self.known_features = features(self.batch, clauses.constants, clauses.tests, self.world)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import NoneType
 
 from triplewire import plugins
 from triplewire.argument_checks import expect, expect_text, expect_texts, plain_text
@@ -42,7 +43,12 @@ def parse(
     Raises `LanguageError` with line and column where the text is wrong, `UnsupportedQuery` where it is outside the
     subset, `LimitError` past a limit of `settings`.
     """
-    _check_arguments(text, language, id, prefixes, base, operators, rules, settings)
+    for name, value in {"text": text, "language": language, "id=...": id, "base=...": base}.items():
+        expect_text(f"parse({name})", value)
+    expect_texts("parse(prefixes=...)", prefixes, "a mapping of prefixes to namespace IRIs (texts)")
+    expect("parse(operators=...)", operators, (Mapping, NoneType), "a mapping of names to operators")
+    expect("parse(rules=...)", rules, (Mapping, NoneType), "a mapping of ids to subscriptions")
+    expect("parse(settings=...)", settings, (Settings, NoneType), "Settings, or None")
     text, id, base = map(plain_text, (text, id, base))
     prefixes = {plain_text(name): plain_text(iri) for name, iri in prefixes.items()} if prefixes else {}
     for name in prefixes:
@@ -64,14 +70,10 @@ def parse(
         id=id,
         language=language,
         text=text,
-        select=parsed.select,
-        where=parsed.where,
-        ask=parsed.ask,
-        construct=parsed.construct,
         prefixes=tuple(sorted(context.prefixes.items())),
         base=base,
-        warnings=parsed.warnings,
         rules=tuple(seen.used.values()),
+        **vars(parsed),
     )
     try:
         where = check(subscription, context.settings)
@@ -80,27 +82,3 @@ def parse(
         if not error.line:  # it is said of the whole text
             error.line = error.column = 1
         raise
-
-
-def _check_arguments(
-    text: object,
-    language: object,
-    id: object,
-    prefixes: object,
-    base: object,
-    operators: object,
-    rules: object,
-    settings: object,
-) -> None:
-    """Raises `ArgumentError` where an argument of `parse` is of a wrong type."""
-    for name, value in (("text", text), ("language", language), ("id=...", id), ("base=...", base)):
-        expect_text(f"parse({name})", value)
-    expect_texts("parse(prefixes=...)", prefixes, "a mapping of prefixes to namespace IRIs (texts)")
-    for name, given, wanted in (
-        ("operators", operators, "a mapping of names to operators"),
-        ("rules", rules, "a mapping of ids to subscriptions"),
-    ):
-        if given is not None:
-            expect(f"parse({name}=...)", given, Mapping, wanted)
-    if settings is not None:
-        expect("parse(settings=...)", settings, Settings, "Settings, or None")

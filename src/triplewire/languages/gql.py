@@ -5,13 +5,13 @@
     item   := ("(" term "," term "," term ")" | "(" tuples ")" | "CALL" call) ("SUCHTHAT" condition)?
     term   := variable | "*" | iri | prefixed name | quoted literal | bare text
 
-Keywords in any case. Bare text runs to the next delimiter (`languages.grammar.bare`). Conditions and calls:
-`languages.grammar.conditions`, `languages.grammar.calls`.
+Keywords in any case. Bare text runs to the next delimiter. It and calls: `languages.grammar.bare`; conditions:
+`languages.grammar.conditions`.
 """
 
 from __future__ import annotations
 
-from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
+from triplewire.ir.nodes import ANY, And, Filter, Holds, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
     BareTokens,
@@ -45,10 +45,9 @@ class _Query:
         self._bound: dict[str, None] = {}  # in order of appearance
         self._parts: list[Where] = []
         self._filters: list[Where] = []
-        self._warnings: list[str] = []
+        self._warnings: dict[str, None] = {}
 
     def read(self) -> Parsed:
-        """The whole text."""
         tokens = self._tokens
         self._names.prologue()
         self._head()
@@ -58,7 +57,10 @@ class _Query:
             tokens.fail(keyword, f"{keyword.text} joins conditions, not tuples", "put it behind SUCHTHAT")
         if tokens.peek().kind != END:
             tokens.unexpected(f"AND, ',' or {END}")
-        self._check_bound()
+        for token in (self._selected or []) + self._conditions.used:
+            if token.text[1:] not in self._bound:
+                what = f"no tuple binds the variable ?{token.text[1:]}"
+                tokens.fail(token, what, "use it in a tuple or a CALL, or leave it out")
         selected = self._bound if self._selected is None else dict.fromkeys(t.text[1:] for t in self._selected)
         return Parsed(tuple(selected), And((*self._parts, *self._filters)), warnings=tuple(self._warnings))
 
@@ -77,9 +79,7 @@ class _Query:
 
     def _tuples(self) -> None:
         with self._tokens.nested():
-            self._item()
-            while self._tokens.accept("AND", ","):
-                self._item()
+            self._tokens.separated(self._item, "AND", ",")
 
     def _item(self) -> None:
         tokens = self._tokens
@@ -90,32 +90,23 @@ class _Query:
             self._bind(*call.arguments)
         elif not tokens.at("("):
             tokens.unexpected("a tuple (subject, predicate, object) or CALL")
-        elif self._is_group():
+        elif tokens.peek(1).text == "(" or (tokens.peek(1).text.upper() == "CALL" and call_ahead(self._names, 2)):
             tokens.next()
             self._tuples()
             tokens.expect(")")
         else:
-            self._tuple()
+            tokens.next()
+            subject = self._term(_SUBJECT)
+            tokens.expect(",")
+            predicate = self._term(_PREDICATE)
+            tokens.expect(",")
+            object_ = self._term(_OBJECT)
+            tokens.expect(")")
+            self._parts.append(Pattern(subject, predicate, object_))
+            self._bind(subject, predicate, object_)
         if tokens.accept("SUCHTHAT"):
             for condition in self._conditions.suchthat():
                 self._filters.append(condition.call if isinstance(condition, Holds) else Filter(condition))
-
-    def _is_group(self) -> bool:
-        """Does the parenthesis enclose tuples rather than terms?"""
-        after = self._tokens.peek(1)
-        return after.text == "(" or (after.text.upper() == "CALL" and call_ahead(self._names, 2))
-
-    def _tuple(self) -> None:
-        tokens = self._tokens
-        tokens.expect("(")
-        subject = self._term(_SUBJECT)
-        tokens.expect(",")
-        predicate = self._term(_PREDICATE)
-        tokens.expect(",")
-        object_ = self._term(_OBJECT)
-        tokens.expect(")")
-        self._parts.append(Pattern(subject, predicate, object_))
-        self._bind(subject, predicate, object_)
 
     def _bind(self, *terms: PatternTerm) -> None:
         self._bound.update((term.name, None) for term in terms if isinstance(term, Variable))
@@ -141,20 +132,6 @@ class _Query:
             return IRI(label_iri(word, names.vocabulary))
         label = names.label(word)
         if position == _SUBJECT and not label.iri:
-            self._warn(label)
+            what = f"the subject {label.text!r} can match nothing without a base: a subject is never a literal"
+            self._warnings[what] = None
         return label
-
-    def _warn(self, label: Label) -> None:
-        warning = f"the subject {label.text!r} can match nothing without a base: a subject is never a literal"
-        if warning not in self._warnings:
-            self._warnings.append(warning)
-
-    def _check_bound(self) -> None:
-        """Every variable of SELECT and SUCHTHAT stands in some tuple or call."""
-        for token in (self._selected or []) + self._conditions.used:
-            if token.text[1:] not in self._bound:
-                self._tokens.fail(
-                    token,
-                    f"no tuple binds the variable ?{token.text[1:]}",
-                    "use it in a tuple or a CALL, or leave it out",
-                )

@@ -1,17 +1,14 @@
-"""What an MDV rule says, as typed values: the parsed form, from which the tree is made.
+"""MDV rules (MDV paper, section 2.3; semantics, section 3): read into typed values, from which the tree is made.
 
-    rule = parse_rule("search Server s, Rack r register s where s.rack? = r and r.row > 3", context)
-    rule.variables     {"s": IRI(".../Server"), "r": IRI(".../Rack")}
-    rule.registered    "s"
-    rule.tests         (Test("=", Path("s", (Step(IRI(".../rack"), True),)), Path("r")), Test(">", ...))
-
-How a text is read: `languages.mdv.rules`; what it means, as a tree: `languages.mdv.branches`.
+rule = parse_rule("search Server s, Rack r register s where s.rack? = r and r.row > 3", context)
+rule.variables     {"s": IRI(".../Server"), "r": IRI(".../Rack")}
+rule.registered    "s"
+rule.tests         (Test("=", Path("s", (Step(IRI(".../rack"), True),)), Path("r")), Test(">", ...))
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, product
 from math import prod
@@ -38,7 +35,6 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import rewrite, walk
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
-    COMPARISONS,
     IRIS,
     STRINGS,
     WORD,
@@ -48,9 +44,11 @@ from triplewire.languages.grammar.bare import (
     namespaced,
 )
 from triplewire.languages.grammar.conditions import FLIPPED
-from triplewire.languages.grammar.tokens import Token, number, string_value
+from triplewire.languages.grammar.tokens import COMPARISONS, Token, line_and_column, number, string_value
 from triplewire.model.namespaces import RSS, label_iri
 from triplewire.model.terms import IRI, RDF_TYPE, Literal
+
+__all__ = ["Path", "Rule", "Searched", "Side", "Step", "Test", "parse", "parse_rule"]
 
 CONTAINS = "contains"
 
@@ -127,30 +125,17 @@ class Rule:
     @property
     def paths(self) -> tuple[Path, ...]:
         """The paths of all tests, each once, in the order of these."""
-        return tuple(dict.fromkeys(self._each_path()))
+        return tuple(dict.fromkeys(path for test in self.tests for path in test.paths))
 
     def place(self, part: Searched | Test | Path) -> tuple[int, int]:
         """Line and column of a part of this rule in its text, both from 1."""
-        before = self.text[: part.offset]
-        return before.count("\n") + 1, part.offset - before.rfind("\n")
-
-    def _each_path(self) -> Iterator[Path]:
-        return chain.from_iterable(test.paths for test in self.tests)
+        return line_and_column(self.text, part.offset)
 
 
-# --- branches --------------------------------------------------------------------------------------------------------
-# From an MDV rule to its tree, the intermediate form: each branch is a conjunction of comparisons.
-
+# --- from a rule to its tree -----------------------------------------------------------------------------------------
 
 Place: TypeAlias = str | int
 """Where paths with the same steps from the same variable meet: the variable's name, or a number."""
-
-
-def where_of(rule: Rule, context: Context) -> Where:
-    """What a rule asks, as a tree. Raises `LimitError` past `max_patterns`."""
-    searched = _searched(rule, context)
-    branches = tuple(_Branch(rule.registered).compile(searched, tests) for tests in rule.branches)
-    return branches[0] if len(branches) == 1 else Or(branches)
 
 
 def _searched(rule: Rule, context: Context) -> tuple[Where, ...]:
@@ -162,31 +147,22 @@ def _searched(rule: Rule, context: Context) -> tuple[Where, ...]:
             parts.append(Pattern(Variable(name), RDF_TYPE, meaning))
         else:
             patterns += sum(isinstance(node, Pattern) for node in walk(meaning.where)) - 1
-            parts += _inlined(meaning, Variable(name), f".{place}.")
+            names = {Variable(meaning.select[0]): Variable(name)}  # its other variables become hidden ones
+            for node in walk(meaning.where):
+                if isinstance(node, Variable):
+                    names.setdefault(node, Variable(f".{place}.{len(names)}"))
+            where = rewrite(meaning.where, (Variable,), names.__getitem__)
+            parts += where.parts if isinstance(where, And) else (where,)
         patterns += 1
         if patterns > limit:
-            raise LimitError(
-                f"the rule and those that it names have more than {limit} patterns",
-                source=context.source,
-                remedy="raise max_patterns",
-            )
+            what = f"the rule and those that it names have more than {limit} patterns"
+            raise LimitError(what, source=context.source, remedy="raise max_patterns")
     return tuple(parts)
 
 
-def _inlined(rule: Subscription, variable: Variable, fresh: str) -> tuple[Where, ...]:
-    """The parts of another rule in which `variable` stands for what that rule registers.
-
-    Its other variables become hidden ones, whose names begin with `fresh`."""
-    (registered,) = rule.select
-    names: dict[Variable, Variable] = {Variable(registered): variable}
-    for node in walk(rule.where):
-        if isinstance(node, Variable):
-            names.setdefault(node, Variable(f"{fresh}{len(names)}"))
-    where = rewrite(rule.where, (Variable,), names.__getitem__)
-    return where.parts if isinstance(where, And) else (where,)
-
-
 class _Branch:
+    """Makes one branch, a conjunction of comparisons."""
+
     def __init__(self, registered: str) -> None:
         self._registered = registered
         self._places: dict[tuple[Place, IRI], Place] = {}  # where a step leads from a place
@@ -199,7 +175,11 @@ class _Branch:
     def compile(self, searched: tuple[Where, ...], tests: tuple[Test, ...]) -> And:
         """One branch: what the search clause asks, then the paths, then the conditions."""
         for path in chain.from_iterable(test.paths for test in tests):
-            self._walk(path)
+            place: Place = path.variable
+            for position, step in enumerate(path.steps):
+                if position:
+                    self._middle.add(place)
+                place = self._places.setdefault((place, step.property), len(self._places))
         filters = [condition for test in tests if (condition := self._condition(test)) is not None]
         parts: list[Where] = [*searched, *self._patterns, *filters]
         if self._same:
@@ -207,63 +187,43 @@ class _Branch:
             parts = [rewrite(part, (Variable,), lambda variable: names.get(variable, variable)) for part in parts]
         return And(tuple(dict.fromkeys(parts)))
 
-    def _walk(self, path: Path) -> None:
-        """Note the places along a path."""
-        place: Place = path.variable
-        for position, step in enumerate(path.steps):
-            if position:
-                self._middle.add(place)
-            place = self._places.setdefault((place, step.property), len(self._places))
-
     def _condition(self, test: Test) -> Filter | None:
         if test.op == "=" and isinstance(test.left, Path) and isinstance(test.right, Path):
             path, resource = (test.left, test.right) if test.left.steps else (test.right, test.left)
             if not resource.steps:
-                self._equate(path, Variable(resource.variable))
+                ends = self._end(path, Variable(resource.variable)), Variable(resource.variable)
+                # of two variables that are one, the registered one stays, else one of the search clause
+                representative, other = sorted(
+                    map(self._root, ends), key=lambda v: (v.name != self._registered, v.hidden)
+                )
+                if representative != other:
+                    self._same[other] = representative
                 return None
-        left, right = self._value(test.left), self._value(test.right)
+        left, right = (self._end(side) if isinstance(side, Path) else side for side in (test.left, test.right))
         if test.op == CONTAINS:
             return Filter(_contains(left, right, test.negated))
         if isinstance(left, Variable):
             return Filter(Compare(test.op, left, right, Coercion.LENIENT))
         return Filter(Compare(FLIPPED[test.op], right, left, Coercion.LENIENT))
 
-    def _value(self, side: Side) -> Variable | IRI | Literal:
-        """The constant, or the variable at the end of the path."""
-        return self._end(side) if isinstance(side, Path) else side
-
     def _end(self, path: Path, end: Variable | None = None) -> Variable:
         """The variable at the end of the path: the shared one, else `end`, else a new one."""
-        at = Variable(path.variable)
+        resource = Variable(path.variable)
         place: Place = path.variable
         for step in path.steps:
             place = self._places[place, step.property]
             following = self._shared.get(place)
             if following is None:
-                following = end if end is not None and place not in self._middle else self._hidden()
-                self._patterns.append(Pattern(at, step.property, following))
+                if end is not None and place not in self._middle:
+                    following = end
+                else:
+                    self._count += 1
+                    following = Variable(f".{self._count}")
+                self._patterns.append(Pattern(resource, step.property, following))
                 if place in self._middle:
                     self._shared[place] = following
-            at = following
-        return at
-
-    def _hidden(self) -> Variable:
-        self._count += 1
-        return Variable(f".{self._count}")
-
-    def _equate(self, path: Path, resource: Variable) -> None:
-        end = self._end(path, resource)
-        if end != resource:
-            self._join(end, resource)
-
-    def _join(self, first: Variable, second: Variable) -> None:
-        """Make two variables one: the registered one, else one of the search clause, else a hidden one."""
-        representative, other_name = sorted((self._root(first), self._root(second)), key=self._rank)
-        if representative != other_name:
-            self._same[other_name] = representative
-
-    def _rank(self, variable: Variable) -> tuple[bool, bool]:
-        return variable.name != self._registered, variable.hidden
+            resource = following
+        return resource
 
     def _root(self, variable: Variable) -> Variable:
         while variable in self._same:
@@ -274,18 +234,15 @@ class _Branch:
 def _contains(left: Variable | IRI | Literal, right: Variable | IRI | Literal, negated: bool) -> Expression:
     if isinstance(left, Variable) and isinstance(right, Literal):
         return TextTest(TextRelation.CONTAINS, left, right.lexical, negated)
-    sides = (left, right)
-    literals = [Function("ISLITERAL", (side,)) for side in sides if isinstance(side, Variable)]
-    texts: list[Expression] = []
-    for side in sides:  # a constant is read by its text, quoted or not
-        texts.append(Literal(side.lexical) if isinstance(side, Literal) else Function("STR", (side,)))
+    literals = [Function("ISLITERAL", (side,)) for side in (left, right) if isinstance(side, Variable)]
+    texts: list[Expression] = [  # a constant is read by its text, quoted or not
+        Literal(side.lexical) if isinstance(side, Literal) else Function("STR", (side,)) for side in (left, right)
+    ]
     contains = Function("CONTAINS", tuple(texts))
     return AllOf((*literals, Negate(contains) if negated else contains))
 
 
-# --- rules -----------------------------------------------------------------------------------------------------------
-# MDV rules (MDV paper, section 2.3; semantics, section 3).
-
+# --- from a text to a rule -------------------------------------------------------------------------------------------
 
 KEYWORDS = frozenset({"SEARCH", "REGISTER", "WHERE", "AND", "OR", "NOT", CONTAINS.upper()})
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", CONTAINS: CONTAINS}
@@ -312,7 +269,10 @@ def parse(text: str, context: Context) -> Parsed:
     """Compile an MDV rule. Raises `LanguageError`, and `LimitError` past `max_branches` or `max_patterns`."""
     with bounded(context):
         rule = _Parser(text, context).rule()
-        return Parsed((rule.registered,), where_of(rule, context), warnings=rule.warnings)
+        searched = _searched(rule, context)
+        branches = tuple(_Branch(rule.registered).compile(searched, tests) for tests in rule.branches)
+        where = branches[0] if len(branches) == 1 else Or(branches)
+        return Parsed((rule.registered,), where, warnings=rule.warnings)
 
 
 def parse_rule(text: str, context: Context | None = None) -> Rule:
@@ -341,52 +301,38 @@ class _Parser:
         self._guessed: dict[str, None] = {}  # bare names without a vocabulary
 
     def rule(self) -> Rule:
-        """The whole text."""
         tokens = self._tokens
         self._names.prologue()
         tokens.expect("SEARCH")
-        self._class()
-        while tokens.accept(","):
-            self._class()
+        tokens.separated(self._class, ",")
         tokens.expect("REGISTER")
         registered = self._search_variable().text
         branches: Branches = self._or(negated=False) if tokens.accept("WHERE") else [[]]
         tokens.rest_is_empty()
         searched = tuple(self._searched.values())
-        return Rule(tokens.text, searched, registered, tuple(map(tuple, branches)), self._warnings())
-
-    # --- the search clause
+        warning = "without PREFIX : <...> or a base, these names are read as terms of RSS 1.0: "
+        warnings = (warning + ", ".join(self._guessed),) if self._guessed else ()
+        return Rule(tokens.text, searched, registered, tuple(map(tuple, branches)), warnings)
 
     def _class(self) -> None:
         tokens = self._tokens
-        token = tokens.accept_kind("word", "name", "iri", "number")
-        if token is None:
-            tokens.unexpected("a class or the name of a rule")
+        expected = "a class or the name of a rule"
+        token = tokens.accept_kind("word", "name", "iri", "number") or tokens.unexpected(expected)
         name = token.text[1:-1] if token.kind == "iri" else token.text
-        rule = self._rule(token, name)
-        meaning: IRI | Subscription
-        if rule is not None:
-            meaning = rule
-        elif token.kind == "number":
-            tokens.fail(token, f"found {token}, expected a class or the name of a rule")
-        else:
-            meaning = self._bare(token.text) if token.kind == "word" else self._names.iri_of(token)
+        try:
+            rule = self._context.rules.get(name) if name != self._context.source else None
+        except SubscriptionError as error:
+            tokens.fail(token, error.what, error.remedy)
+        is_rule = rule is not None and rule.language == "mdv"
+        if not is_rule and token.kind == "number":
+            tokens.fail(token, f"found {token}, expected {expected}")
+        meaning = rule if rule is not None and is_rule else self._iri_of(token)
         variable = tokens.peek()
         if variable.kind != "word" or variable.text.upper() in KEYWORDS:
             tokens.unexpected("a variable")
         if variable.text in self._searched:
             tokens.fail(variable, f"the variable {variable.text!r} is taken", "give each class a variable of its own")
         self._searched[tokens.next().text] = Searched(variable.text, meaning, token.offset)
-
-    def _rule(self, token: Token, name: str) -> Subscription | None:
-        """The other rule of that name, if there is one."""
-        if name == self._context.source:
-            return None
-        try:
-            rule = self._context.rules.get(name)
-        except SubscriptionError as error:
-            self._tokens.fail(token, error.what, error.remedy)
-        return rule if rule is not None and rule.language == "mdv" else None
 
     def _search_variable(self) -> Token:
         token = self._tokens.expect_kind("word", "a variable of the search clause")
@@ -395,8 +341,11 @@ class _Parser:
             self._tokens.fail(token, f"the search clause has no variable {token.text!r}", f"it has: {known}")
         return token
 
-    def _bare(self, text: str) -> IRI:
-        """The IRI of a class or step without prefix."""
+    def _iri_of(self, token: Token) -> IRI:
+        """The IRI of a class or step, which may be without prefix."""
+        if token.kind != "word":
+            return self._names.iri_of(token)
+        text = token.text
         if self._names.default:
             return IRI(label_iri(text, self._names.default))
         if self._names.base:
@@ -404,25 +353,13 @@ class _Parser:
         self._guessed[text] = None
         return IRI(label_iri(text, RSS))
 
-    def _warnings(self) -> tuple[str, ...]:
-        if not self._guessed:
-            return ()
-        names = ", ".join(self._guessed)
-        return (f"without PREFIX : <...> or a base, these names are read as terms of RSS 1.0: {names}",)
-
-    # --- the where clause
-
     def _or(self, negated: bool) -> Branches:
         with self._tokens.nested():
-            operands = [self._and(negated)]
-            while self._tokens.accept("OR"):
-                operands.append(self._and(negated))
+            operands = self._tokens.separated(lambda: self._and(negated), "OR")
             return self._conjunction(operands) if negated else self._disjunction(operands)
 
     def _and(self, negated: bool) -> Branches:
-        operands = [self._not(negated)]
-        while self._tokens.accept("AND"):
-            operands.append(self._not(negated))
+        operands = self._tokens.separated(lambda: self._not(negated), "AND")
         return self._disjunction(operands) if negated else self._conjunction(operands)
 
     def _not(self, negated: bool) -> Branches:
@@ -447,18 +384,15 @@ class _Parser:
     def _check_count(self, count: int) -> None:
         limit = self._context.settings.max_branches
         if count > limit:
-            raise LimitError(
-                f"the condition has more than {limit} branches in disjunctive normal form",
-                source=self._context.source,
-                remedy="split it into several rules, or raise max_branches",
-            )
+            what = f"the condition has more than {limit} branches in disjunctive normal form"
+            remedy = "split it into several rules, or raise max_branches"
+            raise LimitError(what, source=self._context.source, remedy=remedy)
 
     def _comparison(self, negated: bool) -> Test:
         tokens, first = self._tokens, self._tokens.peek()
         left = self._side()
-        operator = tokens.accept(*COMPARISONS, CONTAINS.upper())
-        if operator is None:
-            tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)} {CONTAINS})")
+        expected = f"a comparison ({' '.join(COMPARISONS)} {CONTAINS})"
+        operator = tokens.accept(*COMPARISONS, CONTAINS.upper()) or tokens.unexpected(expected)
         right = self._side()
         if not isinstance(left, Path) and not isinstance(right, Path):
             tokens.fail(first, "this compares two constants", "begin a path with a variable of the search clause")
@@ -484,24 +418,10 @@ class _Parser:
         if token.text not in self._searched and tokens.peek(1).text != ".":
             known = ", ".join(self._searched)
             tokens.fail(token, f"found {token}, expected a path or a constant", f"variables: {known}; quote a text")
-        return self._path()
-
-    def _path(self) -> Path:
-        tokens = self._tokens
         variable = self._search_variable()
         steps: list[Step] = []
         while tokens.accept("."):
-            token = tokens.accept_kind("word", "name", "iri")
-            if token is None:
-                tokens.unexpected("a step of the path")
-            step = self._bare(token.text) if token.kind == "word" else self._names.iri_of(token)
+            step = tokens.accept_kind("word", "name", "iri") or tokens.unexpected("a step of the path")
             # `?`, any element: without a schema every step means that
-            steps.append(Step(step, tokens.accept("?") is not None))
+            steps.append(Step(self._iri_of(step), tokens.accept("?") is not None))
         return Path(variable.text, tuple(steps), variable.offset)
-
-
-# --- mdv -------------------------------------------------------------------------------------------------------------
-# MDV rules: `rules` reads a text, `form` is what it says, `branches` makes the intermediate form of that.
-
-
-__all__ = ["Path", "Rule", "Searched", "Side", "Step", "Test", "parse", "parse_rule"]

@@ -8,7 +8,7 @@
 
 A comparison is lenient. Arithmetic, too, reads a value's text and no datatype: one that does not read as a number
 makes the comparison false, NaN and INF among them. It is exact, quotients to 18 digits behind the point.
-Calls: `languages.grammar.calls`; the tests that GQL has, too: `languages.grammar.conditions`.
+Calls: `languages.grammar.bare`; the tests that GQL has, too: `languages.grammar.conditions`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable, Where
+from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.ir.walk import walk
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
-    COMPARISONS,
     UNITS,
     BareTokens,
     NamesInForce,
@@ -33,11 +32,12 @@ from triplewire.languages.grammar.bare import (
     read_raw,
 )
 from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, ConditionReader
-from triplewire.languages.grammar.tokens import END, Token, number
+from triplewire.languages.grammar.tokens import COMPARISONS, END, Token, number
 from triplewire.model.terms import IRI, Literal
 from triplewire.model.values import MAX_DIGITS
 
 _ENDS = (",", "}", *COMPARISONS)
+_NO_ARITHMETIC = "a quantity takes no part in arithmetic"
 
 
 def parse(text: str, context: Context) -> Parsed:
@@ -76,34 +76,25 @@ class _Query:
         self._mentioned: list[Token] = []  # variables of constraints
 
     def read(self) -> Parsed:
-        """The whole text."""
         tokens = self._tokens
         self._names.prologue()
         brace = tokens.accept("{")
-        self._item()
-        while tokens.accept(","):
-            self._item()
+        tokens.separated(self._item, ",")
         if brace:
             tokens.expect("}")
         if tokens.peek().kind != END:
             tokens.unexpected("',' or '}'" if brace else f"',' or {END}")
-        units = self._units()
+        units: dict[str, set[str]] = {}  # of the parameters in which each variable stands; "" for none
+        for call in self._calls:
+            parameters = tokens.context.operators[call.operator].parameters
+            for argument, parameter in zip(call.arguments, parameters, strict=True):
+                if isinstance(argument, Variable):
+                    units.setdefault(argument.name, set()).add(parameter.unit)
         for token in self._mentioned:
             if token.text[1:] not in units:
                 tokens.fail(token, f"no call mentions the variable {token.text}", "use it in a call, or leave it out")
         filters = [c if isinstance(c, Filter) else self._filter(c, units) for c in self._constraints]
-        parts: tuple[Where, ...] = (*self._calls, *filters)
-        return Parsed(tuple(self._seen), And(parts))
-
-    def _units(self) -> dict[str, set[str]]:
-        """The units of the parameters in which each variable stands; "" for none."""
-        units: dict[str, set[str]] = {}
-        for call in self._calls:
-            parameters = self._tokens.context.operators[call.operator].parameters
-            for argument, parameter in zip(call.arguments, parameters, strict=True):
-                if isinstance(argument, Variable):
-                    units.setdefault(argument.name, set()).add(parameter.unit)
-        return units
+        return Parsed(tuple(self._seen), And((*self._calls, *filters)))
 
     def _item(self) -> None:
         tokens = self._tokens
@@ -124,31 +115,25 @@ class _Query:
 
         Those in which its comparison, or its call, stands; the others belong to a sum.
         """
-        tokens, at = self._tokens, 0
-        while tokens.peek(at).text == "(":
-            at += 1
-        depth = leading = at
-        while leading and (token := tokens.peek(at)).kind != END and depth >= 0:
-            if token.text in COMPARISONS or token.text.upper() in TESTS or call_ahead(self._names, at):
+        tokens, ahead = self._tokens, 0
+        while tokens.peek(ahead).text == "(":
+            ahead += 1
+        depth = leading = ahead
+        while leading and (token := tokens.peek(ahead)).kind != END and depth >= 0:
+            if token.text in COMPARISONS or token.text.upper() in TESTS or call_ahead(self._names, ahead):
                 return min(depth, leading)
             depth += (token.text == "(") - (token.text == ")")
-            at += 1
+            ahead += 1
         return leading
-
-    # --- constraints
 
     def _constraint(self) -> _Constraint | Filter:
         tokens, first = self._tokens, self._tokens.peek()
         left = self._side("a call or a constraint")
-        if isinstance(left, Variable):
-            keyword = tokens.accept(*TESTS)
-            if keyword is not None:
-                return Filter(self._conditions.named_test(left, keyword.text.upper()))
-        op = tokens.accept(*COMPARISONS)
-        if op is None:
-            tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)})")
+        if isinstance(left, Variable) and (keyword := tokens.accept(*TESTS)):
+            return Filter(self._conditions.named_test(left, keyword.text.upper()))
+        op = tokens.accept(*COMPARISONS) or tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)})")
         right = self._side("a value")
-        if not (_variables(left) or _variables(right)):
+        if not any(isinstance(node, Variable) for side in (left, right) for node in walk(side)):
             tokens.fail(first, "a constraint compares two constants", "name a variable that a call binds")
         return _Constraint(first, op.text, left, right)
 
@@ -168,10 +153,7 @@ class _Query:
     def _sum(self) -> tuple[Expression | _Quantity, int]:
         """The sum at the cursor, and how deep its tree is."""
         with self._tokens.nested():
-            return self._chain(("+", "-"), self._product)
-
-    def _product(self) -> tuple[Expression | _Quantity, int]:
-        return self._chain(("*", "/"), self._factor)
+            return self._chain(("+", "-"), lambda: self._chain(("*", "/"), self._factor))
 
     def _chain(
         self, operators: tuple[str, ...], operand: Callable[[], tuple[Expression | _Quantity, int]]
@@ -182,7 +164,7 @@ class _Query:
             op = tokens.next()
             right, right_depth = operand()
             if isinstance(left, _Quantity) or isinstance(right, _Quantity):
-                tokens.fail(op, "a quantity takes no part in arithmetic", "compare a variable with it directly")
+                tokens.fail(op, _NO_ARITHMETIC, "compare a variable with it directly")
             left, depth = Function(op.text, (left, right)), max(depth, right_depth) + 1
             if depth > tokens.context.settings.max_query_depth:
                 tokens.fail(op, f"the sum is more than {depth - 1} levels deep", "raise max_query_depth, or shorten it")
@@ -197,8 +179,10 @@ class _Query:
         if tokens.accept("("):
             inner, depth = self._sum()
             tokens.expect(")")
-        elif token.kind == "variable":
-            inner, depth = self._variable(), 0
+        elif tokens.accept_kind("variable"):
+            self._mentioned.append(token)
+            self._seen[token.text[1:]] = None
+            inner, depth = Variable(token.text[1:]), 0
         elif tokens.accept_kind("number"):
             text = f"-{token.text}" if negative else token.text
             unit = self._unit()
@@ -208,14 +192,8 @@ class _Query:
         if not negative:
             return inner, depth
         if isinstance(inner, _Quantity):
-            tokens.fail(first, "a quantity takes no part in arithmetic", "write the sign before the number")
+            tokens.fail(first, _NO_ARITHMETIC, "write the sign before the number")
         return Function("NEGATE", (inner,)), depth + 1
-
-    def _variable(self) -> Variable:
-        token = self._tokens.next()
-        self._mentioned.append(token)
-        self._seen[token.text[1:]] = None
-        return Variable(token.text[1:])
 
     def _unit(self) -> str:
         """The unit behind a number, or "": letters, a degree or per cent sign, and in `km/h` a second part."""
@@ -242,29 +220,25 @@ class _Query:
             right = self._in_unit_of(left, right, units)
         assert not isinstance(left, _Quantity)  # two constants were refused, so the left one is no constant now
         if isinstance(left, Function) or isinstance(right, Function):
-            self._only_numbers(constraint.token, left, right)
+            for side in (left, right):
+                if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
+                    self._tokens.fail(constraint.token, f"a sum compares with numbers only, found {side}")
+            for node in (node for side in (left, right) for node in walk(side)):
+                if isinstance(node, Literal) and _exact(node.lexical) is None:
+                    what = f"arithmetic with a number of more than {MAX_DIGITS:,} digits"
+                    self._tokens.fail(constraint.token, what)
             return Filter(Compare(op, _numeric(left), _numeric(right)))
         return Filter(Compare(op, left, right, Coercion.LENIENT))
 
-    def _only_numbers(self, token: Token, *sides: Expression) -> None:
-        for side in sides:
-            if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
-                self._tokens.fail(token, f"a sum compares with numbers only, found {side}")
-        for literal_ in (node for side in sides for node in walk(side) if isinstance(node, Literal)):
-            if _exact(literal_.lexical) is None:
-                self._tokens.fail(token, f"arithmetic with a number of more than {MAX_DIGITS:,} digits")
-
     def _in_unit_of(self, side: Expression | _Quantity, quantity: _Quantity, units: dict[str, set[str]]) -> Literal:
         if not isinstance(side, Variable):
-            self._tokens.fail(
-                quantity.token, "a quantity takes no part in arithmetic", "compare a variable with it directly"
-            )
+            self._tokens.fail(quantity.token, _NO_ARITHMETIC, "compare a variable with it directly")
         wanted = units[side.name]
         if len(wanted) > 1:
             named = " and ".join(repr(unit) if unit else "no unit" for unit in sorted(wanted))
             self._tokens.fail(quantity.token, f"the calls give ?{side.name} {named}", "compare with a number alone")
         (unit,) = wanted
-        return number(converted(self._names, quantity.token, (quantity.number, quantity.unit), unit))
+        return number(converted(self._names, quantity.token, quantity.number, quantity.unit, unit))
 
 
 def _exact(text: str) -> Literal | None:
@@ -273,10 +247,6 @@ def _exact(text: str) -> Literal | None:
     if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= MAX_DIGITS:
         return None
     return number(f"{value:f}" if "e" in text.lower() else text)
-
-
-def _variables(side: Expression | _Quantity) -> bool:
-    return any(isinstance(node, Variable) for node in walk(side))
 
 
 def _numeric(expression: Expression | _Quantity) -> Expression:

@@ -22,7 +22,8 @@ from triplewire.kernels.shared.search import sort_numbers
 from triplewire.kernels.text.names import Spans, StringTable, find_rows
 
 _IRI, _LITERAL = 1, 3
-_ODD, _HIGH = np.uint64(1), np.uint64(33)
+_ODD = np.uint64(1)  # set in each key of a hash table, so that none is 0, which marks a free slot
+_HIGH = np.uint64(33)  # the bits of a hash from here on choose the slot
 UNKNOWN = -1
 NOT_KNOWN = -1, -1
 PUBLICATION, SUBJECT, CLASS, ADDED = 0, 1, 2, 3  # rows of `types`; ADDED: the set of tests that the triple gives
@@ -217,9 +218,8 @@ def known_tests(triples: Triples, texts: TermTexts, names: StringTable, seed: in
     count = type_triples(triples, text, start, end, kind, type_name, types)
     for row in range(count):
         added = known.of_classes[named[types[CLASS, row]]]
-        if (
-            not 0 <= added <= last or sets[types[SUBJECT, row]] > 0
-        ):  # then it would take out of one set what is in another
+        # a subject that has a set by the taxonomy takes out of one set what is in another
+        if not 0 <= added <= last or sets[types[SUBJECT, row]] > 0:
             return NOT_KNOWN
         types[ADDED, row] = added
     if literals_like(kind, text_hash, named, known.is_name, types[SUBJECT, :count], work.slots):

@@ -1,13 +1,16 @@
-"""The tests of each term, as slices by term: from the words of terms, gathered from pairs (term, test), or joined.
+"""The tests of each term, as slices by term: from the words of terms, gathered from pairs (term, test), or joined; and
+where the numbers of a batch lie among the constants of a scale.
 
     for each term:  for each test of its words (or pairs, or slices), in any order:
                         append it unless seen[test] is the mark of this term, and mark it
                     sort the slice if it is long
+    place of a number = how many constants are less than it, and how many less or equal, by binary search
 
 Slices hold a test once. Only long ones are ascending (`triplewire.kernels.shared.search`): to sort the others as well
 would take longer than all else here.
 
-What the tests are: `triplewire.clauses.node_tests.table`. Who asks: `triplewire.clauses.view`.
+What the tests are: `triplewire.clauses.node_tests.table`. Who asks: `triplewire.clauses.view`,
+`triplewire.clauses.node_tests.ranges`.
 """
 
 from __future__ import annotations
@@ -193,10 +196,7 @@ def join_slices(offset: Any, tests: Any, other_offset: Any, others: Any, seen: A
     return count
 
 
-# --- places ----------------------------------------------------------------------------------------------------------
-# Where the numbers of a batch lie among the constants of a lenient scale. Used by
-# `triplewire.clauses.node_tests.ranges`.
-
+# --- places of numbers among the constants of a lenient scale --------------------------------------------------------
 
 _NO_NUMBER, _EXACT = 0, 1
 _BLANK, _LITERAL = 2, 3

@@ -1,8 +1,8 @@
-"""Tests of how a node stands to a class, for many classes at once.
+"""Tests of how a node stands to a class, for many classes at once, and which of them the terms of a batch satisfy.
 
 What a node stands for and which classes those are is asked of `triplewire.ir.taxonomy`; here the tests lie under the
-classes, so that one look-up finds all that hold. The taxonomy's own word on a term is kept between batches; what the
-publication's rdf:type triples add to it is worked out for each.
+classes, so that one look-up finds all that hold. The taxonomy's own word on a term is kept between batches
+(`ClassIndex`); what the publication's rdf:type triples add to it is worked out for each (`ClassFeatures`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal
 Name: TypeAlias = IRI | Label
 TestNumbers: TypeAlias = frozenset[int]
 NO_TESTS: TestNumbers = frozenset()
+NOWHERE = "\0"
+"""The namespace of a label that is its own IRI."""
+
 _NEXT = "%[89AB][0-9A-F]"
 _CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
 _MOST_CODES = 5  # of one name, whose spellings are still told one by one
@@ -50,10 +53,10 @@ class Classes(KeyedTests):
 
     def index(self, taxonomy: Taxonomy) -> ClassIndex:
         """The index for a taxonomy."""
-        known: ClassIndex | None = taxonomy.caches.get(self)
-        if known is None:
-            known = taxonomy.caches[self] = ClassIndex(taxonomy, self.tests())
-        return known
+        index: ClassIndex | None = taxonomy.caches.get(self)
+        if index is None:
+            index = taxonomy.caches[self] = ClassIndex(taxonomy, self.tests())
+        return index
 
     def change(self, before: Taxonomy, after: Taxonomy) -> None:
         """Make the index for another taxonomy of that for the one before it, if there is one."""
@@ -80,14 +83,12 @@ class TestSets:
 
     def number(self, tests: TestNumbers) -> int:
         """The number of a set."""
-        number = self._numbers.get(tests)
-        if number is None:
+        if tests not in self._numbers:
             with self._lock:
-                number = self._numbers.get(tests, len(self._sets))
-                if number == len(self._sets):
+                if tests not in self._numbers:
                     self._sets.append(tests)
-                    self._numbers[tests] = number
-        return number
+                    self._numbers[tests] = len(self._sets) - 1
+        return self._numbers[tests]
 
     def tests(self, number: int) -> TestNumbers:
         """The set with a number."""
@@ -95,10 +96,10 @@ class TestSets:
 
     def difference(self, number: int, other: int) -> int:
         """The number of the set of tests that are in one set and not in another."""
-        difference = self._differences.get((number, other))
-        if difference is None:
-            difference = self._differences[number, other] = self.number(self._sets[number] - self._sets[other])
-        return difference
+        pair = number, other
+        if pair not in self._differences:
+            self._differences[pair] = self.number(self._sets[number] - self._sets[other])
+        return self._differences[pair]
 
     def flat(self) -> tuple[Offsets, Ids]:
         """All sets in one array, and where each begins and the last one ends."""
@@ -106,9 +107,9 @@ class TestSets:
         if len(offset) <= len(self._sets):
             with self._lock:
                 fresh = self._sets[len(offset) - 1 :]
-                more = np.array([test for tests in fresh for test in sorted(tests)], np.int32)
+                tests_of_fresh = np.array([test for tests in fresh for test in sorted(tests)], np.int32)
                 ends_of_fresh = len(flat) + np.cumsum([len(tests) for tests in fresh])
-                offset, flat = np.append(offset, ends_of_fresh).astype(np.int64), np.append(flat, more)
+                offset, flat = np.append(offset, ends_of_fresh).astype(np.int64), np.append(flat, tests_of_fresh)
                 self._flat = offset, flat
         return offset, flat
 
@@ -124,11 +125,10 @@ class ClassIndex:
         self.taxonomy = taxonomy
         self.views: dict[str, NamespaceView] = {}
         for relation, name, numbers in tests:
-            namespace = namespace_of(name)
-            view = self.views.get(namespace)
-            if view is None:
-                view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
-            view.add(relation, name, numbers)
+            namespace = _namespace_of(name)
+            if namespace not in self.views:
+                self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
+            self.views[namespace].add(relation, name, numbers)
         self.sets = TestSets()
         self._instances: dict[str, TestNumbers] = {}
         self._touched = 0  # names that changes have touched since `names` was made
@@ -188,17 +188,13 @@ class ClassIndex:
         texts: set[str] = set()
         longest = 0
         starts = [namespace.rstrip(NOWHERE) for namespace in self.views if namespace]
-        for iri in iris if starts else ():
-            for start in starts:
-                if iri.startswith(start):
-                    own = spellings(iri[len(start) :])
-                    texts.update(own or ())
-                    longest = longest if own is not None else max(longest, len(iri) - len(start))
+        for name in (iri[len(start) :] for iri in iris for start in starts if iri.startswith(start)):
+            spelled = spellings(name)
+            if spelled is None:
+                longest = max(longest, len(name))
+            else:
+                texts.update(spelled)
         return texts, longest
-
-    def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
-        """The IRIs that a literal of this text stands for, by namespace."""
-        return [(namespace, view.names_of(Literal(text))) for namespace, view in self.views.items()]
 
     @cached_property
     def sets_of_iris(self) -> Ids:
@@ -222,8 +218,8 @@ class ClassIndex:
     @cached_property
     def is_name(self) -> Bytes:
         """Number among `names` -> is it a name that the taxonomy has for classes and instances?"""
-        is_name = np.zeros(len(self.names[0]) + 1, np.uint8)
-        is_name[_numbers(self.names[0], self.texts)] = 1
+        texts, is_name = self.texts, np.zeros(len(self.names[0]) + 1, np.uint8)
+        is_name[self.names[0].find_all(texts.text, texts.offset[:-1], texts.offset[1:], texts.hash)] = 1
         return is_name
 
     @property
@@ -260,11 +256,6 @@ class ClassIndex:
         return tests
 
 
-def _numbers(names: Names, of: Names) -> Ids:
-    """The number of each string of the second table in the first, or -1."""
-    return names.find_all(of.text, of.offset[:-1], of.offset[1:], of.hash)
-
-
 def spellings(name: str) -> list[str] | None:
     """The texts that an IRI spells so, percent-encoding what it cannot hold (`triplewire.model.namespaces`); None where
     they are too many. A code of the text itself stays, so each code may or may not stand for a character."""
@@ -281,16 +272,12 @@ def spellings(name: str) -> list[str] | None:
     return texts
 
 
-def namespace_of(name: Name) -> str:
+def _namespace_of(name: Name) -> str:
     """The namespace in which a label has its IRI; "" for an IRI, and where that is unknown."""
     if isinstance(name, IRI) or not name.iri:
         return ""
     end = beside("", name.text, name.iri)
     return end or ("" if not beside("x", name.text, name.iri) else NOWHERE)
-
-
-NOWHERE = "\0"
-"""The namespace of a label that is its own IRI."""
 
 
 class NamespaceView:
@@ -307,16 +294,13 @@ class NamespaceView:
 
     def add(self, relation: Relation, name: Name, tests: list[int]) -> None:
         """Add tests of one class."""
+        tables = {Relation.DESCENDANT: self._above, Relation.SUBCLASS: self.below, Relation.DIRECT: self._equal}
         for meant in self._taxonomy.meant(name):
-            if relation is Relation.DESCENDANT:
-                self._above[meant] += tests
-            elif relation is Relation.SUBCLASS:
-                self.below[meant] += tests
-            elif relation is Relation.DIRECT:
-                self._equal[meant] += tests
-            else:
-                for cls in self._taxonomy.at_or_above(meant):
-                    self._lower[cls] += tests
+            if relation in tables:
+                tables[relation][meant] += tests
+                continue
+            for cls in self._taxonomy.at_or_above(meant):
+                self._lower[cls] += tests
 
     @property
     def asked(self) -> tuple[Mapping[str, list[int]], ...]:
@@ -340,14 +324,10 @@ class NamespaceView:
         """The tests that hold of an IRI, or of a literal of this text, in a publication that says nothing of classes.
 
         What `triplewire.ir.taxonomy.Taxonomy.readings` says, with the tests of the same classes looked up once."""
-        taxonomy = self._taxonomy
         if not is_iri:
             return NO_TESTS.union(*[self._of_start(start) for start in self.names_of(Literal(text))])
-        tests = self._of_start(text)
-        if self.below:
-            below = [self.below[above] for above in taxonomy.at_or_above(text) if above in self.below]
-            tests = tests.union(*below) if below else tests
-        return tests
+        above = self._taxonomy.at_or_above(text) if self.below else ()
+        return self._of_start(text).union(*[self.below[cls] for cls in above if cls in self.below])
 
     def _of_start(self, iri: str) -> TestNumbers:
         """The tests that hold of what stands for a class or an instance."""
@@ -364,16 +344,14 @@ class NamespaceView:
         return self._taxonomy.stands_for(literal, self._example)
 
 
-# --- class features --------------------------------------------------------------------------------------------------
-# Class tests of the terms of a batch: by the taxonomy, and by what each publication says itself (rdf:type).
-
+# --- the terms of a batch --------------------------------------------------------------------------------------------
 
 TYPE_NAME = fixed_array(np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8))
 
 
 @dataclass(frozen=True)
 class ClassFeatures:
-    """Class tests of one batch."""
+    """Class tests of the terms of one batch: by the taxonomy, and by what each publication says itself (rdf:type)."""
 
     batch: Batch
     index: ClassIndex
@@ -392,8 +370,6 @@ class ClassFeatures:
         types = np.empty((3, len(batch.subject)), np.int32)
         count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, TYPE_NAME, types)
         return np.ascontiguousarray(types[:, :count])  # as kernels have it elsewhere: another layout is another type
-
-    # --- by the taxonomy ---------------------------------------------------------------------------------------------
 
     @cached_property
     def named(self) -> Ids:
@@ -430,8 +406,6 @@ class ClassFeatures:
         for row in np.flatnonzero(wanted & (terms.kind == LITERAL_KIND)).tolist():
             yield row, text_of(terms, row)
 
-    # --- by the publication ------------------------------------------------------------------------------------------
-
     def stated(self, publications: int) -> tuple[Offsets, Ids, Ids]:
         """The tests that hold of a node because of rdf:type triples, and not in every publication: `node_offset`,
         `node_term` and `node_test` of Features, of so many publications."""
@@ -448,9 +422,9 @@ class ClassFeatures:
         if not of_literals.size:
             return offset, term, test
         publication = np.repeat(np.arange(publications, dtype=np.int32), np.diff(offset))
-        rows = zip((publication, term, test), of_literals, strict=True)
-        publication, term, test = (np.concatenate(parts) for parts in rows)
-        return by_publication(publication, term, test, publications)
+        rows = np.unique(np.concatenate(((publication, term, test), of_literals), axis=1), axis=1)  # sorted, each once
+        offset = np.searchsorted(rows[0], np.arange(publications + 1)).astype(np.int64)
+        return offset, np.ascontiguousarray(rows[1]), np.ascontiguousarray(rows[2])
 
     def _sets_of_types(self) -> Ids:
         """Of each rdf:type triple, the set of tests that it adds to those that hold of its subject anyway."""
@@ -485,8 +459,8 @@ class ClassFeatures:
         named |= self.index.texts.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
         meant: dict[int, dict[str, list[int]]] = {}  # literal -> namespace -> typed IRIs
         for row, text in self._literals(named, longest):
-            for namespace, iris in self.index.names_of(text):
-                typed_rows = [number[iri] for iri in iris if iri in number]
+            for namespace, view in self.index.views.items():
+                typed_rows = [number[iri] for iri in view.names_of(Literal(text)) if iri in number]
                 if typed_rows:
                     meant.setdefault(row, {})[namespace] = typed_rows
         if not meant:
@@ -503,13 +477,3 @@ class ClassFeatures:
                     for test in self.index.views[namespace].direct(cls, False):
                         if test not in static:
                             yield p, row, test
-
-
-def by_publication(publication: Ids, term: Ids, test: Ids, publications: int) -> tuple[Offsets, Ids, Ids]:
-    """`node_offset`, `node_term` and `node_test` of Features, each once, from rows in any order."""
-    order = np.lexsort((test, term, publication))
-    publication, term, test = publication[order], term[order], test[order]
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = (np.diff(publication) != 0) | (np.diff(term) != 0) | (np.diff(test) != 0)
-    offset = np.searchsorted(publication[fresh], np.arange(publications + 1)).astype(np.int64)
-    return offset, term[fresh].astype(np.int32), test[fresh].astype(np.int32)

@@ -1,5 +1,5 @@
-"""Columns of byte strings, and slices of numbers: what flat arrays are made of; and objects that hold
-arrays, as files have them (`flat`, `unflat`).
+"""Columns of byte strings, and slices of numbers: what flat arrays are made of; objects that hold arrays, as files have
+them (`flat`, `unflat`); and terms of a batch as Python objects.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Strings(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self.offset) - 1
 
-    def __getitem__(self, at: int) -> bytes:  # type: ignore[override]  # no slices
-        if at >= len(self):
-            raise IndexError(at)
-        return self.text[self.offset[at] : self.offset[at + 1]].tobytes()
+    def __getitem__(self, row: int) -> bytes:  # type: ignore[override]  # no slices
+        if row >= len(self):
+            raise IndexError(row)
+        return self.text[self.offset[row] : self.offset[row + 1]].tobytes()
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Strings:
         """Some of the strings, in this order."""
@@ -111,8 +111,6 @@ def under(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:
     return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
 
 
-# --- objects as arrays -----------------------------------------------------------------------------------------------
-
 _FORM = "form"
 
 
@@ -160,10 +158,6 @@ def unflat(arrays: Mapping[str, NDArray[Any]], classes: Sequence[type]) -> Any:
         return form
 
     return put_together(json.loads(arrays[_FORM].tobytes()))
-
-
-# --- term objects ----------------------------------------------------------------------------------------------------
-# Terms of a batch as Python objects, one at a time.
 
 
 def text_of(terms: Terms, term: int) -> str:

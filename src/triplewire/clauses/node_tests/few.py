@@ -20,7 +20,6 @@ from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import DEFAULT
 from triplewire.clauses.node_tests.ranges import places
 from triplewire.clauses.node_tests.table import Tests
-from triplewire.clauses.node_tests.texts import tests_of_texts
 from triplewire.clauses.node_tests.words import words_by
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.names import Names, suffix_columns
@@ -50,13 +49,16 @@ class _Work(NamedTuple):
     def copied(self, batch: Batch, tests: int, nodes: int) -> FeatureColumns:
         """What the call found of a batch, so many tests of terms and of nodes, in memory of its own."""
         areas, terms = self.areas, len(batch.terms)
-        columns = (
-            areas.term[:terms], areas.offset[: terms + 1], areas.test[:tests], areas.low[:, :terms],
-            areas.high[:, :terms], areas.node_offset[: len(batch) + 1], areas.node_term[:nodes],
-            areas.node_test[:nodes],
-        )  # fmt: skip
-        term, offset, test, low, high, node_offset, node_term, node_test = [array.copy() for array in columns]
-        return term, offset, test, low, high, node_offset, node_term, node_test
+        return (
+            areas.term[:terms].copy(),
+            areas.offset[: terms + 1].copy(),
+            areas.test[:tests].copy(),
+            areas.low[:, :terms].copy(),
+            areas.high[:, :terms].copy(),
+            areas.node_offset[: len(batch) + 1].copy(),
+            areas.node_term[:nodes].copy(),
+            areas.node_test[:nodes].copy(),
+        )
 
 
 class FewTerms:
@@ -97,7 +99,7 @@ class FewTerms:
     def _find_others(self, batch: Batch, world: World, areas: kernels.Areas) -> bool:
         """Put what the call does not look up into the work areas. False where there is no room."""
         tests, terms = self._tests, batch.terms
-        pairs = tests_of_texts(terms, tests, world.settings.max_literal_bytes)
+        pairs = tests.pairs_of_texts(terms, world.settings.max_literal_bytes)
         if self._other_scales:
             (low, high), points = places(batch, self._other_scales, tests.groups)
             pairs += points
@@ -116,10 +118,8 @@ class FewTerms:
 
     def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> _Work:
         words, postings = _NO_STRINGS, kernels.WordPostings(_LONGS, _IDS)
-        prefixes, columns = (
-            kernels.PrefixPostings(_IDS, _BYTES, _IDS, _LONGS, _IDS),
-            (np.zeros(0), _LONGS, _LONGS, _IDS),
-        )
+        prefixes = kernels.PrefixPostings(_IDS, _BYTES, _IDS, _LONGS, _IDS)
+        columns = np.zeros(0), _LONGS, _LONGS, _IDS
         orders = unequal = -1
         if self._words is not None and (table := self._words.words) is not None:
             words, postings = table.names.table, kernels.WordPostings(*fixed(table.offset, table.test))

@@ -153,16 +153,10 @@ _STR, _LANG = Function("STR", (X,)), Function("LANG", (X,))
 def _string(operand: Test) -> tuple[str, int]:
     """How the text of a node is changed before a string function takes it, and which kinds of nodes have such a text.
     No kinds, 0, where the operand is computed in another way."""
-    match operand:
-        case Function("LCASE" | "UCASE", (inner,)):
-            change, kinds = _CASES[operand.name], _kinds_of(inner)
-        case _:
-            change, kinds = "", _kinds_of(operand)
-    return change, kinds
-
-
-def _kinds_of(operand: Test) -> int:
-    return TEXT_LITERAL if operand == X else SHORT_TEXT if operand == _STR else 0
+    change = ""
+    if isinstance(operand, Function) and operand.name in _CASES:
+        change, (operand,) = _CASES[operand.name], operand.arguments
+    return change, TEXT_LITERAL if operand == X else SHORT_TEXT if operand == _STR else 0
 
 
 def _regex(pattern: str, change: str, kinds: int) -> tuple[Posting, ...] | None:
@@ -178,13 +172,13 @@ def _this(term: IRI | Literal) -> Posting:
     return "e", suffix_of(term), term.lexical
 
 
-# --- comparisons -------------------------------------------------------------------------------------------------
-
-
 def _compared(test: Compare) -> tuple[Posting, ...] | None:
     op, constant = test.op, test.right
     if op == "=" and _LANG in (test.left, test.right) and test.coercion is Coercion.STRICT:
-        return _language(test.right if test.left == _LANG else test.left)
+        language = test.right if test.left == _LANG else test.left
+        if isinstance(language, Literal) and language.datatype == XSD_STRING:
+            return (("l", "=", language.lexical),)
+        return None
     if op == "=" and X not in (test.left, test.right) and test.coercion is Coercion.STRICT:
         return _same_text(test.left, test.right) or _same_text(test.right, test.left)
     if test.right == X:
@@ -194,12 +188,6 @@ def _compared(test: Compare) -> tuple[Posting, ...] | None:
     if test.coercion is Coercion.LENIENT:
         return _lenient(op, constant)
     return _strict(op, Literal(constant.text) if isinstance(constant, Label) else constant)
-
-
-def _language(constant: Test) -> tuple[Posting, ...] | None:
-    if isinstance(constant, Literal) and constant.datatype == XSD_STRING:
-        return (("l", "=", constant.lexical),)
-    return None
 
 
 def _same_text(operand: Test, constant: Test) -> tuple[Posting, ...] | None:

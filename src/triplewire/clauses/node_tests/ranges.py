@@ -1,8 +1,8 @@
-"""Thresholds in order: where the value of a node lies among the constants of comparisons.
+"""Thresholds in order: where the value of a node lies among the constants of comparisons, and those of a batch's terms.
 
 A scale holds constants that are ordered alike: lenient numbers, lenient instants, strict numbers of one kind, strict
 dates of one datatype with or without a zone. Scales are made from postings ("n", "i", "N", "M" of
-`triplewire.clauses.node_tests.postings`). How terms are read: `triplewire.clauses.node_tests.ranges`.
+`triplewire.clauses.node_tests.postings`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.kernels import pairs as kernels
 from triplewire.clauses.node_tests.columns import Strings, grouped, literal_of, text_of, to_bytes, to_text
+from triplewire.clauses.node_tests.lookup import Pairs
 from triplewire.clauses.node_tests.postings import ORDERS, RANKED, Posting
-from triplewire.clauses.node_tests.substrings import Pairs
 from triplewire.encode.batch import BLANK_KIND, LITERAL_KIND, Batch, Ids, Offsets, Terms
 from triplewire.ir.values.compare import Value, value_of
-from triplewire.ir.values.dates import DATE_TIME, MOMENTS, Instant, Moment, lenient_instant
+from triplewire.ir.values.dates import DATE_TIME, MOMENTS, Moment, lenient_instant
 from triplewire.ir.values.numbers import NUMERIC, Number, convert, lenient_number, to_double
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.text.numbers import date_like
@@ -102,11 +102,6 @@ class Scale:
             low[i], high[i] = self._bisected(value(i), int(low[i]), int(high[i]))
         return low, high
 
-    def lenient_place(self, near: float | int, value: Any) -> tuple[int, int]:
-        """Where one value lies on a lenient scale, read exactly."""
-        low, high = int(np.searchsorted(self.keys, near, "left")), int(np.searchsorted(self.keys, near, "right"))
-        return self._bisected(value, low, high) if low < high else (low, high)
-
     def _bisected(self, value: Any, low: int, high: int) -> tuple[int, int]:
         return bisect_left(self.values, value, low, high), bisect_right(self.values, value, low, high)
 
@@ -155,7 +150,7 @@ class ScaleTests:
     point_offset: Offsets
     point_test: Ids
     known: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
-    """Places of strict values, remembered between batches (`triplewire.clauses.node_tests.ranges`)."""
+    """Places of strict values, remembered between batches."""
 
 
 RangeTest: TypeAlias = tuple[int, int, str, int]
@@ -193,56 +188,33 @@ def collect_scales(pairs: Iterable[tuple[Posting, int]]) -> tuple[tuple[ScaleTes
 
 def _build_scale(key: ScaleKey, rows: Sequence[tuple[Any, Posting, int]]) -> tuple[Scale, list[int]]:
     """The scale of constants, and the rank of each."""
-    order = sorted(range(len(rows)), key=lambda i: rows[i][0])
-    ranks = [0] * len(rows)
-    distinct: list[int] = []
-    for i in order:
-        if not distinct or rows[distinct[-1]][0] != rows[i][0]:
-            distinct.append(i)
-        ranks[i] = len(distinct) - 1
+    posting_of: dict[Any, Posting] = {}
+    for value, posting, _ in rows:
+        posting_of.setdefault(value, posting)
+    distinct = sorted(posting_of)
+    rank = {value: place for place, value in enumerate(distinct)}
     lenient = key[0] in ("n", "i")
-    values = [rows[i][0] for i in distinct] if lenient else []
+    values = distinct if lenient else []
     keys = np.array([near(value) for value in values], np.float64 if key[0] == "n" else np.int64)
     exact = np.array([is_exact(value) for value in values], np.bool_)
-    lexical = Strings.of([to_bytes(str(rows[i][1][2])) for i in distinct])
-    datatype = Strings.of([b"" if lenient else to_bytes(str(rows[i][1][3])) for i in distinct])
-    return Scale(key, lexical, datatype, keys, exact), ranks
+    lexical = Strings.of([to_bytes(str(posting_of[value][2])) for value in distinct])
+    datatype = Strings.of([b"" if lenient else to_bytes(str(posting_of[value][3])) for value in distinct])
+    return Scale(key, lexical, datatype, keys, exact), [rank[value] for value, _, _ in rows]
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-# The terms of a batch, read on the scales of range tests: where each lies among the constants.
-
+# --- the terms of a batch --------------------------------------------------------------------------------------------
 
 _MOST_KNOWN = 100_000  # places of strict values that are remembered, a scale
 _SHORT = 64  # characters of a literal that is remembered
 _UNKNOWN: StrictPlaces = (-1, -1, -1, -1)
 _NO_PAIRS: Pairs = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
-Ranks = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""`low` and `high` of Features, of shape (groups, terms)."""
 
-
-def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ranks, list[Pairs]]:
-    """The places of all terms in all range groups, and the pairs of tests for `=`."""
-    both = np.full((2, groups, len(batch.terms)), -1, np.int32)
-    low, high = both[0], both[1]
-    pairs: list[Pairs] = []
-    for scale in scales:
-        name = scale.scale.key[0]
-        if name == "n":
-            pairs.append(_numbers(batch, scale, low, high))
-            continue
-        if name != "i":
-            pairs.append(_strict(batch, scale, low, high))
-            continue
-        rows, below, upto = _instants(batch, scale.scale)
-        pairs.append(_points(scale, rows, below, upto))
-        if scale.later >= 0:
-            literal = batch.terms.kind[rows] == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
-            low[scale.later, rows[literal]] = below[literal]
-            high[scale.later, rows[literal]] = upto[literal]
-        if scale.unequal >= 0:
-            low[scale.unequal, rows], high[scale.unequal, rows] = below, upto
+def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Places, list[Pairs]]:
+    """The places of all terms in all range groups (`low` and `high` of Features), and the pairs of tests for `=`."""
+    low, high = np.full((2, groups, len(batch.terms)), -1, np.int32)
+    readers = {"n": _numbers, "i": _instants}
+    pairs = [readers.get(str(tests.scale.key[0]), _strict)(batch.terms, tests, low, high) for tests in scales]
     return (low, high), pairs
 
 
@@ -259,15 +231,16 @@ def _points(scale: ScaleTests, rows: Ids, low: Ids, high: Ids) -> Pairs:
     return row[:count], test[:count]
 
 
-def _numbers(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArray[np.int32]) -> Pairs:
+def _numbers(terms: Terms, tests: ScaleTests, low: Ids, high: Ids) -> Pairs:
     """Fills in the places of the numbers; the pairs of tests for `=`."""
-    terms, scale = batch.terms, tests.scale
-    below, upto, left = np.empty(len(terms), np.int32), np.empty(len(terms), np.int32), np.empty(len(terms), np.int32)
+    scale = tests.scale
+    below, upto, unknown = (np.empty(len(terms), np.int32) for _ in range(3))
     keys, inexact = fixed(scale.keys, scale.inexact)
-    count = kernels.number_places(terms.kind, terms.number_state, terms.number, keys, inexact, below, upto, left)
-    for term in left[:count].tolist():
-        value = lenient_number(text_of(terms, term))
-        below[term], upto[term] = scale.lenient_place(near(value), value)
+    count = kernels.number_places(terms.kind, terms.number_state, terms.number, keys, inexact, below, upto, unknown)
+    if rows := unknown[:count].tolist():  # doubles do not tell these from constants
+        values = [lenient_number(text_of(terms, row)) for row in rows]
+        doubles = np.array([near(value) for value in values])
+        below[rows], upto[rows] = scale.places(doubles, np.zeros(count, np.bool_), values.__getitem__)
     if tests.later >= 0:
         kernels.group_places(terms.kind, below, upto, False, low[tests.later], high[tests.later])
     if tests.unequal >= 0:
@@ -275,31 +248,42 @@ def _numbers(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDAr
     return _points(tests, np.arange(len(terms), dtype=np.int32), below, upto)
 
 
-def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
-    terms = batch.terms
+def _instants(terms: Terms, tests: ScaleTests, low: Ids, high: Ids) -> Pairs:
+    """Fills in the places of dates and times; the pairs of tests for `=`."""
     is_date_like = np.zeros(len(terms), np.bool_)
     date_like(terms.text, terms.start, terms.end, is_date_like)
-    is_date_like &= terms.kind != BLANK_KIND
-    rows: list[int] = []
-    instants: list[Instant] = []
-    for row in np.flatnonzero(is_date_like).tolist():
-        instant = lenient_instant(text_of(terms, row))
-        if instant is not None:
-            rows.append(row)
-            instants.append(instant)
+    rows = np.flatnonzero(is_date_like & (terms.kind != BLANK_KIND)).astype(np.int32)
+    read = [lenient_instant(text_of(terms, row)) for row in rows.tolist()]
+    rows = rows[[instant is not None for instant in read]]
+    instants = [instant for instant in read if instant is not None]
     seconds = np.array([instant[0] for instant in instants], np.int64)
     exact = np.array([not instant[1] for instant in instants], np.bool_)
-    low, high = scale.places(seconds, exact, lambda i: instants[i])
-    return np.array(rows, np.int32), low, high
+    below, upto = tests.scale.places(seconds, exact, instants.__getitem__)
+    if tests.later >= 0:
+        literal = terms.kind[rows] == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
+        low[tests.later, rows[literal]], high[tests.later, rows[literal]] = below[literal], upto[literal]
+    if tests.unequal >= 0:
+        low[tests.unequal, rows], high[tests.unequal, rows] = below, upto
+    return _points(tests, rows, below, upto)
 
 
-def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArray[np.int32]) -> Pairs:
+def _strict(terms: Terms, tests: ScaleTests, low: Ids, high: Ids) -> Pairs:
     """Fills in the places of the literals that have a value on a strict scale; the pairs of tests for `=`."""
     rows, below, upto = [], [], []
     if tests.unequal >= 0:
-        low[tests.unequal] = high[tests.unequal] = _off_scale(batch.terms)
-    for row in _typed(batch, NUMERIC if tests.scale.key[0] == "N" else _datatypes(str(tests.scale.key[1]))).tolist():
-        value_places = _strict_places(tests, literal_of(batch.terms, row))
+        # 0 for what is not on the scale, as no constant is equal to it; -1 for literals of unknown value, as one may be
+        has_datatype = np.array([suffix[:1] not in ("", "@") for suffix in terms.suffixes], np.bool_)
+        typed = np.flatnonzero(has_datatype[terms.suffix] & (terms.kind == LITERAL_KIND)).tolist()
+        low[tests.unequal] = high[tests.unequal] = 0
+        unknown = [row for row in typed if value_of(literal_of(terms, row)) is None]
+        low[tests.unequal, unknown] = high[tests.unequal, unknown] = -1
+    datatypes = NUMERIC
+    if tests.scale.key[0] == "M":  # the stamps are on the scale of dateTime as well
+        name = str(tests.scale.key[1])
+        datatypes = frozenset(other for other in MOMENTS if other == name or (name, other[-5:]) == (DATE_TIME, "Stamp"))
+    is_typed = np.array([suffix in datatypes for suffix in terms.suffixes], np.bool_)
+    for row in np.flatnonzero(is_typed[terms.suffix] & (terms.kind == LITERAL_KIND)).tolist() if is_typed.any() else ():
+        value_places = _strict_places(tests, literal_of(terms, row))
         if value_places is None:
             continue
         rows.append(row)
@@ -314,16 +298,6 @@ def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArr
     return _points(tests, np.array(rows, np.int32), np.array(below, np.int32), np.array(upto, np.int32))
 
 
-def _off_scale(terms: Terms) -> Ids:
-    """The place of each term among the constants of a strict scale that it is not on: 0, as none of them is equal to
-    it. -1 for a literal whose value is unknown, as it may be equal to one."""
-    below = np.zeros(len(terms), np.int32)
-    is_typed = np.array([suffix[:1] not in ("", "@") for suffix in terms.suffixes], np.bool_)
-    for row in np.flatnonzero(is_typed[terms.suffix] & (terms.kind == LITERAL_KIND)).tolist():
-        below[row] = -1 if value_of(literal_of(terms, row)) is None else 0
-    return below
-
-
 def _strict_places(tests: ScaleTests, literal: Literal) -> StrictPlaces | None:
     """As `Scale.strict_places`, which is asked once of short literals. Any thread may come here."""
     value_places = tests.known.get(literal, _UNKNOWN)
@@ -334,16 +308,3 @@ def _strict_places(tests: ScaleTests, literal: Literal) -> StrictPlaces | None:
                 tests.known.clear()
             tests.known[literal] = value_places
     return value_places
-
-
-def _datatypes(datatype: str) -> frozenset[str]:
-    """The datatypes whose values lie on a scale of dates."""
-    return frozenset(name for name in MOMENTS if name == datatype or (datatype == DATE_TIME and name.endswith("Stamp")))
-
-
-def _typed(batch: Batch, datatypes: frozenset[str]) -> NDArray[np.int64]:
-    """The literals of these datatypes."""
-    if datatypes.isdisjoint(batch.terms.suffixes):
-        return np.zeros(0, np.int64)
-    wanted = np.array([suffix in datatypes for suffix in batch.terms.suffixes], np.bool_)
-    return np.flatnonzero(wanted[batch.terms.suffix] & (batch.terms.kind == LITERAL_KIND))

@@ -1,4 +1,5 @@
-"""The tests of a segment: conditions on one node, numbered, behind look-ups that find the nodes of which they hold.
+"""The tests of a segment: conditions on one node, numbered, behind look-ups that find the nodes of which they hold; and
+the terms of a batch that satisfy those of a text, a part of it, or its language.
 
 `TestTable` collects tests, `build` makes `Tests` of them: flat arrays. A test is indexed by its postings
 (`triplewire.clauses.node_tests.postings`), or it is residual: then nothing is known of it but its number. Which tests
@@ -11,23 +12,45 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.clauses.node_tests.classes import Classes
-from triplewire.clauses.node_tests.columns import Strings, to_bytes
-from triplewire.clauses.node_tests.lookup import Literals, collect_literals
-from triplewire.clauses.node_tests.postings import DEFAULT, RANKED, Posting, postings
+from triplewire.clauses.node_tests.columns import Strings, text_of, to_bytes
+from triplewire.clauses.node_tests.lookup import (
+    TEXT_SEED,
+    Literals,
+    Pairs,
+    Substrings,
+    changed,
+    collect_literals,
+    collect_substrings,
+)
+from triplewire.clauses.node_tests.postings import (
+    AN_IRI,
+    DEFAULT,
+    HALVED,
+    OTHER_LITERAL,
+    RANKED,
+    SUFFIX,
+    TEXT_LITERAL,
+    TOO_LONG,
+    Posting,
+    postings,
+)
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
-from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
 from triplewire.clauses.node_tests.words import Languages, WordTests, collect_words
-from triplewire.encode.batch import Bytes, Ids
-from triplewire.encode.names import Names
+from triplewire.encode.batch import BLANK_KIND, FEW_SUFFIXES, IRI_KIND, LITERAL_KIND, Bytes, Ids, Terms
+from triplewire.encode.names import Names, is_plain
 from triplewire.ir.nodes import FullText, Word
 from triplewire.ir.normal_form import Test
 from triplewire.kernels.shared.columns import TestColumns, fixed
+from triplewire.kernels.text.names import hash_spans
+
+T = TypeVar("T")
 
 RESIDUAL, INDEXED, RANGE = 0, 1, 2
 """Kinds of tests: only evaluated; found in the slices of Features; compared by rank."""
@@ -75,6 +98,22 @@ class Tests:
         residual: NDArray[np.bool_] = self.kind == RESIDUAL
         return residual
 
+    def pairs_of_texts(self, terms: Terms, longest: int) -> list[Pairs]:
+        """The terms that satisfy the tests that ask for a text, a part of one, or a language. `longest`: how long a
+        text may be that SPARQL's STR gives, in characters."""
+        pairs = [self.languages.pairs(terms)] if self.languages is not None else []
+        if self.literals is None and not self.substrings:
+            return pairs
+        kind = _kinds(terms, self.literals.suffixes if self.literals else (), longest)
+        if self.literals is not None:
+            hashes = hash_spans(terms.text, terms.start, terms.end, TEXT_SEED)
+            pairs.append(self.literals.pairs(terms.text, terms.start, terms.end, hashes, kind))
+        for change, automaton in self.substrings.items():
+            is_asked = terms.kind == LITERAL_KIND if automaton.of_literals else terms.kind != BLANK_KIND
+            rows: Ids = np.flatnonzero(is_asked).astype(np.int32)
+            pairs.append(automaton.pairs(*changed(change, terms, rows), rows, kind))
+        return pairs
+
     @classmethod
     def union(
         cls, tables: Sequence[Tests], used: Sequence[NDArray[np.integer[Any]]] | None = None
@@ -83,12 +122,12 @@ class Tests:
         test stays one of its own. Of each table only the tests `used` are taken; the others have the number -1."""
         taken: Sequence[NDArray[np.integer[Any]]]
         taken = [np.arange(len(table)) for table in tables] if used is None else used
-        indexed = [own[table.kind[own] != RESIDUAL] for table, own in zip(tables, taken, strict=True)]
-        specs = [table.specs.take(own).names(_SEED) for table, own in zip(tables, indexed, strict=True)]
-        whole, new = Names.union(specs, [np.arange(len(own)) for own in indexed])
+        indexed = [chosen[table.kind[chosen] != RESIDUAL] for table, chosen in zip(tables, taken, strict=True)]
+        specs = [table.specs.take(chosen).names(_SEED) for table, chosen in zip(tables, indexed, strict=True)]
+        whole, new = Names.union(specs, [np.arange(len(chosen)) for chosen in indexed])
         numbers = [np.full(len(table), -1, np.int32) for table in tables]
-        for number, own, of_own in zip(numbers, indexed, new, strict=True):
-            number[own] = of_own
+        for number, chosen, new_numbers in zip(numbers, indexed, new, strict=True):
+            number[chosen] = new_numbers
         count = len(whole)
         for table, chosen, number in zip(tables, taken, numbers, strict=True):
             residual = chosen[table.kind[chosen] == RESIDUAL]
@@ -124,28 +163,28 @@ class TestTable:
         number = self._known.get(test)
         if number is None:
             test_postings = postings(test)
-            if test_postings is not None and len(test_postings) == 1 and test_postings[0][0] == "w":
+            if test_postings is None:
+                self._specs.append(b"")
+                number = len(self._specs) - 1
+            elif len(test_postings) == 1 and test_postings[0][0] == "w":
                 number = self.word(str(test_postings[0][1]))
-            elif test_postings is not None:
-                spec = json.dumps(test_postings, separators=(",", ":")).encode("ascii")
-                number = self._indexed.get(spec)
-                if number is None:
-                    number = self._indexed[spec] = self._next(spec)
             else:
-                number = self._next(b"")
+                spec = json.dumps(test_postings, separators=(",", ":")).encode("ascii")
+                number = self._number(spec, self._indexed, spec)
             self._known[test] = number
         return number
 
     def word(self, word: str) -> int:
         """The number of the test for a word of the default analyser."""
         number = self._words.get(word)
-        if number is None:
-            number = self._words[word] = self._next(b"w" + to_bytes(word))
-        return number
+        return self._number(word, self._words, b"w" + to_bytes(word)) if number is None else number
 
-    def _next(self, spec: bytes) -> int:
-        self._specs.append(spec)
-        return len(self._specs) - 1
+    def _number(self, key: T, numbers: dict[T, int], spec: bytes) -> int:
+        """The number of a test by its key; a new one where it is not known."""
+        number = numbers.setdefault(key, len(self._specs))
+        if number == len(self._specs):
+            self._specs.append(spec)
+        return number
 
     def specs(self) -> Strings:
         """What `build` makes the table of, as it is now."""
@@ -171,6 +210,11 @@ def build(specs: Strings) -> Tests:
     scales, range_tests = collect_scales(of("n", "i", "N", "M"))
     for test, its_group, its_op, its_rank in range_tests:
         kind[test], group[test], op[test], rank[test] = RANGE, its_group, OPS.index(its_op), its_rank
+    rows = np.flatnonzero(first == _WORD)
+    of_words = specs.take(rows)
+    is_word = np.ones(len(of_words.text), np.bool_)  # all bytes but the first of each
+    is_word[of_words.offset[:-1]] = False
+    words = Strings(of_words.text[is_word], of_words.offset - np.arange(len(of_words.offset)))
     return Tests(
         kind,
         group,
@@ -178,7 +222,7 @@ def build(specs: Strings) -> Tests:
         rank,
         1 + max((max(scale.earlier, scale.unequal) for scale in scales), default=-1),
         specs,
-        collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
+        collect_words((words, rows.astype(np.int32)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),
         collect_literals(of("t", "e")),
         Languages.collect(of("l")),
@@ -187,9 +231,27 @@ def build(specs: Strings) -> Tests:
     )
 
 
-def _words(specs: Strings, rows: NDArray[np.int64]) -> tuple[Strings, Ids]:
-    """The words of which the specs of these tests are made, and the tests."""
-    strings = specs.take(rows)
-    is_word = np.ones(len(strings.text), np.bool_)
-    is_word[strings.offset[:-1]] = False
-    return Strings(strings.text[is_word], strings.offset - np.arange(len(strings.offset))), rows.astype(np.int32)
+def _kinds(terms: Terms, wanted: tuple[str, ...], longest: int) -> Ids:
+    """Of each term what postings tell it by: its kind, and beside it the number of its suffix among those wanted."""
+    of_literals = _kinds_of_literals(terms.suffixes, wanted)
+    kind: Ids = np.where(
+        terms.kind == LITERAL_KIND, of_literals[terms.suffix], np.int32(AN_IRI) * (terms.kind == IRI_KIND)
+    )
+    if len(terms.text) > longest:
+        for row in np.flatnonzero((terms.end - terms.start > longest) & (kind > 0)).tolist():
+            if len(text_of(terms, row)) > longest:
+                kind[row] |= TOO_LONG
+    if terms.text.tobytes().find(b"\xed") >= 0:  # half a surrogate pair is 0xED and a byte from 0xA0 on
+        halves = np.flatnonzero(terms.text[:-1] == 0xED)
+        halves = halves[terms.text[halves + 1] >= 0xA0]
+        kind[np.searchsorted(halves, terms.end) > np.searchsorted(halves, terms.start)] |= HALVED
+    return kind
+
+
+@cached_if_short(256, FEW_SUFFIXES)
+def _kinds_of_literals(suffixes: tuple[str, ...], wanted: tuple[str, ...]) -> Ids:
+    """The kinds of literals by their suffix."""
+    number = {suffix: place for place, suffix in enumerate(wanted, 1)}
+    kinds = np.where(is_plain(suffixes), TEXT_LITERAL, OTHER_LITERAL).astype(np.int32)
+    kinds += np.array([SUFFIX * number.get(suffix, 0) for suffix in suffixes], np.int32)
+    return kinds

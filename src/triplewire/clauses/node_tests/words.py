@@ -1,11 +1,11 @@
-"""Tests for words and prefixes of words, an analyser at a time.
+"""Tests for words and prefixes of words, an analyser at a time; and tests of a literal's language.
 
 What is a word: `triplewire.ir.fulltext`. The words by the default analyser come with the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,9 +13,8 @@ import numpy as np
 
 from triplewire.clauses.kernels import pairs as pair_kernels
 from triplewire.clauses.node_tests.columns import Strings, slices, text_of, to_bytes, to_text
-from triplewire.clauses.node_tests.lookup import KeyedTests, Lookup
+from triplewire.clauses.node_tests.lookup import START, KeyedTests, Lookup, Pairs, Substrings
 from triplewire.clauses.node_tests.postings import DEFAULT, Posting
-from triplewire.clauses.node_tests.substrings import START, Pairs, Substrings
 from triplewire.encode.batch import LITERAL_KIND, Ids, Offsets, Terms, Words
 from triplewire.encode.names import has_text
 from triplewire.ir.fulltext import analyse, words_of
@@ -60,7 +59,7 @@ class WordTests:
         """The tests of each distinct word: its row or -1, the slices of the rows."""
         parts: list[Pairs] = []
         if self.words is not None:
-            row = self.words.rows(words.text, words.start, words.end, words.hash)
+            row = self.words.names.find_all(words.text, words.start, words.end, words.hash)
             if self.prefixes is None:
                 return row, self.words.offset, self.words.test
             asking = np.flatnonzero(row >= 0).astype(np.int32)
@@ -99,9 +98,7 @@ def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, in
     if len(single[1]):
         by_analyzer[DEFAULT] = ([], [], [], [])
     for posting, test in pairs:
-        analyzer = DEFAULT
-        if len(posting) > 2:
-            analyzer = Analyzer(str(posting[1]), str(posting[2]), bool(posting[3]))
+        analyzer = Analyzer(str(posting[1]), str(posting[2]), bool(posting[3])) if len(posting) > 2 else DEFAULT
         words, word_tests, prefixes, prefix_tests = by_analyzer.setdefault(analyzer, ([], [], [], []))
         if posting[0] in ("w", "W"):
             words.append(to_bytes(str(posting[-1])))
@@ -112,14 +109,11 @@ def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, in
     tables = []
     for analyzer in sorted(by_analyzer, key=lambda a: (a != DEFAULT, str(a))):
         words, word_tests, prefixes, prefix_tests = by_analyzer[analyzer]
-        own_single = single if analyzer == DEFAULT else _NOTHING
-        lookup = Lookup.of_words(*own_single, words, word_tests, WORD_SEED) if words or len(own_single[1]) else None
+        distinct = single if analyzer == DEFAULT else _NOTHING
+        lookup = Lookup.of_words(*distinct, words, word_tests, WORD_SEED) if words or len(distinct[1]) else None
         prefix_table = Substrings.build(prefixes, prefix_tests, [1] * len(prefixes)) if prefixes else None
         tables.append(WordTests(analyzer, lookup, prefix_table))
     return tuple(tables)
-
-
-# --- the words of a batch by another analyser --------------------------------------------------------------------
 
 
 def words_by(analyzer: Analyzer, words: Words, terms: Terms) -> Words:
@@ -136,19 +130,18 @@ def words_by(analyzer: Analyzer, words: Words, terms: Terms) -> Words:
         counts[row] = len(positions)
         ids += [numbers.setdefault(word, len(numbers)) for word in positions]
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return _words(offset, np.array(ids, np.int32), [to_bytes(word) for word in numbers])
+    return _words(offset, np.array(ids, np.int32), numbers)
 
 
 def _stemmed(analyzer: Analyzer, words: Words) -> Words:
     """Stemming alone makes one word of each: `analyse` of a word that is folded already is its stem."""
     texts = words.text.tobytes()
     spans = zip(words.start.tolist(), words.end.tolist(), strict=True)
-    stemmed = stems([to_text(texts[start:end]) for start, end in spans], analyzer)
-    return _words(words.offset, words.ids, [to_bytes(word) for word in stemmed])
+    return _words(words.offset, words.ids, stems([to_text(texts[start:end]) for start, end in spans], analyzer))
 
 
-def _words(offset: Offsets, ids: Ids, distinct: Sequence[bytes]) -> Words:
-    column = Strings.of(distinct)
+def _words(offset: Offsets, ids: Ids, distinct: Iterable[str]) -> Words:
+    column = Strings.of([to_bytes(word) for word in distinct])
     start, end = column.offset[:-1], column.offset[1:]
     return Words(offset, ids, column.text, start, end, hash_spans(column.text, start, end, WORD_SEED))
 
@@ -158,13 +151,9 @@ def stems(words: Sequence[str], analyzer: Analyzer) -> tuple[str, ...]:
     return analyse(" ".join(words), analyzer)
 
 
-# --- languages -------------------------------------------------------------------------------------------------------
-# Tests of a literal's language: LANG and LANGMATCHES of SPARQL.
-
-
 @dataclass(frozen=True)
 class Languages(KeyedTests):
-    """What is asked of the language: "=" and a language ("" for none), or "~" and a language range."""
+    """What LANG and LANGMATCHES of SPARQL ask: "=" and a language ("" for none), or "~" and a language range."""
 
     def pairs(self, terms: Terms) -> Pairs:
         """The tests that hold of each term."""
@@ -172,9 +161,8 @@ class Languages(KeyedTests):
         parts: list[Pairs] = [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
         for number, (op, text) in enumerate(self.asked):
             holds = [tag == text if op == "=" else language_matches(tag, text) for tag in languages]
-            rows = np.flatnonzero(np.array(holds, np.bool_)[terms.suffix] & (terms.kind == LITERAL_KIND)).astype(
-                np.int32
-            )
+            is_held = np.array(holds, np.bool_)[terms.suffix] & (terms.kind == LITERAL_KIND)
+            rows: Ids = np.flatnonzero(is_held).astype(np.int32)
             tests = self.test[self.offset[number] : self.offset[number + 1]]
             parts.append((np.tile(rows, len(tests)), np.repeat(tests, len(rows))))
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

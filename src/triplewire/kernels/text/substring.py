@@ -8,7 +8,7 @@
 Nodes stand in breadth-first order, so the children of node n are the nodes first[n] .. first[n + 1], by their labels in
 ascending order; node 0 is the root. The bytes 0xFE and 0xFF, which UTF-8 never has, stand for the start and the end of
 a text: a pattern with one of them is anchored there. What the patterns mean:
-`triplewire.clauses.node_tests.substrings`.
+`triplewire.clauses.node_tests.lookup`.
 """
 
 from __future__ import annotations

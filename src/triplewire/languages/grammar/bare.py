@@ -1,4 +1,4 @@
-"""What GQL, MDV rules and operator predicates share below their grammars: tokens, names, bare text.
+"""What GQL, MDV rules and operator predicates share below their grammars: tokens, bare text, names, quantities, calls.
 
 Bare text (a label such as `Home Page #325`, an absolute IRI without angle brackets) follows no lexer: it is what stands
 between two delimiters. So the tokens here cover every character, and bare text is cut out by their offsets. Prefixed
@@ -8,7 +8,7 @@ names and labels become IRIs in `NamesInForce`. SPARQL has its own stricter lexe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Context as DecimalContext
 from decimal import Decimal, Inexact
@@ -18,9 +18,9 @@ from typing import NamedTuple
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Call, Label, Variable
 from triplewire.languages.context import Context
-from triplewire.languages.grammar.tokens import END, Token, Tokens, scanned, string_literal
+from triplewire.languages.grammar.tokens import END, SURROGATE, Token, Tokens, scanned, string_literal
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
-from triplewire.model.operator import Operator, warnings_of_call
+from triplewire.model.operator import warnings_of_call
 from triplewire.model.references import has_scheme, resolve
 from triplewire.model.terms import IRI, Literal, unescape
 from triplewire.operators import remedy_for_unknown
@@ -53,53 +53,46 @@ PATTERN = re.compile(
 )
 """The tokens of GQL and of operator predicates; numbers are without sign."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def behind_an_operand(previous: Token) -> bool:
-    """Can `<` only be a comparison here? Then `?x<5` holds no IRI, whatever follows."""
-    return previous.kind in ("variable", "number", "string", "date")
-
 
 class BareTokens(Tokens):
-    """Tokens of which `<` is a comparison behind an operand and may open an IRI elsewhere."""
+    """Tokens of which `<` is a comparison behind an operand, so that `?x<5` holds no IRI whatever follows, and may open
+    an IRI elsewhere. `compares`: is the token before it such an operand?"""
 
     def __init__(
         self,
         text: str,
         context: Context,
         pattern: re.Pattern[str] = PATTERN,
-        compares: Callable[[Token], bool] = behind_an_operand,
+        compares: Callable[[Token], bool] = lambda previous: previous.kind in ("variable", "number", "string", "date"),
     ) -> None:
         self._compares = compares
         super().__init__(text, pattern, context)
 
     def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
-        surrogate = _SURROGATE.search(self.text)
-        if surrogate:
+        if surrogate := SURROGATE.search(self.text):
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
         tokens: list[Token] = []
-        at, previous = 0, Token("", "", 0)
-        while at < len(self.text):
-            start = at
-            for match in scanned(pattern, self.text, at):
+        end, previous = 0, Token("", "", 0)
+        while end < len(self.text):
+            start = end
+            for match in scanned(pattern, self.text, start):
                 kind, text = match.lastgroup or "?", match[0]
-                at = match.end()
+                end = match.end()
                 if kind == "skip":
                     continue
                 compares = kind == "iri" and self._compares(previous)
                 if compares:
                     kind, text = "symbol", text[: 1 + text.startswith("<=")]
-                    at = match.start() + len(text)
+                    end = match.start() + len(text)
                 elif kind == "unclosed":
                     self.fail(Token(kind, text, match.start()), "this string is not closed on its line")
                 previous = Token(kind, text, match.start())
                 tokens.append(previous)
                 if compares:
                     break  # what the IRI would have taken is read again
-            if at == start:
+            if end == start:
                 break
-        self._scanned(at, tokens)
+        self._scanned(end, tokens)
         return tokens
 
 
@@ -108,9 +101,6 @@ class Raw(NamedTuple):
 
     first: Token
     text: str
-
-
-COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 def read_raw(tokens: Tokens, ends: tuple[str, ...], expected: str, closes: str) -> Raw:
@@ -185,7 +175,7 @@ class NamesInForce:
             text = unescape(token.text[1:-1])
         except ValueError:
             self.tokens.fail(token, "an escape in the IRI names no character")
-        if _SURROGATE.search(text) or _UNSAFE.search(text):
+        if SURROGATE.search(text) or _UNSAFE.search(text):
             self.tokens.fail(token, "an escape in the IRI names a character that no IRI holds")
         if has_scheme(text):
             return IRI(text)
@@ -212,7 +202,9 @@ class NamesInForce:
         """What bare text stands for: the IRI of a prefixed name or of an absolute IRI; else its label, as it is."""
         written = _PREFIXED.fullmatch(raw.text)
         if written is None:
-            self._label_only(raw)
+            if any(character in raw.text for character in '<>"'):
+                what = f"{raw.text[:40]!r} is no label, as it holds <, > or a quotation mark"
+                self.tokens.fail(raw.first, what, "quote it")
             return raw.text
         if written[1] not in self._prefixes and _BARE_IRI.match(raw.text):
             return self._checked(raw.first, raw.text)
@@ -222,15 +214,8 @@ class NamesInForce:
         """A label in node position, with the IRI that it resolves to against the base."""
         return Label(text, namespaced(text, self.base))
 
-    def _label_only(self, raw: Raw) -> None:
-        if any(character in raw.text for character in '<>"'):
-            self.tokens.fail(
-                raw.first, f"{raw.text[:40]!r} is no label, as it holds <, > or a quotation mark", "quote it"
-            )
-
     def _checked(self, token: Token, iri: str) -> IRI:
-        unsafe = _UNSAFE.search(iri)
-        if unsafe:
+        if unsafe := _UNSAFE.search(iri):
             self.tokens.fail(token, f"an IRI cannot hold {unsafe[0]!r}", "quote the text if it is a literal")
         return IRI(iri)
 
@@ -259,9 +244,7 @@ def bounded(context: Context) -> Iterator[None]:
         ) from None
 
 
-# --- quantities ------------------------------------------------------------------------------------------------------
-# Quantities such as `1000m` or `5 km`: units of measurement, and exact conversion between those of one dimension.
-
+# --- quantities: `1000m`, `5 km` -------------------------------------------------------------------------------------
 
 MAX_DIGITS = 60
 MAX_EXPONENT = 60
@@ -316,7 +299,9 @@ def convert(number: str, unit: str, wanted: str) -> str:
         if unit == wanted:
             return number
         raise ValueError(f"the operator counts in {wanted!r}, found {unit!r}")
-    source, target = _unit(unit), _unit(wanted)
+    if unit not in UNITS:
+        raise ValueError(f"there is no unit {unit!r}")
+    source, target = UNITS[unit], UNITS[wanted]
     if source.dimension != target.dimension:
         raise ValueError(f"{unit!r} measures {source.dimension}, not {target.dimension} as {wanted!r} does")
     if len(number) > MAX_DIGITS:
@@ -325,18 +310,7 @@ def convert(number: str, unit: str, wanted: str) -> str:
     if value and abs(value.adjusted()) > MAX_EXPONENT:
         raise ValueError(f"a quantity lies between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}")
     exact = (Fraction(value) + source.offset) * source.factor / target.factor - target.offset
-    return _plain(exact)
-
-
-def _unit(name: str) -> Unit:
-    unit = UNITS.get(name)
-    if unit is None:
-        raise ValueError(f"there is no unit {name!r}")
-    return unit
-
-
-def _plain(value: Fraction) -> str:
-    parts = Decimal(value.numerator), Decimal(value.denominator)
+    parts = Decimal(exact.numerator), Decimal(exact.denominator)
     try:
         text = f"{_EXACT.divide(*parts):f}"
     except Inexact:  # the decimal has no end
@@ -344,9 +318,7 @@ def _plain(value: Fraction) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-# --- calls -----------------------------------------------------------------------------------------------------------
-# Calls of expensive operators as GQL and operator predicates write them: `locIn(Bronx, ?where, 5 km)`.
-
+# --- calls: `locIn(Bronx, ?where, 5 km)` -----------------------------------------------------------------------------
 
 NAMESPACE = PREDECLARED["op"]
 QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?([^\W\d_]\S*|°\S+|%)")
@@ -374,30 +346,24 @@ def read_call(names: NamesInForce) -> tuple[Call, Token]:
         name = iri[len(NAMESPACE) :]
     elif token.kind != "word":
         tokens.fail(token, f"found {token}, expected an operator's name")
-    parameters = operator_of(tokens, token, name).parameters
+    return call_of(tokens, token, name, lambda unit: _argument(names, unit)), token
+
+
+def call_of(tokens: Tokens, token: Token, name: str, read_argument: Callable[[str], Variable | IRI | Literal]) -> Call:
+    """The call of the operator `name`, written at `token`, whose arguments follow; `read_argument` takes the unit of a
+    parameter. Refuses an unknown operator, another number of arguments than it takes, and constants that it could only
+    fail on."""
+    operators = tokens.context.operators
+    operator = operators.get(name)
+    if operator is None:
+        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
+    units = [parameter.unit for parameter in operator.parameters]
     arguments: list[Variable | IRI | Literal] = []
     tokens.expect("(")
     while not tokens.accept(")"):
         if arguments and not tokens.accept(","):
             tokens.unexpected("',' or ')'")
-        unit = parameters[len(arguments)].unit if len(arguments) < len(parameters) else ""
-        arguments.append(_argument(names, unit))
-    return whole_call(tokens, token, name, arguments), token
-
-
-def operator_of(tokens: Tokens, token: Token, name: str) -> Operator:
-    """The operator of a name that is written at `token`; refuses one that is not there."""
-    operators = tokens.context.operators
-    operator = operators.get(name)
-    if operator is None:
-        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
-    return operator
-
-
-def whole_call(tokens: Tokens, token: Token, name: str, arguments: Sequence[Variable | IRI | Literal]) -> Call:
-    """The call of an operator, written at `token`, with these arguments. Refuses another number of them than it takes,
-    and constants that it could only fail on."""
-    operator = tokens.context.operators[name]
+        arguments.append(read_argument(units[len(arguments)] if len(arguments) < len(units) else ""))
     count = len(operator.parameters)
     remedy = f"write {name}({', '.join(parameter.name for parameter in operator.parameters)})"
     if len(arguments) != count:
@@ -415,9 +381,8 @@ def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:
     token = tokens.accept_kind("variable", "string", "iri")
     if token is None:
         raw = read_raw(tokens, (",",), "an argument", "',' or ')'")
-        written = quantity(raw)
-        if written is not None:
-            return Literal(converted(names, raw.first, written, unit))
+        if quantity := QUANTITY.fullmatch(raw.text):
+            return Literal(converted(names, raw.first, quantity[1], quantity[2], unit))
         value = names.bare(raw)
         return Literal(value) if isinstance(value, str) else value
     if token.kind == "variable":
@@ -425,20 +390,12 @@ def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:
     return literal(names, token) if token.kind == "string" else names.reference(token)
 
 
-def quantity(raw: Raw) -> tuple[str, str] | None:
-    """Number and unit, where bare text is a number followed by letters."""
-    match = QUANTITY.fullmatch(raw.text)
-    return (match[1], match[2]) if match else None
-
-
-def converted(names: NamesInForce, token: Token, written: tuple[str, str], unit: str) -> str:
-    """A quantity, written at `token`, as a plain number of `unit`; "" takes none."""
-    number, written_unit = written
-    if not unit:
-        names.tokens.fail(
-            token, f"the operator takes no unit here, found {written_unit!r}", "leave the unit out, or quote the text"
-        )
+def converted(names: NamesInForce, token: Token, number: str, unit: str, wanted: str) -> str:
+    """A quantity, written at `token`, as a plain number of the unit `wanted`; "" takes none."""
+    if not wanted:
+        what = f"the operator takes no unit here, found {unit!r}"
+        names.tokens.fail(token, what, "leave the unit out, or quote the text")
     try:
-        return convert(number, written_unit, unit)
+        return convert(number, unit, wanted)
     except ValueError as error:
-        names.tokens.fail(token, str(error), f"known: {units_like(unit)}; or quote the text")
+        names.tokens.fail(token, str(error), f"known: {units_like(wanted)}; or quote the text")

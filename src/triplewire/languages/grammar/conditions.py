@@ -24,9 +24,9 @@ from triplewire.ir.nodes import (
     Variable,
     conjuncts,
 )
-from triplewire.languages.grammar.bare import COMPARISONS, NamesInForce, Raw, call_ahead, literal, read_call, read_raw
+from triplewire.languages.grammar.bare import NamesInForce, Raw, call_ahead, literal, read_call, read_raw
 from triplewire.languages.grammar.full_text import parse_expression
-from triplewire.languages.grammar.tokens import END, Token, string_value
+from triplewire.languages.grammar.tokens import COMPARISONS, END, Token, string_value
 from triplewire.model.terms import IRI, Literal
 
 TESTS = ("CONTAINS", "FTCONTAINS", "ISA")
@@ -54,9 +54,7 @@ class ConditionReader:
 
     def _or(self, top: bool = False) -> Expression:
         with self._tokens.nested():
-            operands = [self._and(top)]
-            while self._tokens.accept("OR"):
-                operands.append(self._and(top))
+            operands = self._tokens.separated(lambda: self._and(top), "OR")
             return operands[0] if len(operands) == 1 else AnyOf(tuple(operands))
 
     def _and(self, top: bool) -> Expression:
@@ -78,14 +76,14 @@ class ConditionReader:
 
         A tuple has commas of its own, outside of deeper parentheses; no condition in parentheses has.
         """
-        tokens, at, depth = self._tokens, 1, 0
-        while tokens.peek(at).text == "(":
-            at += 1
-        if tokens.peek(at).text.upper() == "CALL":
-            return call_ahead(self._names, at + 1)
-        if at == 1:
+        tokens, ahead, depth = self._tokens, 1, 0
+        while tokens.peek(ahead).text == "(":
+            ahead += 1
+        if tokens.peek(ahead).text.upper() == "CALL":
+            return call_ahead(self._names, ahead + 1)
+        if ahead == 1:
             return False
-        while (token := tokens.peek(at)).kind != END:
+        while (token := tokens.peek(ahead)).kind != END:
             if token.text in ("(", "["):
                 depth += 1
             elif token.text in (")", "]"):
@@ -94,7 +92,7 @@ class ConditionReader:
                 depth -= 1
             elif token.text == "," and depth == 0:
                 return True
-            at += 1
+            ahead += 1
         return False
 
     def _primary(self) -> Expression:
@@ -130,9 +128,8 @@ class ConditionReader:
         keyword = tokens.accept(*TESTS)
         if keyword is not None:
             return self.named_test(variable, keyword.text.upper())
-        operator = tokens.accept(*COMPARISONS)
-        if operator is None:
-            tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)}), {', '.join(TESTS)}")
+        expected = f"a comparison ({' '.join(COMPARISONS)}), {', '.join(TESTS)}"
+        operator = tokens.accept(*COMPARISONS) or tokens.unexpected(expected)
         right = self.variable() if tokens.peek().kind == "variable" else self.constant()
         return Compare(operator.text, variable, right, Coercion.LENIENT)
 
@@ -141,17 +138,13 @@ class ConditionReader:
         if keyword == "FTCONTAINS":
             return FullText(variable, parse_expression(self._tokens))
         if keyword == "CONTAINS":
-            return TextTest(TextRelation.CONTAINS, variable, self._text())
+            quoted = self._tokens.accept_kind("string")
+            text = string_value(self._tokens, quoted) if quoted else self._raw(_ENDS, "a text").text
+            return TextTest(TextRelation.CONTAINS, variable, text)
         written = self._tokens.accept("<=", ">=", "=")
         relation = Relation(written.text) if written else Relation.DESCENDANT
         cls = self.constant(_ENDS, "a class")
         return InstanceOf(variable, relation, self._names.label(cls.lexical) if isinstance(cls, Literal) else cls)
-
-    def _text(self) -> str:
-        token = self._tokens.accept_kind("string")
-        if token is not None:
-            return string_value(self._tokens, token)
-        return self._raw(_ENDS, "a text").text
 
     def constant(
         self, ends: tuple[str, ...] = _ENDS, expected: str = "a variable or a constant"
@@ -165,9 +158,8 @@ class ConditionReader:
         if not isinstance(word, str):
             return word
         if "=" in word:
-            self._tokens.fail(
-                raw.first, f"{word[:40]!r} is no constant, as it holds =", "write one =, or quote the text"
-            )
+            what = f"{word[:40]!r} is no constant, as it holds ="
+            self._tokens.fail(raw.first, what, "write one =, or quote the text")
         return Label(word) if NUMERAL.fullmatch(word) else self._names.label(word)
 
     def _raw(self, ends: tuple[str, ...], expected: str) -> Raw:

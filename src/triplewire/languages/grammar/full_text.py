@@ -15,13 +15,13 @@ expression means: `triplewire.ir.nodes` and `triplewire.ir.fulltext`.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from triplewire.ir.fulltext import analyse, fold_prefix, stemming_language
 from triplewire.ir.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
-from triplewire.languages.grammar.tokens import Token, Tokens, string_value
+from triplewire.languages.grammar.tokens import COMPARISONS, Token, Tokens, string_value
 
 TOKENIZERS = ("default", "unicode")
 _MEANT = {
@@ -32,42 +32,11 @@ _MEANT = {
 }
 """What may follow a full-text expression by mistake, and what was meant."""
 
-_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 MAX_GAP = 1_000_000  # words; no literal has as many
 
-
-# --- an expression as written: options are known only behind what they hold for, so words are analysed afterwards ----
-
-
-@dataclass(frozen=True, slots=True)
-class _String:
-    token: Token
-    text: str
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    inner: _Written
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    """Operands of one keyword: AND, OR, or NOT with a single one."""
-
-    keyword: str
-    operands: tuple[_Written, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Near:
-    operands: tuple[tuple[Token, _Written], ...]  # each with its first token
-    gaps: tuple[tuple[int, int], ...] = field(default=())
-    ordered: tuple[bool, ...] = field(default=())
-
-
-_Written: TypeAlias = _String | _Group | _Chain | _Near
+_Written: TypeAlias = Callable[[Analyzer], TextExpression]
+"""An expression as written. Options are known only behind what they hold for, so words are analysed afterwards, by the
+analyser that it is called with."""
 
 
 def parse_expression(tokens: Tokens) -> TextExpression:
@@ -78,7 +47,7 @@ def parse_expression(tokens: Tokens) -> TextExpression:
     """
     written = _read_or(tokens)
     _refuse_other_spelling(tokens)
-    return _Compiler(tokens).compile(written, Analyzer())
+    return written(Analyzer())
 
 
 def _refuse_other_spelling(tokens: Tokens) -> None:
@@ -88,24 +57,24 @@ def _refuse_other_spelling(tokens: Tokens) -> None:
     meant = _MEANT.get(token.text.upper())
     while tokens.peek(ahead).text == "(":
         ahead += 1
-    follows = tokens.peek(ahead).kind == "string" and tokens.peek(ahead + 1).text not in _COMPARISONS
+    follows = tokens.peek(ahead).kind == "string" and tokens.peek(ahead + 1).text not in COMPARISONS
     if meant is not None and follows:
         tokens.fail(token, f"found {token} in a full-text expression", f"did you mean {meant}?")
 
 
 def _read_or(tokens: Tokens) -> _Written:
     with tokens.nested():
-        operands = [_read_and(tokens)]
-        while tokens.accept("FTOR"):
-            operands.append(_read_and(tokens))
-        return operands[0] if len(operands) == 1 else _Chain("OR", tuple(operands))
+        operands = tokens.separated(lambda: _read_and(tokens), "FTOR")
+    if len(operands) == 1:
+        return operands[0]
+    return lambda analyzer: TextOr(tuple([operand(analyzer) for operand in operands]))
 
 
 def _read_and(tokens: Tokens) -> _Written:
-    operands = [_read_not(tokens)]
-    while tokens.accept("FTAND"):
-        operands.append(_read_not(tokens))
-    return operands[0] if len(operands) == 1 else _Chain("AND", tuple(operands))
+    operands = tokens.separated(lambda: _read_not(tokens), "FTAND")
+    if len(operands) == 1:
+        return operands[0]
+    return lambda analyzer: TextAnd(tuple([operand(analyzer) for operand in operands]))
 
 
 def _read_not(tokens: Tokens) -> _Written:
@@ -113,7 +82,7 @@ def _read_not(tokens: Tokens) -> _Written:
     while tokens.accept("FTNOT"):
         negated = not negated
     operand = _read_near(tokens)
-    return _Chain("NOT", (operand,)) if negated else operand
+    return (lambda analyzer: TextNot(operand(analyzer))) if negated else operand
 
 
 def _read_near(tokens: Tokens) -> _Written:
@@ -125,7 +94,25 @@ def _read_near(tokens: Tokens) -> _Written:
         free = tokens.accept("UNORDERED")
         operands.append((tokens.peek(), _read_primary(tokens)))
         ordered.append(not (free or tokens.accept("UNORDERED")))
-    return _Near(tuple(operands), tuple(gaps), tuple(ordered)) if gaps else operands[0][1]
+    if not gaps:
+        return operands[0][1]
+
+    def near(analyzer: Analyzer) -> TextExpression:
+        cuts: set[tuple[str, bool]] = set()  # what cuts a text into words: gaps count those of one cut
+        flat_operands: list[TextExpression] = []
+        for token, written in operands:
+            operand = written(analyzer)
+            for leaf in _leaves(operand):
+                if leaf is None:
+                    tokens.fail(token, "ftNEAR takes words, phrases, prefixes, or an ftOR of them in parentheses")
+                cuts.add((leaf.tokenizer, leaf.ignore_diacritics))
+                if len(cuts) > 1:
+                    what = "the operands of one ftNEAR must share their analyzer and USING DIACRITICS"
+                    tokens.fail(token, what, "put the option behind all")
+            flat_operands.append(_flat_or(operand))
+        return Near(tuple(flat_operands), tuple(gaps), tuple(ordered))
+
+    return near
 
 
 def _read_gap(tokens: Tokens) -> tuple[int, int]:
@@ -154,14 +141,15 @@ def _read_primary(tokens: Tokens) -> _Written:
         tokens.fail(tokens.peek(), f"found {tokens.peek()} in a full-text expression", "did you mean ftNOT?")
     token = tokens.accept_kind("string")
     if token is not None:
-        return _String(token, string_value(tokens, token), _read_options(tokens))
+        text, options = string_value(tokens, token), _read_options(tokens)
+        return lambda analyzer: _words(tokens, token, text, replace(analyzer, **options) if options else analyzer)
     if not tokens.accept("("):
         tokens.unexpected("a string, ftNOT or '(' of a full-text expression")
     inner = _read_or(tokens)
     _refuse_other_spelling(tokens)
     tokens.expect(")")
-    options = _read_options(tokens)
-    return _Group(inner, options)
+    of_group = _read_options(tokens)
+    return (lambda analyzer: inner(replace(analyzer, **of_group))) if of_group else inner
 
 
 def _read_options(tokens: Tokens) -> dict[str, Any]:
@@ -186,56 +174,22 @@ def _read_options(tokens: Tokens) -> dict[str, Any]:
     return options
 
 
-class _Compiler:
-    """From what was written to the intermediate form."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
-
-    def compile(self, written: _Written, analyzer: Analyzer) -> TextExpression:
-        match written:
-            case _String():
-                return self._string(written, replace(analyzer, **written.options) if written.options else analyzer)
-            case _Group(inner, options):
-                return self.compile(inner, replace(analyzer, **options) if options else analyzer)
-            case _Chain("NOT", operands):
-                return TextNot(self.compile(operands[0], analyzer))
-            case _Chain(keyword, operands):
-                compiled = tuple(self.compile(operand, analyzer) for operand in operands)
-                return TextAnd(compiled) if keyword == "AND" else TextOr(compiled)
-            case _Near():
-                return self._near(written, analyzer)
-
-    def _string(self, written: _String, analyzer: Analyzer) -> TextExpression:
-        text = written.text.rstrip()
-        is_prefix = text.endswith("*")
-        body = text[:-1] if is_prefix else text
-        if "*" in body:
-            self._tokens.fail(written.token, "'*' may only end the last word of a string")
-        if is_prefix and (not body or unicodedata.category(body[-1])[0] not in "LNM"):
-            self._tokens.fail(written.token, "'*' must directly follow the beginning of a word")
-        words = analyse(body, analyzer)
-        if not words:
-            self._tokens.fail(written.token, f"the string {written.token} holds no word")
-        items: list[Word | Prefix] = [Word(word, analyzer) for word in words]
-        if is_prefix:
-            items[-1] = Prefix(fold_prefix(body, analyzer), replace(analyzer, stemming=""))
-        return items[0] if len(items) == 1 else Phrase(tuple(items))
-
-    def _near(self, written: _Near, analyzer: Analyzer) -> TextExpression:
-        operands: list[TextExpression] = []
-        shared: tuple[str, bool] | None = None  # what cuts a text into words: gaps count those of one cut
-        for token, operand in written.operands:
-            compiled = self.compile(operand, analyzer)
-            for leaf in _leaves(compiled):
-                if leaf is None:
-                    self._tokens.fail(token, "ftNEAR takes words, phrases, prefixes, or an ftOR of them in parentheses")
-                shared = shared or (leaf.tokenizer, leaf.ignore_diacritics)
-                if shared != (leaf.tokenizer, leaf.ignore_diacritics):
-                    what = "the operands of one ftNEAR must share their analyzer and USING DIACRITICS"
-                    self._tokens.fail(token, what, "put the option behind all")
-            operands.append(_flat_or(compiled))
-        return Near(tuple(operands), written.gaps, written.ordered)
+def _words(tokens: Tokens, token: Token, text: str, analyzer: Analyzer) -> TextExpression:
+    """The word, phrase or prefix of a string, written at `token`."""
+    text = text.rstrip()
+    is_prefix = text.endswith("*")
+    body = text[:-1] if is_prefix else text
+    if "*" in body:
+        tokens.fail(token, "'*' may only end the last word of a string")
+    if is_prefix and (not body or unicodedata.category(body[-1])[0] not in "LNM"):
+        tokens.fail(token, "'*' must directly follow the beginning of a word")
+    words = analyse(body, analyzer)
+    if not words:
+        tokens.fail(token, f"the string {token} holds no word")
+    items: list[Word | Prefix] = [Word(word, analyzer) for word in words]
+    if is_prefix:
+        items[-1] = Prefix(fold_prefix(body, analyzer), replace(analyzer, stemming=""))
+    return items[0] if len(items) == 1 else Phrase(tuple(items))
 
 
 def _leaves(expression: TextExpression) -> list[Analyzer | None]:

@@ -1,4 +1,5 @@
-"""Tokens and a cursor over them, shared by the four languages: one spelling of look-ahead, errors and depth.
+"""Tokens, a cursor over them, and the literals among them, shared by the four languages: one spelling of look-ahead,
+errors and depth.
 
 A language gives one regular expression whose named groups are its token kinds; the group "skip" (white space,
 comments) is dropped. Text that no group matches becomes an error with line and column.
@@ -8,13 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Self, TypeVar
 
-from triplewire.errors import LanguageError, UnsupportedQuery
+from triplewire.errors import LanguageError, TriplewireError, UnsupportedQuery
 from triplewire.languages.context import Context
 from triplewire.model.terms import IRI, XSD, Literal, unescape
 
 END = "end of text"
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+T = TypeVar("T")
 
 
 class Token(NamedTuple):
@@ -31,9 +36,14 @@ class Token(NamedTuple):
 _token = tuple.__new__  # a Token without the call of its own `__new__`, which takes longer than to find it
 
 
-def scanned(pattern: re.Pattern[str], text: str, at: int) -> Iterator[re.Match[str]]:
-    """What the pattern matches from `at` on, match behind match without a gap; ends where it matches no more."""
-    return iter(pattern.scanner(text, at).match, None)  # type: ignore[attr-defined]  # `re.Scanner` uses it, too
+def scanned(pattern: re.Pattern[str], text: str, start: int) -> Iterator[re.Match[str]]:
+    """What the pattern matches from `start` on, match behind match without a gap; ends where it matches no more."""
+    return iter(pattern.scanner(text, start).match, None)  # type: ignore[attr-defined]  # `re.Scanner` uses it, too
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of a character of a text, both from 1."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 class Tokens:
@@ -52,27 +62,26 @@ class Tokens:
         self._tokens = self._scan(pattern)
         self._at = 0
         self.depth = 0
-        self._level = Level(self)
 
     def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
         tokens: list[Token] = []
-        at, wrong = 0, self.wrong
+        end, wrong = 0, self.wrong
         for match in scanned(pattern, self.text, 0):
             kind = match.lastgroup or "?"
             if kind != "skip":
-                token = _token(Token, (kind, match[0], at))
+                token = _token(Token, (kind, match[0], end))
                 if kind in wrong:
                     self._refuse(token)
                 tokens.append(token)
-            at = match.end()
-        self._scanned(at, tokens)
+            end = match.end()
+        self._scanned(end, tokens)
         return tokens
 
-    def _scanned(self, at: int, tokens: list[Token]) -> None:
-        """The end of the tokens; refuses a text of which the rest, from `at` on, starts none."""
-        if at < len(self.text):
-            self.fail(Token("?", self.text[at], at), f"{self.text[at]!r} starts no token")
-        tokens.append(Token(END, "", at))
+    def _scanned(self, end: int, tokens: list[Token]) -> None:
+        """The end of the tokens; refuses a text of which the rest, from `end` on, starts none."""
+        if end < len(self.text):
+            self.fail(Token("?", self.text[end], end), f"{self.text[end]!r} starts no token")
+        tokens.append(Token(END, "", end))
 
     def _refuse(self, token: Token) -> NoReturn:
         """Say what is wrong with a token of a kind that is `wrong`."""
@@ -114,74 +123,60 @@ class Tokens:
 
     def expect(self, *wanted: str) -> Token:
         """Take one of these symbols or keywords, or refuse."""
-        token = self.accept(*wanted)
-        if token is None:
-            self.unexpected(" or ".join(repr(w) for w in wanted))
-        return token
+        return self.accept(*wanted) or self.unexpected(" or ".join(repr(w) for w in wanted))
 
     def expect_kind(self, kind: str, called: str) -> Token:
         """Take a token of this kind, or refuse; `called` names it for the author."""
-        token = self.accept_kind(kind)
-        if token is None:
-            self.unexpected(called)
-        return token
+        return self.accept_kind(kind) or self.unexpected(called)
+
+    def separated(self, read: Callable[[], T], *separators: str) -> list[T]:
+        """What `read` reads, once at least, and again behind each of these symbols or keywords."""
+        items = [read()]
+        while self.accept(*separators):
+            items.append(read())
+        return items
 
     def rest_is_empty(self) -> None:
         """Refuse anything that is left."""
         if self.peek().kind != END:
             self.unexpected(END)
 
-    def nested(self) -> Level:
-        """One level deeper; refuses past `max_query_depth`. Every recursive rule of a parser runs inside it."""
+    def nested(self) -> Self:
+        """One level deeper, in a `with`; refuses past `max_query_depth`. Every recursive rule of a parser runs inside
+        it."""
         self.depth += 1
         limit = self.context.settings.max_query_depth
         if self.depth > limit:
             self.fail(self.peek(), f"nested more than {limit} levels deep", "raise max_query_depth, or flatten it")
-        return self._level
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:  # a refusal ends the parse
+            self.depth -= 1
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of a character, both from 1."""
-        before = self.text[:offset]
-        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+        return line_and_column(self.text, offset)
 
     def unexpected(self, expected: str) -> NoReturn:
         """Refuse the next token: what was found, what was expected."""
         token = self.peek()
         self.fail(token, f"found {token}, expected {expected}")
 
-    def fail(self, token: Token, what: str, remedy: str = "") -> NoReturn:
+    def fail(self, token: Token, what: str, remedy: str = "", error: type[TriplewireError] = LanguageError) -> NoReturn:
         """Refuse the text at `token`."""
         line, column = self.place(token.offset)
-        raise LanguageError(what, source=self.context.source, line=line, column=column, remedy=remedy)
+        raise error(what, source=self.context.source, line=line, column=column, remedy=remedy)
 
     def unsupported(self, token: Token, construct: str, remedy: str = "") -> NoReturn:
         """Refuse a construct by name."""
-        line, column = self.place(token.offset)
-        what = f"{construct} is not supported in a standing query"
-        raise UnsupportedQuery(what, source=self.context.source, line=line, column=column, remedy=remedy)
+        self.fail(token, f"{construct} is not supported in a standing query", remedy, UnsupportedQuery)
 
 
-class Level:
-    """What `Tokens.nested` gives: one level less behind it, but after a refusal, which ends the parse."""
-
-    __slots__ = ("_tokens",)
-
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self._tokens.depth -= 1
-
-
-# --- strings ---------------------------------------------------------------------------------------------------------
-# The literals of a query text: strings with quotes off and escapes resolved, and numbers. Shared by the languages.
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
+# --- literals --------------------------------------------------------------------------------------------------------
 
 
 def string_value(tokens: Tokens, token: Token) -> str:
@@ -194,7 +189,7 @@ def string_value(tokens: Tokens, token: Token) -> str:
         tokens.fail(
             token, f"in the string: {what}", "escapes are \\t \\b \\n \\r \\f \\\" \\' \\\\ \\uXXXX \\UXXXXXXXX"
         )
-    if _SURROGATE.search(text):
+    if SURROGATE.search(text):
         tokens.fail(token, "in the string: a lone surrogate is no character")
     return text
 
@@ -206,10 +201,7 @@ def string_literal(tokens: Tokens, token: Token, iri_of: Callable[[Token], IRI])
         return Literal.tagged(text, tag.text[1:])
     if not tokens.accept("^^"):
         return Literal(text)
-    datatype = tokens.accept_kind("iri", "name")
-    if datatype is None:
-        tokens.unexpected("a datatype IRI")
-    return Literal(text, iri_of(datatype).value)
+    return Literal(text, iri_of(tokens.accept_kind("iri", "name") or tokens.unexpected("a datatype IRI")).value)
 
 
 def number(text: str) -> Literal:

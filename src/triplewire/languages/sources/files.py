@@ -129,7 +129,7 @@ def _parsed(reader: Reader, row: Row | Refusal, is_taken: bool, refuse: Callable
         reader.set_aside(row)
     else:
         try:
-            return reader.parsed(row)
+            return reader.by_template(row) or ParsedRow(row, None, (), reader.compile(row, {}))
         except TriplewireError as error:
             refuse(row.refusal(error))
     return None
@@ -140,12 +140,9 @@ def _parsed_rules(reader: Reader, refuse: Callable[[Refusal], None]) -> Iterator
     rules = Rules(reader)
     for id in reader.places:
         row = reader.row(id)
-        parsed = reader.by_template(row)
-        if parsed is not None:
+        if parsed := reader.by_template(row):
             yield parsed
-            continue
-        compiled = rules.compiled(id)
-        if isinstance(compiled, Subscription):
+        elif isinstance(compiled := rules.compiled(id), Subscription):
             yield ParsedRow(row, None, (), compiled, is_plain=id not in rules.with_others)
         else:
             refuse(row.refusal(compiled))
@@ -194,8 +191,7 @@ class Reader(AbstractContextManager["Reader"]):
                 yield refused(str(file), 0, left_out)
                 continue
             name = file.name.removesuffix(".gz")
-            opened = partial(_opened, file)
-            yield from self._readable_rows(str(file), Path(name).suffix, opened, Path(name).stem)
+            yield from self._readable_rows(str(file), Path(name).suffix, partial(_opened, file), Path(name).stem)
 
     def _readable_rows(
         self, source: str, suffix: str, opened: Callable[[], AbstractContextManager[BinaryIO]], stem: str
@@ -238,7 +234,7 @@ class Reader(AbstractContextManager["Reader"]):
         self._spool.write(json.dumps(fields).encode() + b"\n")
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
-        """The subscription of a row."""
+        """The subscription of a row. Raises what `triplewire.languages.parse` raises."""
         return parse(
             row.query,
             row.language,
@@ -249,10 +245,6 @@ class Reader(AbstractContextManager["Reader"]):
             rules=rules,
             settings=self._settings,
         )
-
-    def parsed(self, row: Row) -> ParsedRow:
-        """A row that is no MDV rule, by template or parsed in full. Raises what `triplewire.languages.parse` raises."""
-        return self.by_template(row) or ParsedRow(row, None, (), self.compile(row, {}))
 
     def by_template(self, row: Row) -> ParsedRow | None:
         """A row with its template; None where it has none, or names a rule that is there."""
@@ -317,33 +309,30 @@ class Rules(Mapping[str, Subscription]):
             return self._named[id]
         waiting = {id: None}  # each names the next
         while True:
-            at = next(reversed(waiting))
+            last = next(reversed(waiting))
             compiled: Subscription | TriplewireError
             self._looked_up = False
             try:
-                compiled = self._reader.compile(self._reader.row(at), self)
+                compiled = self._reader.compile(self._reader.row(last), self)
             except _Needed as needed:
                 if needed.id in waiting:
-                    self._refuse_circle(list(waiting), needed.id)
+                    circle = list(waiting)[list(waiting).index(needed.id) :]
+                    what = f"rules name each other in a circle: {', '.join([*circle, needed.id])}"
+                    self._refused.update((member, what) for member in circle)
                 else:
                     waiting[needed.id] = None
                 continue
             except TriplewireError as error:
                 compiled = error
             if self._looked_up:
-                self.with_others.add(at)
-            if at == id:
+                self.with_others.add(last)
+            if last == id:
                 return compiled
             if isinstance(compiled, Subscription):
-                self._named[at] = compiled
+                self._named[last] = compiled
             else:
-                self._refused.setdefault(at, f"it names the rule {at!r}, which is refused: {compiled.what}")
-            del waiting[at]
-
-    def _refuse_circle(self, waiting: list[str], id: str) -> None:
-        circle = waiting[waiting.index(id) :]
-        what = f"rules name each other in a circle: {', '.join([*circle, id])}"
-        self._refused.update((member, what) for member in circle)
+                self._refused.setdefault(last, f"it names the rule {last!r}, which is refused: {compiled.what}")
+            del waiting[last]
 
 
 @contextmanager

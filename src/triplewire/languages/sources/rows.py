@@ -1,4 +1,5 @@
-"""The rows of subscription files: JSON Lines and Parquet with `id`, `language`, `query`, perhaps `prefixes`, `base`.
+"""The rows of subscription files: JSON Lines and Parquet with `id`, `language`, `query`, perhaps `prefixes`, `base`;
+and the set of ids met so far.
 
 A row that is wrong becomes a `Refusal` in its place and the next is read. Which files there are, and what becomes of a
 row: `languages.sources.files`.
@@ -115,7 +116,10 @@ def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[
         if missing:
             raise SubscriptionError(f"it has no column {missing[0]!r}", remedy=f"columns: {', '.join(_REQUIRED)}")
         columns = [name for name in (*_REQUIRED, "prefixes", "base") if name in schema.names]
-        chunks = [(name, chunk) for name, chunk in _chunks(about) if name in columns]
+        groups = map(about.row_group, range(about.num_row_groups))
+        in_all = (chunk for group in groups for chunk in map(group.column, range(group.num_columns)))
+        named = [(chunk.path_in_schema.partition(".")[0], chunk) for chunk in in_all]
+        chunks = [(name, chunk) for name, chunk in named if name in columns]
         delta = {name for name, chunk in chunks if any(encoding.startswith("DELTA") for encoding in chunk.encodings)}
         shared = [name for name in columns if name not in delta and _is_text(schema.field(name).type)]
         size = sum(chunk.total_uncompressed_size for _, chunk in chunks)
@@ -134,21 +138,19 @@ def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[
                 record += 1
                 if sizes[number] > limit:
                     yield refused(source, record, f"the row is longer than {limit:,} bytes", "raise max_query_bytes")
+                    continue
+                try:
+                    value = {name: batch.column(name)[number].as_py() for name in batch.schema.names}
+                except UnicodeDecodeError:
+                    yield refused(source, record, "the row is no UTF-8")
                 else:
-                    yield _parquet_row(batch, number, source, record)
+                    yield row_of_columns(value, source, record)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SubscriptionError(f"it cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _chunks(file: pq.FileMetaData) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
-    """The columns of each row group, with their names."""
-    for group in map(file.row_group, range(file.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            yield chunk.path_in_schema.partition(".")[0], chunk
 
 
 def _sizes(batch: pa.RecordBatch) -> list[int]:
@@ -163,14 +165,6 @@ def _sizes(batch: pa.RecordBatch) -> list[int]:
             continue
         sizes += np.array(pc.fill_null(lengths, 0), np.int64)
     return sizes.tolist()  # type: ignore[no-any-return]  # NumPy's types do not say of what
-
-
-def _parquet_row(batch: Any, number: int, source: str, record: int) -> Row | Refusal:
-    try:
-        value = {name: batch.column(name)[number].as_py() for name in batch.schema.names}
-    except UnicodeDecodeError:
-        return refused(source, record, "the row is no UTF-8")
-    return row_of_columns(value, source, record)
 
 
 def row_of_columns(value: dict[str, Any], source: str, record: int) -> Row | Refusal:
@@ -211,7 +205,9 @@ def _row(value: Any, source: str, record: int) -> Row | Refusal:
     if not known:
         return refused(source, record, "the id is empty" if id == "" else "the id holds a lone surrogate")
     prefixes, base = value.get("prefixes") or _NONE, value.get("base") or ""
-    wrong = (prefixes and _wrong_prefixes(prefixes)) or (base and _wrong_base(base))
+    wrong = _wrong_prefixes(prefixes) if prefixes else ""
+    if not wrong and base and (not isinstance(base, str) or _NO_IRI.search(base) or not has_scheme(base)):
+        wrong = "the field 'base' is no absolute IRI"
     if wrong:
         return refused(source, record, wrong, id=known)
     return Row(known, registered("language", language), query, prefixes, base, source, record)
@@ -228,22 +224,13 @@ def _wrong_prefixes(prefixes: Any) -> str:
     return ""
 
 
-def _wrong_base(base: Any) -> str:
-    if not isinstance(base, str) or _NO_IRI.search(base) or (base and not has_scheme(base)):
-        return "the field 'base' is no absolute IRI"
-    return ""
-
-
-# --- ids -------------------------------------------------------------------------------------------------------------
-# A set of ids for files with millions of them: about 40 bytes an id, where a Python set takes more than 100.
-
-
 FEW = 64
 """Up to this number of ids a Python set is used, so that small files need no compiled kernel."""
 
 
 class Ids:
-    """A set of ids that only grows. For one thread at a time."""
+    """A set of ids that only grows, of files with millions of them: about 40 bytes an id, where a Python set takes more
+    than 100. For one thread at a time."""
 
     def __init__(self, few: int = FEW) -> None:
         self._few = few
@@ -273,8 +260,7 @@ class Ids:
         return was_there
 
     def _insert(self, ids: Sequence[str]) -> list[bool]:
-        # compiled kernels, which small sets do without
-        from triplewire.kernels.text import names as seen
+        from triplewire.kernels.text import names as seen  # compiled kernels, which small sets do without
 
         if not ids:
             return []

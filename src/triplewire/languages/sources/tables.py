@@ -91,7 +91,7 @@ class TableTexts:
 
     def rows(self, ids: Collection[str] | None = None) -> Iterator[Row | Refusal]:
         """The rows with these ids, or all, in the order of the database. Raises `StoreError`."""
-        portions = self._all() if ids is None else map(self._with_ids, _portions(ids))
+        portions = self._all() if ids is None else map(self._rows_of_ids, _portions(ids))
         for portion in portions:
             yield from map(self._row, portion)
 
@@ -103,7 +103,7 @@ class TableTexts:
             yield portion
             portion = self._rows_of(f"{self._select} WHERE {self._id} > {self._placeholder} {order}", portion[-1][:1])
 
-    def _with_ids(self, ids: Sequence[str]) -> list[Sequence[Any]]:
+    def _rows_of_ids(self, ids: Sequence[str]) -> list[Sequence[Any]]:
         places = ", ".join([self._placeholder] * len(ids))
         return self._rows_of(f"{self._select} WHERE {self._id} IN ({places}) ORDER BY {self._id}", ids)
 
@@ -124,16 +124,11 @@ class TableTexts:
                     raise StoreError(what, source=f"the table {self._table}", remedy=remedy) from error
 
     def _row(self, values: Sequence[Any]) -> Row | Refusal:
-        from triplewire.languages.sources.rows import (
-            Row,
-            row_of_columns,  # they bring Arrow along
-        )
+        from triplewire.languages.sources.rows import Row, row_of_columns  # they bring Arrow along
 
         fields = {"language": "sparql", **dict(zip(self._fields, values, strict=True))}
-        if isinstance(fields["id"], bytes | float) or fields["id"] is None:
-            fields["id"] = None  # refused as what is no text
-        else:
-            fields["id"] = str(fields["id"])
+        is_text = not isinstance(fields["id"], bytes | float | None)
+        fields["id"] = str(fields["id"]) if is_text else None  # which is refused
         row = row_of_columns(fields, f"the table {self._table}", 0)
         if isinstance(row, Row):
             row.table = self._table
@@ -175,9 +170,6 @@ def _portions(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
         yield portion
 
 
-# --- pointers --------------------------------------------------------------------------------------------------------
-
-
 def is_pointer(row: Mapping[str, Any]) -> bool:
     """Does the row of a subscription say where its text is, and not the text?"""
     return "table" in row
@@ -202,8 +194,8 @@ def whole_rows(
         for row in filter(is_pointer, portion):
             ids.setdefault(row["table"], []).append(row["id"])
         row_by_place: dict[tuple[str, str], Row] = {}  # table and id -> row
-        for name, own in ids.items():
-            for row_there in table_of(tables, name).rows(own):
+        for name, those in ids.items():
+            for row_there in table_of(tables, name).rows(those):
                 if not isinstance(row_there, Refusal):
                     row_by_place[name, row_there.id] = row_there
         for row in portion:
@@ -222,9 +214,9 @@ def table_of(tables: Mapping[str, SubscriptionTexts], name: str) -> Subscription
 def _whole(pointer: Mapping[str, Any], row: Row | None) -> Mapping[str, Any]:
     source, remedy = pointer["id"], "unsubscribe it; load_subscriptions(table, ids=[id]) takes what is there"
     if row is None:
-        raise StoreError(f"its row in the table {pointer['table']} is gone, or no subscription any more",
-                         source=source, remedy=remedy)  # fmt: skip
+        what = f"its row in the table {pointer['table']} is gone, or no subscription any more"
+        raise StoreError(what, source=source, remedy=remedy)
     if _revision(row) != pointer["revision"]:
-        raise StoreError(f"its row in the table {pointer['table']} has changed since it was registered",
-                         source=source, remedy=remedy)  # fmt: skip
+        what = f"its row in the table {pointer['table']} has changed since it was registered"
+        raise StoreError(what, source=source, remedy=remedy)
     return {"id": row.id, "language": row.language, "query": row.query, "prefixes": row.prefixes, "base": row.base}

@@ -1,8 +1,8 @@
 """SPARQL 1.1 for standing queries, with full text, wildcards and operator calls (semantics, section 3).
 
-A recursive descent that writes the intermediate form as it reads. `lexer`: tokens. `terms`: prefixes, IRIs, literals.
-`expressions`, `functions`, `calls`: conditions. `triples`, `paths`: triples. `groups`: { ... }. `forms`: SELECT, ASK,
-CONSTRUCT. What a standing query cannot hold is refused by name.
+A recursive descent that writes the intermediate form as it reads. `terms`: tokens, prefixes, IRIs, literals.
+`expressions`: conditions, functions, calls. `triples`: triples and property paths. `groups`: { ... }, and SELECT, ASK,
+CONSTRUCT around it. What a standing query cannot hold is refused by name.
 """
 
 from __future__ import annotations

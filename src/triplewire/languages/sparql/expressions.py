@@ -7,9 +7,9 @@ stages may walk a condition recursively.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import TypeAlias
 
 from triplewire.errors import LimitError, UnsupportedQuery
 from triplewire.ir.nodes import (
@@ -30,48 +30,33 @@ from triplewire.ir.nodes import (
 from triplewire.ir.values import casts
 from triplewire.ir.values.functions import SYNONYMS
 from triplewire.ir.values.regexes import RegexError, compile_regex
-from triplewire.languages.grammar import full_text as fulltext
-from triplewire.languages.grammar.bare import NAMESPACE, operator_of, whole_call
-from triplewire.languages.grammar.tokens import Token, Tokens
+from triplewire.ir.walk import children
+from triplewire.languages.grammar.bare import NAMESPACE, call_of
+from triplewire.languages.grammar.full_text import parse_expression
+from triplewire.languages.grammar.tokens import COMPARISONS, Token, Tokens
 from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
-# --- functions -------------------------------------------------------------------------------------------------------
-# The functions of SPARQL 1.1 (17.4) by name: how many arguments they take, and which are refused, with the reason.
+Arity: TypeAlias = tuple[int, int | None]
+"""Least and most arguments; None is without limit."""
 
 
-class Arity(NamedTuple):
-    """Least and most arguments; None is without limit."""
-
-    least: int
-    most: int | None
-
-    def __str__(self) -> str:
-        if self.most is None:
-            return f"{self.least} or more arguments"
-        if self.least < self.most:
-            return f"{self.least} to {self.most} arguments"
-        return f"{self.least} argument" + ("" if self.least == 1 else "s")
-
-
-def _same(count: int, names: str) -> dict[str, Arity]:
-    return dict.fromkeys(names.split(), Arity(count, count))
+def _taking(least: int, most: int | None, names: str) -> dict[str, Arity]:
+    return dict.fromkeys(names.split(), (least, most))
 
 
 FUNCTIONS: dict[str, Arity] = {
-    **_same(0, "NOW"),
-    **_same(1, "STR LANG DATATYPE IRI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI"),
-    **_same(1, "YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512"),
-    **_same(1, "ISIRI ISBLANK ISLITERAL ISNUMERIC"),
-    **_same(2, "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"),
-    **_same(3, "IF"),
-    "SUBSTR": Arity(2, 3),
-    "REGEX": Arity(2, 3),
-    "REPLACE": Arity(3, 4),
-    "CONCAT": Arity(0, None),
-    "COALESCE": Arity(0, None),
+    **_taking(0, 0, "NOW"),
+    **_taking(1, 1, "STR LANG DATATYPE IRI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI"),
+    **_taking(1, 1, "YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512"),
+    **_taking(1, 1, "ISIRI ISBLANK ISLITERAL ISNUMERIC"),
+    **_taking(2, 2, "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"),
+    **_taking(3, 3, "IF"),
+    **_taking(2, 3, "SUBSTR REGEX"),
+    **_taking(3, 4, "REPLACE"),
+    **_taking(0, None, "CONCAT COALESCE"),
 }
-"""By upper-case name. BOUND and EXISTS, whose arguments are no expressions, are read by `expressions`."""
+"""The functions of SPARQL 1.1 (17.4) by upper-case name. The arguments of BOUND and EXISTS are no expressions."""
 
 CASTS = frozenset(casts.CASTS)
 """Datatype IRIs that are called as functions (17.5, and the other datatypes of XSD that have values here)."""
@@ -82,94 +67,62 @@ RANDOM = frozenset(["RAND", "UUID", "STRUUID", "BNODE"])
 """Their value would differ from one evaluation to the next; matching is deterministic (semantics, section 6)."""
 
 
-# --- calls -----------------------------------------------------------------------------------------------------------
-# Calls of expensive operators in SPARQL: `op:name(...)` in a filter, `CALL name(...)` in a group.
-
-
-def operator_name(iri: IRI) -> str | None:
-    """The operator that an IRI names, or None where it names none."""
-    return iri.value[len(NAMESPACE) :] if iri.value.startswith(NAMESPACE) else None
-
-
 def call_part(terms: TermReader) -> Call:
     """What follows CALL: the operator's name, bare or under `op:`, and its arguments."""
     tokens = terms.tokens
     token = tokens.peek()
     if tokens.accept_kind("word"):
-        return call(terms, token, token.text)
-    iri = terms.accept_iri()
-    name = operator_name(iri) if iri else None
-    if iri is None:
-        tokens.unexpected("an operator's name")
-    if name is None:
+        return _call(terms, token, token.text)
+    iri = terms.accept_iri() or tokens.unexpected("an operator's name")
+    if not iri.value.startswith(NAMESPACE):
         tokens.fail(token, f"{iri} names no operator", "write the operator's bare name, or op:name")
-    return call(terms, token, name)
+    return _call(terms, token, iri.value[len(NAMESPACE) :])
 
 
-def call(terms: TermReader, token: Token, name: str) -> Call:
+def _call(terms: TermReader, token: Token, name: str) -> Call:
     """The call of `name`, written at `token`; the cursor stands on its arguments."""
-    tokens = terms.tokens
-    operator_of(tokens, token, name)
-    arguments: list[Variable | IRI | Literal] = []
-    tokens.expect("(")
-    while not tokens.accept(")"):
-        if arguments:
-            tokens.expect(",")
-        argument = terms.accept_variable() or terms.accept_constant()
-        if argument is None:
-            tokens.unexpected("a variable, an IRI or a literal")
-        arguments.append(argument)
-    return whole_call(tokens, token, name, arguments)
 
+    def argument(_unit: str) -> Variable | IRI | Literal:
+        read = terms.accept_variable() or terms.accept_constant()
+        return read or terms.tokens.unexpected("a variable, an IRI or a literal")
 
-# --- regex -----------------------------------------------------------------------------------------------------------
-# Constant regular expressions are compiled while the query is read, so that an error stands at the pattern's place.
+    return call_of(terms.tokens, token, name, argument)
 
 
 _ARGUMENTS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # where pattern and flags stand
 _LACKING = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])|-\[")  # back-references, look-around, class subtraction
 
 
-def check_regex(tokens: Tokens, function: str, arguments: Sequence[tuple[Token, Expression]]) -> None:
-    """Refuse a pattern, or flags, that is a plain literal and cannot be compiled; `arguments` stand at their tokens."""
+def _check_regex(tokens: Tokens, function: str, starts: Sequence[Token], arguments: Sequence[Expression]) -> None:
+    """Refuse a pattern, or flags, that is a plain literal and cannot be compiled, at its place: `starts` are the first
+    tokens of the arguments."""
     if function not in _ARGUMENTS:
         return
-    pattern, flags = (_constant(arguments, at) for at in _ARGUMENTS[function])
-    if flags is not None:
-        _compile(tokens, flags[0], "", flags[1])
-    if pattern is not None and (flags is not None or len(arguments) <= _ARGUMENTS[function][1]):
-        _compile(tokens, *pattern, flags[1] if flags else "")
+    texts = {
+        place: argument.lexical
+        for place, argument in enumerate(arguments)
+        if isinstance(argument, Literal) and argument.datatype == XSD_STRING
+    }
+    pattern, flags = _ARGUMENTS[function]
+    if flags in texts:
+        _compile(tokens, starts[flags], "", texts[flags])
+    if pattern in texts and (flags in texts or len(arguments) <= flags):
+        _compile(tokens, starts[pattern], texts[pattern], texts.get(flags, ""))
 
 
 def _compile(tokens: Tokens, token: Token, pattern: str, flags: str) -> None:
     limit = tokens.context.settings.max_regex_bytes
-    line, column = tokens.place(token.offset)
-    source = tokens.context.source
     if len(pattern.encode("utf-8", "surrogatepass")) > limit:
         what, remedy = f"a regular expression of more than {limit} bytes", "raise max_regex_bytes, or shorten it"
-        raise LimitError(what, source=source, line=line, column=column, remedy=remedy)
+        tokens.fail(token, what, remedy, LimitError)
     try:
         compile_regex(pattern, flags, limit)
     except RegexError as error:
         lacking = _LACKING.search(pattern) is not None
         remedy = "write it without back-references, look-around and class subtraction" if lacking else ""
-        raise UnsupportedQuery(str(error), source=source, line=line, column=column, remedy=remedy) from None
+        tokens.fail(token, str(error), remedy, UnsupportedQuery)
 
 
-def _constant(arguments: Sequence[tuple[Token, Expression]], at: int) -> tuple[Token, str] | None:
-    """The argument's place and text, if it is given as a plain literal."""
-    if len(arguments) <= at:
-        return None
-    token, argument = arguments[at]
-    if not isinstance(argument, Literal) or argument.datatype != XSD_STRING:
-        return None
-    return token, argument.lexical
-
-
-# --- expressions ------------------------------------------------------------
-
-
-_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or NOT EXISTS"
 
 
@@ -203,7 +156,7 @@ class Expressions:
                 tokens.fail(first, f"found {first}, expected {_CONDITION}")
         else:
             tokens.unexpected(_CONDITION)
-        if tokens.at(*_COMPARISONS, "&&", "||", "+", "-", "/", "IN"):
+        if tokens.at(*COMPARISONS, "&&", "||", "+", "-", "/", "IN"):
             tokens.fail(tokens.peek(), f"found {tokens.peek()} after a whole condition", "put it in parentheses")
         return condition
 
@@ -220,7 +173,8 @@ class Expressions:
         with tokens.nested():
             first = tokens.peek()
             outermost, self._inside = not self._inside, True
-            read = self._disjunction()
+            conditions = tokens.separated(self._conjunction, "||")
+            read = AnyOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
             self._inside = not outermost
             limit = tokens.context.settings.max_query_depth
             # a tree is no deeper than its text is long, so short ones need no look; groups are limited by `nested`
@@ -228,22 +182,16 @@ class Expressions:
                 tokens.fail(first, f"an expression of more than {limit} levels", "raise max_query_depth, or shorten it")
             return read
 
-    def _disjunction(self) -> Expression:
-        conditions = [self._conjunction()]
-        while self._tokens.accept("||"):
-            conditions.append(self._conjunction())
-        return AnyOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
-
     def _conjunction(self) -> Expression:
         conditions = [self._relation()]
-        while self._tokens.accept("&&"):
+        while self._tokens.accept("&&"):  # not by `separated`: each level of an expression takes many frames as it is
             conditions.append(self._relation())
         return AllOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
 
     def _relation(self) -> Expression:
         tokens = self._tokens
         left = self._arithmetic()
-        op = tokens.accept(*_COMPARISONS)
+        op = tokens.accept(*COMPARISONS)
         if op:
             return Compare(op.text, left, self._arithmetic())
         if tokens.accept("IN"):
@@ -308,12 +256,12 @@ class Expressions:
         if tokens.at("DISTINCT"):
             tokens.unsupported(tokens.peek(), "DISTINCT in a function call (an aggregate)")
         starts.append(tokens.peek())
-        read = [self.expression()]
+        arguments = [self.expression()]
         while tokens.accept(","):
             starts.append(tokens.peek())
-            read.append(self.expression())
+            arguments.append(self.expression())
         tokens.expect(")")
-        return tuple(read)
+        return tuple(arguments)
 
     def _called(self, token: Token) -> Expression:
         """An IRI: a constant, or, with arguments, a cast or an operator."""
@@ -321,14 +269,12 @@ class Expressions:
         iri = self._terms.iri_of(token)
         if not tokens.at("("):
             return iri
-        name = operator_name(iri)
-        if name is not None:
-            return Holds(call(self._terms, token, name))
+        if iri.value.startswith(NAMESPACE):
+            return Holds(_call(self._terms, token, iri.value[len(NAMESPACE) :]))
         if iri.value not in CASTS:
-            tokens.unsupported(
-                token, f"the function {iri}", "known: SPARQL's own, casts to xsd types, and op:name(...)"
-            )
-        return self._function(token, iri.value, Arity(1, 1))
+            remedy = "known: SPARQL's own, casts to xsd types, and op:name(...)"
+            tokens.unsupported(token, f"the function {iri}", remedy)
+        return self._function(token, iri.value, (1, 1))
 
     def _word(self, token: Token) -> Expression:
         """A call by keyword; the cursor stands behind the keyword."""
@@ -343,7 +289,14 @@ class Expressions:
             tokens.expect("EXISTS")
             return Negate(Exists(self._group()))
         if name in ("BOUND", "FTCONTAINS"):
-            return self._of_variable(name)
+            tokens.expect("(")
+            variable = self._terms.variable()
+            condition: Expression = Function("BOUND", (variable,))
+            if name == "FTCONTAINS":
+                tokens.expect(",")
+                condition = FullText(variable, parse_expression(tokens))
+            tokens.expect(")")
+            return condition
         self.refuse_aggregate(token)
         if name in RANDOM:
             tokens.unsupported(token, f"the function {name}", "matching is deterministic: no two values may differ")
@@ -355,25 +308,15 @@ class Expressions:
     def _function(self, token: Token, name: str, arity: Arity) -> Expression:
         starts: list[Token] = []
         arguments = self._arguments(starts)
-        if len(arguments) < arity.least or (arity.most is not None and len(arguments) > arity.most):
-            self._tokens.fail(token, f"{token.text} takes {arity}, not {len(arguments)}")
-        check_regex(self._tokens, name, list(zip(starts, arguments, strict=True)))
+        least, most = arity
+        if len(arguments) < least or (most is not None and len(arguments) > most):
+            count = f"{least} or more" if most is None else f"{least} to {most}" if least < most else str(least)
+            wanted = f"{count} argument{'s' * (count != '1')}"
+            self._tokens.fail(token, f"{token.text} takes {wanted}, not {len(arguments)}")
+        _check_regex(self._tokens, name, starts, arguments)
         if name == "IRI" and self._terms.base:
             arguments += (IRI(self._terms.base),)
         return Function(name, arguments)
-
-    def _of_variable(self, name: str) -> Expression:
-        tokens = self._tokens
-        tokens.expect("(")
-        variable = self._terms.variable()
-        read: Expression
-        if name == "BOUND":
-            read = Function("BOUND", (variable,))
-        else:
-            tokens.expect(",")
-            read = FullText(variable, fulltext.parse_expression(tokens))
-        tokens.expect(")")
-        return read
 
 
 def _deeper(expression: Expression, limit: int) -> bool:
@@ -381,26 +324,14 @@ def _deeper(expression: Expression, limit: int) -> bool:
     level."""
     level: list[object] = [expression]
     for _ in range(limit):
-        level = [below for node in level for below in _expressions_below(node)]
+        waiting = [child for node in level for child in children(node)]
+        level = []
+        while waiting:
+            below = waiting.pop()
+            if type(below) is tuple or isinstance(below, Where):
+                waiting.extend(children(below))
+            elif hasattr(below, "__match_args__"):  # a dataclass; other values are leaves
+                level.append(below)
         if not level:
             return False
     return True
-
-
-def _expressions_below(node: object) -> Iterator[object]:
-    """The next expressions below a node, through the parts of groups."""
-    waiting = _children(node)
-    while waiting:
-        below = waiting.pop()
-        if isinstance(below, Where):
-            waiting.extend(_children(below))
-        else:
-            yield below
-
-
-def _children(node: object) -> list[object]:
-    values: list[object] = []
-    for name in getattr(node, "__match_args__", ()):  # the fields of a dataclass; other values are leaves
-        value = getattr(node, name)
-        values.extend(value if isinstance(value, tuple) else (value,))
-    return [child for child in values if hasattr(child, "__match_args__")]

@@ -1,4 +1,5 @@
-"""Query forms: SELECT, ASK, CONSTRUCT (SPARQL 1.1, 16 and 19.8, productions 1 to 28), and the refusal of the others."""
+"""Group graph patterns (SPARQL 1.1, 5.2 and 19.8, productions 53 to 68), and the query forms around them: SELECT, ASK,
+CONSTRUCT (16, productions 1 to 28), and the refusal of the others."""
 
 from __future__ import annotations
 
@@ -31,20 +32,15 @@ from triplewire.languages.sparql.terms import TermReader
 from triplewire.languages.sparql.triples import BlankLabels, TripleReader
 from triplewire.model.terms import IRI, Literal
 
-# --- groups ----------------------------------------------------------------------------------------------------------
-# Group graph patterns (SPARQL 1.1, 5.2 and 19.8, productions 53 to 68): And, in the order of the text.
-
-
 Scope = dict[str, None]
 """The names of the variables in scope (18.2.1), in order of appearance."""
 
-_MODIFIERS = {"GROUP": "GROUP BY", "HAVING": "HAVING", "ORDER": "ORDER BY", "LIMIT": "LIMIT", "OFFSET": "OFFSET"}
-_REMEDIES = {
-    "GROUP": "select the variables and group what is notified",
-    "HAVING": "select the variables and group what is notified",
-    "ORDER": "bindings are a set: leave it out",
-    "LIMIT": "leave it out; max_bindings caps the bindings of a match",
-    "OFFSET": "bindings are a set: leave it out",
+_MODIFIERS = {
+    "GROUP": ("GROUP BY", "select the variables and group what is notified"),
+    "HAVING": ("HAVING", "select the variables and group what is notified"),
+    "ORDER": ("ORDER BY", "bindings are a set: leave it out"),
+    "LIMIT": ("LIMIT", "leave it out; max_bindings caps the bindings of a match"),
+    "OFFSET": ("OFFSET", "bindings are a set: leave it out"),
 }
 
 
@@ -85,22 +81,19 @@ class Groups:
                         _bound_by(part, scope)
                     may_be_triples = tokens.accept(".") is not None
                 else:
-                    self._unexpected(may_be_triples)
+                    self.refuse_modifiers()
+                    expected = (
+                        "triples, a filter or another part of a group, or '}'" if may_be_triples else "'.' or '}'"
+                    )
+                    tokens.unexpected(expected)
             self._labels.end_of_pattern()
             return ParsedGroup(And(tuple(parts)), scope)
 
-    def _unexpected(self, may_be_triples: bool) -> None:
-        self.refuse_modifiers()
-        self._tokens.unexpected(
-            "triples, a filter or another part of a group, or '}'" if may_be_triples else "'.' or '}'"
-        )
-
     def refuse_modifiers(self) -> None:
         """Refuse, by name, what may follow a query's pattern but has no meaning for a standing query."""
-        token = self._tokens.peek()
-        if token.kind == "word" and token.text.upper() in _MODIFIERS:
-            word = token.text.upper()
-            self._tokens.unsupported(token, _MODIFIERS[word], _REMEDIES[word])
+        if self._tokens.at(*_MODIFIERS):
+            token = self._tokens.peek()
+            self._tokens.unsupported(token, *_MODIFIERS[token.text.upper()])
 
     def _existing(self) -> Where:
         """The group of EXISTS, within a filter: the basic graph pattern around the filter goes on behind it."""
@@ -113,9 +106,7 @@ class Groups:
         """A nested group, or several joined by UNION."""
         if not self._tokens.at("{"):
             return False
-        branches = [self.group()]
-        while self._tokens.accept("UNION"):
-            branches.append(self.group())
+        branches = self._tokens.separated(self.group, "UNION")
         parts.append(Or(tuple(branch.where for branch in branches)) if len(branches) > 1 else branches[0].where)
         for branch in branches:
             scope.update(branch.scope)
@@ -125,11 +116,22 @@ class Groups:
         """A part that starts with a keyword; False where the next token is none."""
         tokens = self._tokens
         if tokens.accept("FILTER"):
-            parts.append(as_part(self.expressions.constraint()))
+            match self.expressions.constraint():
+                case Negate(Exists(group)):
+                    parts.append(Not(group))
+                case Holds(call):
+                    parts.append(call)
+                case condition:
+                    parts.append(Filter(condition))
             return True  # a filter does not end a basic graph pattern (5.2.2)
         keyword = tokens.accept("OPTIONAL", "MINUS", "BIND", "VALUES", "CALL")
         if keyword is None:
-            self._refuse_other_data()
+            if tokens.at("GRAPH", "SERVICE"):  # what would match anything but the publication's own triples
+                remedy = "a publication is one graph: write the patterns without it" if tokens.at("GRAPH") else ""
+                tokens.unsupported(tokens.peek(), tokens.peek().text.upper(), remedy)
+            if tokens.at("SELECT"):
+                what = "a subquery (SELECT inside a group)"
+                tokens.unsupported(tokens.peek(), what, "write its patterns directly")
             return False
         self._labels.end_of_pattern()
         match keyword.text.upper():
@@ -140,39 +142,20 @@ class Groups:
             case "MINUS":
                 parts.append(Minus(self.group().where))
             case "BIND":
-                parts.append(self._bind(scope))
+                tokens.expect("(")
+                expression = self.expressions.expression()
+                tokens.expect("AS")
+                token = tokens.peek()
+                parts.append(Bind(self.introduce(token, self._terms.variable(), scope), expression))
+                tokens.expect(")")
             case "VALUES":
-                values = self.values()
-                parts.append(values)
-                _bound_by(values, scope)
+                parts.append(self.values())
+                _bound_by(parts[-1], scope)
             case _:
-                made = call_part(self._terms)
-                parts.append(made)
-                _bound_by(made, scope)
+                parts.append(call_part(self._terms))
+                _bound_by(parts[-1], scope)
         self._labels.end_of_pattern()
         return True
-
-    def _refuse_other_data(self) -> None:
-        """Refuse, by name, what would match anything but the publication's own triples."""
-        token = self._tokens.peek()
-        if self._tokens.at("GRAPH", "SERVICE"):
-            remedy = "a publication is one graph: write the patterns without it" if self._tokens.at("GRAPH") else ""
-            self._tokens.unsupported(token, token.text.upper(), remedy)
-        if self._tokens.at("SELECT"):
-            self._tokens.unsupported(token, "a subquery (SELECT inside a group)", "write its patterns directly")
-
-    def _bind(self, scope: Scope) -> Bind:
-        self._tokens.expect("(")
-        expression = self.expressions.expression()
-        bind = Bind(self._new_variable(scope), expression)
-        self._tokens.expect(")")
-        return bind
-
-    def _new_variable(self, scope: Scope) -> Variable:
-        """`AS ?variable`, which must not be in scope yet and then is."""
-        self._tokens.expect("AS")
-        token = self._tokens.peek()
-        return self.introduce(token, self._terms.variable(), scope)
 
     def introduce(self, token: Token, variable: Variable, scope: Scope) -> Variable:
         """Bring `variable`, written at `token`, into scope; refuses one that is there already (18.2.1)."""
@@ -186,50 +169,32 @@ class Groups:
         tokens = self._tokens
         start = tokens.peek()
         single = self._terms.accept_variable()
-        variables: list[Variable] = []
+        variables = [single] if single is not None else []
         if single is None:
             tokens.expect("(")
             while variable := self._terms.accept_variable():
                 variables.append(variable)
             tokens.expect(")")
-        else:
-            variables.append(single)
         if len(set(variables)) < len(variables):
             tokens.fail(start, "VALUES names a variable twice")
         tokens.expect("{")
         rows: list[tuple[IRI | Literal | None, ...]] = []
         while not tokens.accept("}"):
             first = tokens.peek()
-            row = [self._datum()] if single is not None else self._row()
+            row = [self._datum()] if single is not None else []
+            if single is None:
+                tokens.expect("(")
+                while not tokens.accept(")"):
+                    row.append(self._datum())
             if len(row) != len(variables):
                 tokens.fail(first, f"a row of {len(row)} values for {len(variables)} variables")
             rows.append(tuple(row))
         return Values(tuple(variables), tuple(rows))
 
-    def _row(self) -> list[IRI | Literal | None]:
-        self._tokens.expect("(")
-        row = []
-        while not self._tokens.accept(")"):
-            row.append(self._datum())
-        return row
-
     def _datum(self) -> IRI | Literal | None:
         if self._tokens.accept("UNDEF"):
             return None
-        constant = self._terms.accept_constant()
-        if constant is None:
-            self._tokens.unexpected("an IRI, a literal or UNDEF")
-        return constant
-
-
-def as_part(condition: Expression) -> Where:
-    """A whole filter as a part of its group: NOT EXISTS is a Not, an operator call a Call."""
-    match condition:
-        case Negate(Exists(group)):
-            return Not(group)
-        case Holds(call):
-            return call
-    return Filter(condition)
+        return self._terms.accept_constant() or self._tokens.unexpected("an IRI, a literal or UNDEF")
 
 
 def _bound_by(part: Where, scope: Scope) -> None:
@@ -238,20 +203,15 @@ def _bound_by(part: Where, scope: Scope) -> None:
     match part:
         case Pattern(subject, predicate, object_):
             terms = (subject, predicate, object_)
-        case Values(variables, _):
-            terms = variables
-        case Call(_, arguments):
-            terms = arguments
+        case Values(terms, _) | Call(_, terms):
+            pass
         case And(inner) | Or(inner):  # made by a property path
             for below in inner:
                 _bound_by(below, scope)
-    for term in terms:
-        if isinstance(term, Variable) and not term.hidden:
-            scope[term.name] = None
+    scope.update((term.name, None) for term in terms if isinstance(term, Variable) and not term.hidden)
 
 
-# --- forms ------------------------------------------------------------
-
+# --- query forms -----------------------------------------------------------------------------------------------------
 
 Template = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
 
@@ -297,7 +257,8 @@ def _select(terms: TermReader, groups: Groups) -> Parsed:
         named.add(variable.name)
     names = tuple(dict.fromkeys(item.variable.name for item in items))
     unbound = [f"?{name} is selected, but nothing binds it" for name in names if name not in group.scope]
-    return Parsed(names, _extended(group.where, binds), warnings=tuple(unbound))
+    where = And((group.where, *binds)) if binds else group.where  # out of reach of the group's filters
+    return Parsed(names, where, warnings=tuple(unbound))
 
 
 def _selected(terms: TermReader, groups: Groups) -> list[SelectItem]:
@@ -317,9 +278,9 @@ def _selected(terms: TermReader, groups: Groups) -> list[SelectItem]:
             groups.expressions.refuse_aggregate(token)
             if token.text == ",":
                 written = " ".join(f"?{item.variable.name}" for item in items)
-                following = tokens.peek(1)
-                more = f" {following.text}" if following.kind == "variable" else ""
-                tokens.fail(token, "found ',' between selected variables", f"did you mean SELECT {written}{more}?")
+                if tokens.peek(1).kind == "variable":
+                    written += f" {tokens.peek(1).text}"
+                tokens.fail(token, "found ',' between selected variables", f"did you mean SELECT {written}?")
             return items
         else:
             groups.expressions.refuse_aggregate(token)
@@ -359,9 +320,8 @@ def _pattern(groups: Groups, tokens: Tokens) -> ParsedGroup:
     """The WHERE clause and all that follows it."""
     _refuse_from(tokens)
     tokens.accept("WHERE")
-    token = tokens.peek()
     if tokens.at("("):
-        tokens.fail(token, "found '(', expected '{'", "a query in GQL is read where its language is named: gql")
+        tokens.fail(tokens.peek(), "found '(', expected '{'", "a query in GQL is read where its language is named: gql")
     return _ended(groups, tokens, groups.group())
 
 
@@ -378,12 +338,7 @@ def _ended(groups: Groups, tokens: Tokens, group: ParsedGroup) -> ParsedGroup:
     if tokens.accept("VALUES"):
         values = groups.values()
         scope = group.scope | dict.fromkeys(variable.name for variable in values.variables)
-        group = ParsedGroup(_extended(group.where, [values]), scope)
+        group = ParsedGroup(And((group.where, values)), scope)  # out of reach of the group's filters
     groups.refuse_modifiers()
     tokens.rest_is_empty()
     return group
-
-
-def _extended(where: And, more: list[Where]) -> And:
-    """`more` after the group, out of reach of its filters."""
-    return And((where, *more)) if more else where

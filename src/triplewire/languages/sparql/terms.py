@@ -1,4 +1,5 @@
-"""The tokens of SPARQL (SPARQL 1.1, 19.8, productions 139 to 173), codepoint escapes resolved (19.2).
+"""The tokens of SPARQL (SPARQL 1.1, 19.8, productions 139 to 173), codepoint escapes resolved (19.2), and its terms:
+the prologue, IRIs, prefixed names, literals, variables (4.1).
 
 Kinds: iri, name (prefixed), blank, variable, tag, string, number (without sign: the parser joins a sign that stands
 directly before one), word (keywords), symbol. Every pattern is linear: no part of the text is looked at again and
@@ -14,7 +15,7 @@ from typing import NoReturn
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Pattern, PatternTerm, Variable
 from triplewire.languages.context import Context
-from triplewire.languages.grammar.tokens import Token, Tokens, number, string_literal
+from triplewire.languages.grammar.tokens import SURROGATE, Token, Tokens, line_and_column, number, string_literal
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal
@@ -52,7 +53,8 @@ PATTERN = re.compile(
 _CODEPOINT = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.)", re.DOTALL)
 _IRI_START = re.compile(r"""<[^<>"{}|^`\\\x00-\x20]*+([^<>\n\r])""")
 _BROKEN_IRI = re.compile(_IRI_START.pattern + r"[^<>\n\r]*+>")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LOCAL_ESCAPE = re.compile(r"\\(.)")
+_UPDATES = ["INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"]
 
 
 class QueryTokens(Tokens):
@@ -69,8 +71,7 @@ class QueryTokens(Tokens):
     def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
         if "\\u" in self.text or "\\U" in self.text:
             self._resolve_codepoints()
-        surrogate = _SURROGATE.search(self.text)
-        if surrogate:
+        if surrogate := SURROGATE.search(self.text):
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
         return super()._scan(pattern)
 
@@ -115,18 +116,9 @@ class QueryTokens(Tokens):
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column in the text as written."""
-        at = bisect_right(self._ends, offset)
-        offset += self._shifts[at - 1] if at else 0
-        before = self._written[:offset]
-        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
-
-
-# --- terms -----------------------------------------------------------------------------------------------------------
-# Terms of a SPARQL text: the prologue, IRIs, prefixed names, literals, variables (SPARQL 1.1, 4.1 and 19.8).
-
-
-_LOCAL_ESCAPE = re.compile(r"\\(.)")
-_UPDATES = ["INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"]
+        escapes_before = bisect_right(self._ends, offset)
+        shift = self._shifts[escapes_before - 1] if escapes_before else 0
+        return line_and_column(self._written, offset + shift)
 
 
 class TermReader:
@@ -163,14 +155,8 @@ class TermReader:
         """A new pattern. A path before many objects is written out for each: refuses where that outgrows the text."""
         self._patterns += 1
         if self._patterns > max(len(self.tokens.text), self.tokens.context.settings.max_patterns):
-            line, column = self.tokens.place(self.tokens.peek().offset)
-            raise LimitError(
-                "the paths make too many triple patterns",
-                source=self.tokens.context.source,
-                line=line,
-                column=column,
-                remedy="use shorter paths, or raise max_patterns",
-            )
+            what, remedy = "the paths make too many triple patterns", "use shorter paths, or raise max_patterns"
+            self.tokens.fail(self.tokens.peek(), what, remedy, LimitError)
         return Pattern(subject, predicate, object_)
 
     def variable(self) -> Variable:
@@ -194,9 +180,8 @@ class TermReader:
         prefix, _, local = token.text.partition(":")
         namespace = self._prefixes.get(prefix)
         if namespace is None:
-            self.tokens.fail(
-                token, f"the prefix '{prefix}:' is not declared", f"add PREFIX {prefix}: <...> at the start"
-            )
+            what = f"the prefix '{prefix}:' is not declared"
+            self.tokens.fail(token, what, f"add PREFIX {prefix}: <...> at the start")
         return IRI(namespace + (_LOCAL_ESCAPE.sub(r"\1", local) if "\\" in local else local))
 
     def _reference(self, token: Token) -> str:

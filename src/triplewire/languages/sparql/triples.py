@@ -1,4 +1,5 @@
-"""Triples of a group or of a CONSTRUCT template (SPARQL 1.1, 19.8, productions 75 to 105).
+"""Triples of a group or of a CONSTRUCT template (SPARQL 1.1, 19.8, productions 75 to 105), and their property paths
+(9 and 18.2.2.4), which are read into a small tree, then written as patterns, filters and Or.
 
 Blank nodes become hidden variables. Their labels reach as far as one basic graph pattern; `BlankLabels` keeps that.
 """
@@ -6,16 +7,12 @@ Blank nodes become hidden variables. Their labels reach as far as one basic grap
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from triplewire.ir.nodes import ANY, And, Filter, In, InstanceOf, Or, Pattern, PatternTerm, Relation, Variable, Where
 from triplewire.languages.grammar.tokens import END, Token
 from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI, RDF, RDF_TYPE, RDFS
-
-# --- paths -----------------------------------------------------------------------------------------------------------
-# Property paths (SPARQL 1.1, 9 and 18.2.2.4): read into a small tree, then written as patterns, filters and Or.
-
 
 SUBCLASS_OF = IRI(RDFS + "subClassOf")
 _RECURSIVE = "write a sequence of a fixed length; for classes rdf:type/rdfs:subClassOf*"
@@ -27,24 +24,11 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Inverse:
-    """`^path`"""
+class Joined:
+    """By `op`: `^path`; or, flat, `path / path`, `path | path`."""
 
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """`path / path`, flat."""
-
-    steps: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """`path | path`, flat."""
-
-    branches: tuple[Path, ...]
+    op: str
+    paths: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +47,7 @@ class Repeated:
     token: Token
 
 
-Path: TypeAlias = IRI | Inverse | Sequence | Alternative | Excluding | Repeated
-
-# --- reading -------------------------------------------------------------------------------------------------------
+Path: TypeAlias = IRI | Joined | Excluding | Repeated
 
 
 def starts_path(terms: TermReader) -> bool:
@@ -76,17 +58,13 @@ def starts_path(terms: TermReader) -> bool:
 def read_path(terms: TermReader, outermost: bool = True) -> Path:
     """The path at the cursor (productions 88 to 96). `outermost`: an object follows, which may be a `*`."""
     with terms.tokens.nested():
-        branches = [_read_sequence(terms, outermost)]
-        while terms.tokens.accept("|"):
-            branches.append(_read_sequence(terms, outermost))
-        return Alternative(tuple(branches)) if len(branches) > 1 else branches[0]
+        branches = terms.tokens.separated(lambda: _read_sequence(terms, outermost), "|")
+        return Joined("|", tuple(branches)) if len(branches) > 1 else branches[0]
 
 
 def _read_sequence(terms: TermReader, outermost: bool) -> Path:
-    steps = [_read_step(terms, outermost)]
-    while terms.tokens.accept("/"):
-        steps.append(_read_step(terms, outermost))
-    return Sequence(tuple(steps)) if len(steps) > 1 else steps[0]
+    steps = terms.tokens.separated(lambda: _read_step(terms, outermost), "/")
+    return Joined("/", tuple(steps)) if len(steps) > 1 else steps[0]
 
 
 def _read_step(terms: TermReader, outermost: bool) -> Path:
@@ -99,13 +77,10 @@ def _read_step(terms: TermReader, outermost: bool) -> Path:
         path = read_path(terms, outermost=False)
         tokens.expect(")")
     else:
-        iri = terms.accept_predicate()
-        if iri is None:
-            tokens.unexpected("a predicate or a property path")
-        path = iri
+        path = terms.accept_predicate() or tokens.unexpected("a predicate or a property path")
     if _is_modifier(terms, outermost):
         path = Repeated(path, tokens.next())
-    return Inverse(path) if inverse else path
+    return Joined("^", (path,)) if inverse else path
 
 
 def _is_modifier(terms: TermReader, outermost: bool) -> bool:
@@ -132,22 +107,14 @@ def _read_excluding(terms: TermReader) -> Excluding:
 
     def member() -> None:
         members = backward if tokens.accept("^") else forward
-        iri = terms.accept_predicate()
-        if iri is None:
-            tokens.unexpected("a predicate of a negated property set")
-        members.append(iri)
+        members.append(terms.accept_predicate() or tokens.unexpected("a predicate of a negated property set"))
 
     if not tokens.accept("("):
         member()
     elif not tokens.accept(")"):
-        member()
-        while tokens.accept("|"):
-            member()
+        tokens.separated(member, "|")
         tokens.expect(")")
     return Excluding(tuple(forward) if forward or not backward else None, tuple(backward))
-
-
-# --- translation -----------------------------------------------------------------------------------------------------
 
 
 def translate(terms: TermReader, subject: PatternTerm, path: Path, object_: PatternTerm) -> list[Where]:
@@ -155,33 +122,30 @@ def translate(terms: TermReader, subject: PatternTerm, path: Path, object_: Patt
     match path:
         case IRI():
             return [terms.pattern(subject, path, object_)]
-        case Inverse(inner):
+        case Joined("^", (inner,)):
             return translate(terms, object_, inner, subject)
-        case Sequence(steps):
+        case Joined("/", steps):
             return _sequence(terms, subject, steps, object_)
-        case Alternative(branches):
+        case Joined(_, branches):
             return [Or(tuple(_branch(translate(terms, subject, branch, object_)) for branch in branches))]
         case Excluding(forward, backward):
-            both: list[Where] = []
+            both: list[list[Where]] = []
             if forward is not None:
-                both.append(_branch(_other_than(terms, subject, forward, object_)))
+                both.append(_other_than(terms, subject, forward, object_))
             if backward:
-                both.append(_branch(_other_than(terms, object_, backward, subject)))
-            return [Or(tuple(both))] if len(both) > 1 else _parts(both[0])
+                both.append(_other_than(terms, object_, backward, subject))
+            return [Or(tuple(map(_branch, both)))] if len(both) > 1 else both[0]
         case Repeated(_, token):
-            _refuse(terms, token)
+            terms.tokens.unsupported(token, *_REFUSED[token.text])
 
 
 def _sequence(terms: TermReader, subject: PatternTerm, steps: tuple[Path, ...], object_: PatternTerm) -> list[Where]:
     parts: list[Where] = []
     last = steps[-1]
-    of_class = isinstance(last, Repeated) and last.token.text == "*" and last.path == SUBCLASS_OF
-    if of_class and steps[-2] == RDF_TYPE:
-        assert isinstance(last, Repeated)
+    if isinstance(last, Repeated) and last.token.text == "*" and last.path == SUBCLASS_OF and steps[-2] == RDF_TYPE:
         if not isinstance(object_, IRI):
-            terms.tokens.unsupported(
-                last.token, "rdf:type/rdfs:subClassOf* with an object other than an IRI", "the class must be constant"
-            )
+            what = "rdf:type/rdfs:subClassOf* with an object other than an IRI"
+            terms.tokens.unsupported(last.token, what, "the class must be constant")
         asserted = terms.hidden()
         steps = (*steps[:-2], RDF_TYPE)
         parts.append(Filter(InstanceOf(asserted, Relation.SUBCLASS, object_)))
@@ -207,16 +171,7 @@ def _branch(parts: list[Where]) -> Where:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _parts(branch: Where) -> list[Where]:
-    return list(branch.parts) if isinstance(branch, And) else [branch]
-
-
-def _refuse(terms: TermReader, token: Token) -> NoReturn:
-    terms.tokens.unsupported(token, *_REFUSED[token.text])
-
-
-# --- triples ------------------------------------------------------------
-
+# --- triples ---------------------------------------------------------------------------------------------------------
 
 FIRST, REST, NIL = IRI(RDF + "first"), IRI(RDF + "rest"), IRI(RDF + "nil")
 
@@ -241,9 +196,8 @@ class BlankLabels:
             self._known[token.text] = self._terms.hidden(), self.current
         variable, pattern = self._known[token.text]
         if pattern != self.current:
-            self._terms.tokens.fail(
-                token, f"the blank node {token.text} is used in two graph patterns", "use a variable instead"
-            )
+            what = f"the blank node {token.text} is used in two graph patterns"
+            self._terms.tokens.fail(token, what, "use a variable instead")
         return variable
 
 
@@ -278,9 +232,8 @@ class TripleReader:
 
     def _properties(self, subject: PatternTerm, parts: list[Where]) -> None:
         """Predicates with their objects, semicolons between them; at least one."""
-        tokens = self._tokens
         self._predicate(subject, parts)
-        while tokens.accept(";"):
+        while self._tokens.accept(";"):
             if self._starts_predicate():
                 self._predicate(subject, parts)
 
@@ -322,22 +275,16 @@ class TripleReader:
         if tokens.at("*"):
             return self._wildcard()
         if tokens.accept("["):
-            return self._blank_node(parts)
+            node = self._terms.hidden()
+            if not tokens.accept("]"):
+                with tokens.nested():
+                    self._properties(node, parts)
+                tokens.expect("]")
+            return node
         if tokens.accept("("):
             return self._collection(parts)
         constant = self._terms.accept_constant()
-        if constant is None:
-            tokens.unexpected("a variable, an IRI, a literal, a blank node or '*'")
-        return constant
-
-    def _blank_node(self, parts: list[Where]) -> Variable:
-        """After `[`: the properties of an unnamed node."""
-        node = self._terms.hidden()
-        if not self._tokens.accept("]"):
-            with self._tokens.nested():
-                self._properties(node, parts)
-            self._tokens.expect("]")
-        return node
+        return constant or tokens.unexpected("a variable, an IRI, a literal, a blank node or '*'")
 
     def _collection(self, parts: list[Where]) -> PatternTerm:
         """After `(`: an RDF list (4.2.3)."""

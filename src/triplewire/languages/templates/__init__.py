@@ -1,34 +1,24 @@
 """Loading by template: texts that differ in their parameters only are parsed once.
 
-`Templates.find` splits a text at its parameters (`parameters`) and looks its template up (`variants`). When such a text
-comes for the second time, its template is built and checked (`builder`, `guards`), unless that was done for so many
-texts already that parsing all of them in full would have been cheaper. GQL texts are first looked at tuple
-by tuple (`conjunctions`), those of operator predicates call by call (`call_lists`). What has no template is parsed in
-full by `triplewire.languages.parse`, which also says what is wrong with it: no text that is refused has a template.
-What a template is: `template`.
+`Templates.find` splits a text at its parameters and looks its template up. When such a text comes for the second time,
+its template is built and checked (`builder`), unless that was done for so many texts already that parsing all of them
+in full would have been cheaper. GQL texts are first looked at tuple by tuple, those of operator predicates call by call
+(`conjunctions`). What has no template is parsed in full by `triplewire.languages.parse`, which also says what is wrong
+with it: no text that is refused has a template. What a template is: `template`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import itemgetter
 from typing import TypeAlias
 
 from triplewire.config import Settings
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.languages.templates import conjunctions as call_lists
-from triplewire.languages.templates.builder import Equal, TemplateBuilder
-from triplewire.languages.templates.conjunctions import (
-    USUAL,
-    Built,
-    CallList,
-    CallLists,
-    Conjunctions,
-    Key,
-    Variants,
-    WordCache,
-)
+from triplewire.languages.templates.builder import USUAL, Built, Equal, Key, TemplateBuilder, Variants, equal_to
+from triplewire.languages.templates.conjunctions import LANGUAGE, CallList, CallLists, Conjunctions
 from triplewire.languages.templates.template import (
     CONSTANTS,
     MARK,
@@ -39,6 +29,7 @@ from triplewire.languages.templates.template import (
     SplitText,
     Template,
     can_be_split,
+    is_word,
 )
 from triplewire.model.operator import Operator, takes_any_constants
 from triplewire.operators import built_in_operators
@@ -48,8 +39,9 @@ __all__ = ["AnyTemplate", "Templates"]
 AnyTemplate: TypeAlias = "Template | Conjunction | CallList"
 """What `Templates.find` may give: one template, several, or a list of calls."""
 
-LANGUAGES = frozenset(["gql", "sparql", "mdv", call_lists.LANGUAGE])
+LANGUAGES = frozenset(["gql", "sparql", "mdv", LANGUAGE])
 MOST_TEMPLATES = 65_536  # past that all are forgotten
+MOST_WORDS = 1_000_000  # parameters that are remembered as words or none
 ADVANCE = 20_000  # texts that may be parsed for templates before as many were looked up
 _QUOTATIONS = frozenset("\"'")
 
@@ -80,13 +72,13 @@ class Templates:
         self._split = (CONSTANTS if meant is None else WITHOUT_VOCABULARIES).split
         self._variants: dict[_Family, Variants] = {}
         self._met: set[int] = set()
-        self._words = WordCache()
+        self._is_word = lru_cache(MOST_WORDS)(is_word)
         self._count = 0
         self._looked_up = 0
         self._proofs = 0
         self._conjunctions = Conjunctions(self._template_of, self._proof, self.settings)
-        self._remedy_for_unknown = built_in_operators() if operators is None else operators
-        self._call_lists = CallLists(self._parse, self._remedy_for_unknown, self.settings)
+        self._known_operators = built_in_operators() if operators is None else operators
+        self._call_lists = CallLists(self._parse, self._known_operators, self.settings)
 
     def find(
         self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
@@ -104,7 +96,7 @@ class Templates:
         if 4 * len(text) > limit and len(text.encode()) > limit:
             return None
         environment = language, base, tuple(prefixes.items()) if prefixes else ()
-        if language == call_lists.LANGUAGE:
+        if language == LANGUAGE:
             calls = self._call_lists.find(text, environment)
             return None if calls is None else (calls, ())
         if language == "gql" and self._meant is None:
@@ -128,7 +120,16 @@ class Templates:
             if self._is_new(family) or _QUOTATIONS.issubset(delimiters) or not self._may_build():
                 return None
             text = SplitText(tuple(marked.split(MARK)), parameters)
-            variants = Variants(self._builder(environment), text, equal, self._words)
+            operators = self._known_operators
+            builder = TemplateBuilder(
+                environment[0],
+                lambda text, rules: self._proof(text, environment, rules),
+                self._meant or (lambda subscription: subscription),
+                self.settings.max_branches,
+                self._meant is None,
+                lambda operator: operator in operators and takes_any_constants(operators[operator]),
+            )
+            variants = Variants(builder, text, equal, self._is_word)
             self._make_room()
             self._variants[family] = variants
         if variants.kinds is None:
@@ -136,8 +137,9 @@ class Templates:
         key = variants.key(parameters)
         built = self._built(variants, key, family, parameters)
         if built is not None and not built[1].allows(parameters):
-            other = variants.key_of_equal(key, parameters)
-            built = None if other is None else self._built(variants, other, family, parameters)
+            if variants.compares:  # the key has the equal parameters already
+                return None
+            built = self._built(variants, (*key[:2], equal_to(parameters)), family, parameters)
             if built is not None and not built[1].allows(parameters):
                 return None
         return None if built is None else built[0]
@@ -181,21 +183,6 @@ class Templates:
             rules=rules,
             settings=self.settings,
         )
-
-    def _builder(self, environment: Environment) -> TemplateBuilder:
-        return TemplateBuilder(
-            environment[0],
-            lambda text, rules: self._proof(text, environment, rules),
-            self._meant or (lambda subscription: subscription),
-            self.settings.max_branches,
-            self._meant is None,
-            self._takes_any,
-        )
-
-    def _takes_any(self, operator: str) -> bool:
-        """Does an operator refuse no constants, and warn of none?"""
-        known = self._remedy_for_unknown.get(operator)
-        return known is not None and takes_any_constants(known)
 
     def _is_new(self, key: tuple[object, ...]) -> bool:
         """Is it met for the first time? Hashes are remembered: two of the same only make a template come early."""

@@ -4,15 +4,17 @@ A parameter may vary where its example stands in the tree as a whole term, word 
 parameter is fixed. Why that is enough: a token ends where a parameter ends, whatever its characters (`parameters` finds
 no others), and a parser compares constants with each other, with those of the tree, and with terms of RDF and RDFS, but
 looks at them in no other way. Further texts with odd parameters are parsed and must give what the template gives.
-What equal parameters do: `guards`.
+For which equal parameters a template must not be used: `Guard`. The templates of all texts that are the same beside
+their parameters: `Variants`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import (
@@ -52,13 +54,11 @@ from triplewire.languages.templates.template import (
     SplitText,
     Template,
     content,
+    has_suffix,
     leaves,
+    number_form,
 )
 from triplewire.model.terms import IRI, RDF, RDFS, XSD_STRING, Literal
-
-# --- guards ----------------------------------------------------------------------------------------------------------
-# Guards: for which parameters a template must not be used, since some of them are equal.
-
 
 _PARTS = frozenset([And, Pattern, Filter])
 _CONDITIONS = frozenset([Compare, FullText, TextAnd, Word, Analyzer, TextTest, InstanceOf, AllOf])
@@ -115,31 +115,18 @@ def guard_of_conjunction(clause: Clause, placeholders: tuple[Placeholder, ...]) 
     alike: dict[Part, list[Callable[[Parameters], Any]]] = {}
     for item in (*clause.patterns, *clause.tests):
         part = tuple(_flattened(item, numbers))
-        used = [leaf.number for leaf in part if isinstance(leaf, _Number)]
-        if used:
+        if used := [leaf.number for leaf in part if isinstance(leaf, _Number)]:
             anonymous = tuple([_Number(-1) if isinstance(leaf, _Number) else leaf for leaf in part])
             alike.setdefault(anonymous, []).append(itemgetter(*used))
     parts = (clause.patterns, tuple([test for _, test in clause.tests]))
     constants = [leaf for leaf in leaves(parts) if not isinstance(leaf, Variable) and leaf not in numbers]
-    reserved = frozenset([text for constant in constants for text in _guarded_texts(constant)])
+    reserved = frozenset(_strings(tuple(constants)))
     return Guard(reserved, tuple([tuple(group) for group in alike.values() if len(group) > 1]))
 
 
-def guard_of_tree(where: Where, placeholders: tuple[Placeholder, ...]) -> Guard:
-    """The guard of any other tree."""
-    examples = {content(placeholder.example) for placeholder in placeholders}
-    return Guard(frozenset([text for text in _guarded_texts(where) if text not in examples]), compares=True)
-
-
-def _guarded_texts(root: object) -> Iterator[str]:
+def _strings(root: object) -> set[str]:
     """All strings in a tree."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, str):
-            yield node
-        else:
-            stack.extend(children(node))
+    return {str(text) for text in leaves(root, {str})}
 
 
 def _flattened(node: object, numbers: dict[object, _Number]) -> Iterator[object]:
@@ -156,8 +143,7 @@ def _flattened(node: object, numbers: dict[object, _Number]) -> Iterator[object]
         yield from _flattened(part, numbers)
 
 
-# --- builder ------------------------------------------------------------
-
+# --- building --------------------------------------------------------------------------------------------------------
 
 MOST_PARAMETERS = 256
 
@@ -177,29 +163,19 @@ _CONTENTS = {  # the fields that hold a parameter; that of a number is one of a 
 }
 
 
-class _NoRules(Mapping[str, Subscription]):
+class _NoRules(dict[str, Subscription]):
     """An empty set of rules that records which ones were asked for."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
 
-    def __getitem__(self, name: str) -> Subscription:
+    def __missing__(self, name: str) -> Subscription:
         self.names[name] = None
         raise KeyError(name)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
 
-    def __len__(self) -> int:
-        return 0
-
-
-class _Example(NamedTuple):
-    """A text that was parsed, and the rules that it asked for."""
-
-    stated: Subscription
-    asked: tuple[str, ...]
-
+_Example: TypeAlias = tuple[Subscription, tuple[str, ...]]
+"""A text that was parsed, and the rules that it asked for."""
 
 Equal: TypeAlias = tuple[int, ...]
 """For each parameter, the number of the first one that is equal to it."""
@@ -236,7 +212,7 @@ class TemplateBuilder:
             return None
         examples = _examples(text, frozenset(), equal)
         example = self._example(text, examples)
-        return None if example is None else _kinds(example.stated, examples, frozenset(), self._takes_any)
+        return None if example is None else _kinds(example[0], examples, frozenset(), self._takes_any)
 
     def build(
         self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int], equal: Equal | None
@@ -250,59 +226,54 @@ class TemplateBuilder:
         example = self._example(text, examples)
         if example is None:
             return None
+        stated, asked_rules = example
         wanted = tuple([FIXED if number in fixed else kind for number, kind in enumerate(kinds)])
-        if _kinds(example.stated, examples, fixed, self._takes_any) != wanted:
+        if _kinds(stated, examples, fixed, self._takes_any) != wanted:
             return None
         placeholders = tuple([Placeholder(*pair) for pair in zip(wanted, examples, strict=True)])
-        meant = self._meant(example.stated)
+        meant = self._meant(stated)
         by_name = {content(p.example): number for number, p in enumerate(placeholders) if p.kind == IRI_KIND}
         template = Template(
             self._language,
             placeholders,
-            example.stated.select,
-            example.stated.ask,
-            example.stated.where,
+            stated.select,
+            stated.ask,
+            stated.where,
             normal_form(meant, most=self._most),
-            example.stated.warnings,
-            tuple([by_name.get(name, name) for name in example.asked]),
+            stated.warnings,
+            tuple([by_name.get(name, name) for name in asked_rules]),
         )
         if self._language != "mdv" and is_conjunction(meant.where, template.example_form):
             guard = guard_of_conjunction(template.example_form.clauses[0], placeholders)
         else:
-            guard = guard_of_tree(meant.where, placeholders)
+            guard = Guard(frozenset(_strings(meant.where).difference(map(content, examples))), compares=True)
         odd = _odd_examples(placeholders, equal, self.may_have_suffix)
         if not self._agrees(text, template, guard, odd) or not self._agrees(text, template, guard, text.parameters):
             return None
-        if self._any_term and not all(
-            self._agrees(text, template, None, _with_term(odd, term)) for term in _VOCABULARY
-        ):
-            return None
+        for term in _VOCABULARY if self._any_term else ():
+            with_term = [term if parameter[0] == "<" else parameter for parameter in odd]
+            if not self._agrees(text, template, None, with_term):
+                return None
         return template, guard
 
     def _example(self, text: SplitText, parameters: Sequence[str]) -> _Example | None:
         """The parsed text with these parameters; the last one is remembered."""
         filled = text.filled(parameters)
         if self._last[0] != filled:
-            self._last = filled, self._parsed(filled)
+            rules, example = _NoRules(), None
+            with suppress(TriplewireError):
+                stated = self._compile(filled, rules)
+                example = (stated, tuple(rules.names)) if stated.construct is None else None
+            self._last = filled, example
         return self._last[1]
-
-    def _parsed(self, text: str) -> _Example | None:
-        rules = _NoRules()
-        try:
-            stated = self._compile(text, rules)
-        except TriplewireError:
-            return None
-        return None if stated.construct is not None else _Example(stated, tuple(rules.names))
 
     def _agrees(self, text: SplitText, template: Template, guard: Guard | None, parameters: Sequence[str]) -> bool:
         """Is the text with these parameters what the template says? Without a guard, its tree only."""
-        values = tuple(
-            [p.example if p.kind == FIXED else own for own, p in zip(parameters, template.placeholders, strict=True)]
-        )
-        example = self._example(text, values)
-        if example is None or example.asked != template.rules(values):
+        places = zip(template.placeholders, parameters, strict=True)
+        values = tuple([place.example if place.kind == FIXED else parameter for place, parameter in places])
+        stated, asked_rules = self._example(text, values) or (None, ())
+        if stated is None or asked_rules != template.rules(values):
             return False
-        stated = example.stated
         expected = template.subscription(values, stated.id, stated.text, dict(stated.prefixes), stated.base)
         if stated != expected or stated.warnings != expected.warnings:
             return False
@@ -311,62 +282,58 @@ class TemplateBuilder:
         return normal_form(self._meant(stated), most=self._most) == template.normal_form(values)
 
 
-# --- examples ----------------------------------------------------------------------------------------------------
-
-
 def _examples(text: SplitText, fixed: frozenset[int], equal: Equal | None) -> Parameters:
     """Example parameters of the same form as those of the text, with contents that the text does not hold."""
     whole = text.filled(text.parameters)
     mark = next(mark for mark in (f"zq{number}k" for number in range(len(whole) + 1)) if mark not in whole)
     start = next(n for n in range(100_000, 101_000 + len(whole)) if str(n) not in whole)
-    examples: list[str] = []
-    for number, parameter in enumerate(text.parameters):
-        if number in fixed:
-            examples.append(parameter)
-        elif equal is not None and equal[number] != number:
-            examples.append(examples[equal[number]])
-        elif parameter[0] == "<":
-            examples.append(f"<urn:{mark}{number:04}x>")
-        elif parameter[0] == " ":
+
+    def example(number: int, parameter: str) -> str:
+        if parameter[0] == "<":
+            return f"<urn:{mark}{number:04}x>"
+        if parameter[0] == " ":
             sign, point = "-" if parameter[1] == "-" else "", ".5" if "." in parameter else ""
-            examples.append(f" {sign}{start}{number:04}{point}")
-        elif parameter[0] == "?":
-            examples.append(f"?{mark}{number:04}x")
-        else:
-            examples.append(f"{parameter[0]}{mark}{number:04}x{parameter[0]}")
-    return tuple(examples)
+            return f" {sign}{start}{number:04}{point}"
+        return f"{parameter[0]}{mark}{number:04}x{'' if parameter[0] == '?' else parameter[0]}"
+
+    return _all_examples(text.parameters, fixed, equal, example)
 
 
 def _odd_examples(placeholders: Sequence[Placeholder], equal: Equal | None, suffixes: bool) -> Parameters:
     """Other parameters, with whatever characters may be in them."""
+
+    def example(number: int, old: str) -> str:
+        kind = placeholders[number].kind
+        if kind == IRI_KIND:
+            return f"<HTTP+x.1://Ü@h:8/a//./..//b's,(c)*~!$&;=%C3?q={number}&--#r_/[\u4e2d]:>"
+        if kind == VARIABLE:
+            return f"?V{number}_é0"
+        if kind == WORD:
+            return f"{old[0]}żó{number}łć{old[0]}"
+        if kind == NUMBER:
+            sign, point = "-" if old[1] == "-" else "", "0.500" if "." in old else ""
+            return f" {sign}00{number}0{point}"
+        quote = "'" if old[0] == '"' else '"'
+        tag = ("@x-y1", "^^<urn:type:a#b>", "")[number % 3] if suffixes and kind == LITERAL else ""
+        return f"{old[0]} {number} {quote}<a:b> ?x ,.;)]}}# -- AND * \t=! {old[0]}{tag}"
+
+    fixed = {number for number, placeholder in enumerate(placeholders) if placeholder.kind == FIXED}
+    return _all_examples([placeholder.example for placeholder in placeholders], fixed, equal, example)
+
+
+def _all_examples(
+    parameters: Sequence[str], fixed: Collection[int], equal: Equal | None, example: Callable[[int, str], str]
+) -> Parameters:
+    """An example for each parameter, but for those that are fixed; equal ones get the same."""
     examples: list[str] = []
-    for number, placeholder in enumerate(placeholders):
-        old = placeholder.example
-        if placeholder.kind == FIXED:
-            examples.append(old)
+    for number, parameter in enumerate(parameters):
+        if number in fixed:
+            examples.append(parameter)
         elif equal is not None and equal[number] != number:
             examples.append(examples[equal[number]])
-        elif placeholder.kind == IRI_KIND:
-            examples.append(f"<HTTP+x.1://Ü@h:8/a//./..//b's,(c)*~!$&;=%C3?q={number}&--#r_/[\u4e2d]:>")
-        elif placeholder.kind == VARIABLE:
-            examples.append(f"?V{number}_é0")
-        elif placeholder.kind == WORD:
-            examples.append(f"{old[0]}żó{number}łć{old[0]}")
-        elif placeholder.kind == NUMBER:
-            sign, point = "-" if old[1] == "-" else "", "0.500" if "." in old else ""
-            examples.append(f" {sign}00{number}0{point}")
         else:
-            quote = "'" if old[0] == '"' else '"'
-            tag = ("@x-y1", "^^<urn:type:a#b>", "")[number % 3] if suffixes and placeholder.kind == LITERAL else ""
-            examples.append(f"{old[0]} {number} {quote}<a:b> ?x ,.;)]}}# -- AND * \t=! {old[0]}{tag}")
+            examples.append(example(number, parameter))
     return tuple(examples)
-
-
-def _with_term(parameters: Parameters, term: str) -> Parameters:
-    return tuple([term if parameter[0] == "<" else parameter for parameter in parameters])
-
-
-# --- where the examples stand --------------------------------------------------------------------------------------
 
 
 def _kinds(
@@ -387,13 +354,12 @@ def _kinds(
             for example in kinds:
                 if example in text:
                     kinds[example].add(FIXED)
-    return tuple([_kind(example, kinds.get(content(example), set())) for example in examples])
-
-
-def _kind(parameter: str, kinds: set[str]) -> str:
-    """The kind of a placeholder whose example stands at places of these kinds."""
-    possible = _POSSIBLE.get(parameter[0], (LITERAL, WORD, TEXT))
-    return next(iter(kinds)) if len(kinds) == 1 and kinds <= set(possible) else FIXED
+    kind_of = []
+    for example in examples:
+        its_kinds = tuple(kinds.get(content(example), ()))
+        is_possible = len(its_kinds) == 1 and its_kinds[0] in _POSSIBLE.get(example[0], (LITERAL, WORD, TEXT))
+        kind_of.append(its_kinds[0] if is_possible else FIXED)
+    return tuple(kind_of)
 
 
 def _texts(root: object, takes_any: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
@@ -426,3 +392,68 @@ def _kind_of_node(node: object) -> str:
     if isinstance(node, TextTest):
         return FIXED if node.relation is TextRelation.REGEX else TEXT
     return FIXED
+
+
+# --- variants --------------------------------------------------------------------------------------------------------
+
+Built: TypeAlias = tuple[Template, Guard] | None
+
+Key: TypeAlias = tuple[tuple[tuple[int, str], ...], tuple[str, ...], Equal | None]
+"""What of the parameters decides between the templates: those that are fixed here, each with its number; the forms of
+the numbers; which parameters are equal, where that matters."""
+
+USUAL: Key = ((), (), None)
+
+
+class Variants:
+    """The templates of the texts that are the same beside their parameters, by key.
+
+    `built` has None for a key without a template; `kinds` is None where no key has one. `compares`: each pattern of
+    equal parameters has a template of its own. `equal` says which variables are equal, if variables are parameters.
+    """
+
+    def __init__(
+        self, builder: TemplateBuilder, text: SplitText, equal: Equal | None, is_word: Callable[[str], bool]
+    ) -> None:
+        self._builder = builder
+        self._equal = equal
+        self._is_word = is_word
+        self.compares = False
+        self.built: dict[Key, Built] = {}
+        self.kinds = builder.kinds(text, equal)
+        plain = (TEXT,) if builder.may_have_suffix else (TEXT, LITERAL)
+        of_kinds = ((WORD,), plain, (FIXED,), (NUMBER,))  # plain: strings without tag and datatype
+        self._words, self._plain, self._fixed, self._numeric = (
+            tuple([number for number, kind in enumerate(self.kinds or ()) if kind in kinds]) for kinds in of_kinds
+        )
+        self._is_simple = not (self._words or self._plain or self._fixed or self._numeric)
+        if any(text.parameters[number][0] == "?" for number in self._fixed):
+            self.kinds = None
+
+    def key(self, parameters: Parameters) -> Key:
+        """The key of a text with these parameters."""
+        if self._is_simple and not self.compares:
+            return USUAL
+        fixed = [(number, parameters[number]) for number in self._words if not self._is_word(parameters[number])]
+        fixed += [(number, parameters[number]) for number in self._plain if has_suffix(parameters[number])]
+        fixed += [(number, parameters[number]) for number in self._fixed]
+        forms = [number_form(parameters[number]) for number in self._numeric]
+        compares = self.compares and len(set(parameters)) < len(parameters)
+        return tuple(fixed), tuple(forms), equal_to(parameters) if compares else None
+
+    def build(self, key: Key, text: SplitText) -> Built:
+        """Build the template of a text for its key. `compares` may become true; then all keys change."""
+        assert self.kinds is not None
+        fixed = frozenset([number for number, _ in key[0]])
+        built = self._builder.build(text, self.kinds, fixed, key[2] or self._equal)
+        if built is not None and built[1].compares and not self.compares:
+            self.compares = True
+            self.built.clear()
+            if key[2] is None and len(set(text.parameters)) < len(text.parameters):
+                built = self._builder.build(text, self.kinds, fixed, equal_to(text.parameters))
+        return built
+
+
+def equal_to(parameters: Parameters) -> Equal:
+    """For each parameter, the number of the first one that is equal to it."""
+    return tuple(map(parameters.index, parameters))

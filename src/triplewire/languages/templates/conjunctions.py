@@ -1,5 +1,6 @@
-"""GQL texts as conjunctions of templates: `SELECT * WHERE (...) AND (...)`, with a template for each tuple.
+"""Texts that are read part by part: GQL texts as conjunctions of templates, and lists of calls of operator predicates.
 
+`SELECT * WHERE (...) AND (...)` has a template for each tuple.
 Graph patterns of many edges seldom differ in their parameters only, but their tuples do, once variables are parameters,
 too. A text is split where nothing but ` AND ` stands between two closed parentheses. Such tuples are read one after the
 other and know nothing of each other: the patterns of the text are those of the tuples, the filters stand behind them,
@@ -12,50 +13,34 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias
+from typing import TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import And, Call, Variable
+from triplewire.ir.nodes import And, Call, Variable, Where
 from triplewire.ir.normal_form import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.templates.builder import Equal, Guard, TemplateBuilder, is_conjunction
+from triplewire.languages.templates.builder import Equal, is_conjunction
 from triplewire.languages.templates.template import (
-    FIXED,
-    LITERAL,
     MARK,
-    NUMBER,
-    TEXT,
     WITH_VARIABLES,
-    WORD,
     Conjunction,
     Environment,
     Parameters,
-    SplitText,
+    ParsedForm,
     Template,
-    has_suffix,
-    is_word,
-    number_form,
 )
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.terms import Literal
 
+Parse: TypeAlias = Callable[[str, Environment], Subscription]
 TemplateOf: TypeAlias = Callable[[str, Parameters, Environment, "Equal | None"], Template | None]
 
 _HEAD = re.compile(r"(?:[^()\0]*?\s)?(?:SELECT\s+\*\s+)?WHERE\s+(?=\()", re.IGNORECASE)
 _LEFT_OVER = re.compile(r"[\"'\\$?]")  # of a string or a variable that is no parameter
 _PARENTHESIS = re.compile("[()]")
 _AND = " AND "
-
-
-class Parse(Protocol):
-    """Parses a text in full."""
-
-    def __call__(
-        self, text: str, environment: Environment, rules: Mapping[str, Subscription] | None = None
-    ) -> Subscription:
-        """The subscription."""
 
 
 class Conjunctions:
@@ -104,7 +89,7 @@ class Conjunctions:
 
     def _tuple(self, head: str, tuple_text: str, parameters: Parameters, environment: Environment) -> Template | None:
         """The template of a tuple; None where there is none that may stand in a conjunction."""
-        names = [own if own[0] == "?" else number for number, own in enumerate(parameters)]
+        names = [parameter if parameter[0] == "?" else number for number, parameter in enumerate(parameters)]
         template = self._template_of(head + tuple_text, parameters, environment, tuple(map(names.index, names)))
         if template is None or template in self._trusted:
             return template
@@ -119,8 +104,8 @@ class Conjunctions:
             stated = self._parse(text, environment)
         except TriplewireError:
             return False
-        made = conjunction.subscription(parameters, stated.id, text, dict(environment[2]), environment[1])
-        is_same = stated == made and not stated.warnings
+        of_tuples = conjunction.subscription(parameters, stated.id, text, dict(environment[2]), environment[1])
+        is_same = stated == of_tuples and not stated.warnings
         if is_same and normal_form(stated, most=self._settings.max_branches) == conjunction.normal_form(parameters):
             self._trusted.update(conjunction.templates)
             return True
@@ -150,9 +135,7 @@ def _is_tuple(template: Template) -> bool:
     return tuple(names) == template.select and not any(name.startswith("*") for name in names)
 
 
-# --- call lists ------------------------------------------------------------------------------------------------------
-# Texts of operator predicates that are lists of calls with constants: `holds(3), near(Berlin, 5 km)`.
-
+# --- lists of calls with constants: `holds(3), near(Berlin, 5 km)` ---------------------------------------------------
 
 LANGUAGE = "predicates"
 MOST_CALLS = 1_000_000  # past that all are forgotten
@@ -164,49 +147,28 @@ _BETWEEN = re.compile(r"(?<=\)), *")
 _EXAMPLES = ("7", "0815")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CallList:
+@dataclass(slots=True, eq=False)  # not frozen, as that takes longer, and there are millions
+class CallList(ParsedForm):
     """What is meant by a list of calls with constants."""
 
     calls: tuple[CallKey, ...]
-    language: ClassVar[str] = LANGUAGE
-    ask: ClassVar[bool] = False
-    warnings: ClassVar[tuple[str, ...]] = ()  # of the text; operators may warn of constants
-
-    def parts(self, parameters: Parameters) -> tuple[tuple[Template, Parameters], ...]:
-        """No parts, as there is no template."""
-        return ()
-
-    def selected(self, parameters: Parameters) -> tuple[str, ...]:
-        """No variables."""
-        return ()
-
-    def rules(self, parameters: Parameters) -> tuple[str, ...]:
-        """No rules: only MDV texts name rules."""
-        return ()
+    language: str = LANGUAGE
+    ask: bool = False
+    warnings: tuple[str, ...] = ()  # of the text; operators may warn of constants
 
     def normal_form(self, parameters: Parameters) -> NormalForm:
         """The calls, and no clause."""
         return NormalForm((), exact=False, calls=True, asked=tuple(dict.fromkeys(self.calls)))
 
-    def subscription(
-        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
-    ) -> Subscription:
-        """The subscription that parsing the text gives."""
-        where = And(tuple([Call(call.operator, call.arguments) for call in self.calls]))  # type: ignore[arg-type]  # no outputs
-        named = tuple(sorted(prefixes.items()))
-        return Subscription(id=id, language=LANGUAGE, text=text, select=(), where=where, prefixes=named, base=base)
+    def where(self, parameters: Parameters) -> Where:
+        """The calls."""
+        return And(tuple([Call(call.operator, call.arguments) for call in self.calls]))  # type: ignore[arg-type]  # no outputs
 
 
 class CallLists:
     """Finds such texts. `parse` parses one in full. For one thread at a time."""
 
-    def __init__(
-        self,
-        parse: Callable[[str, Environment], Subscription],
-        operators: Mapping[str, Operator],
-        settings: Settings,
-    ) -> None:
+    def __init__(self, parse: Parse, operators: Mapping[str, Operator], settings: Settings) -> None:
         self._parse = parse
         self._operators = operators
         self._is_on = settings.max_query_depth >= _LEAST_DEPTH
@@ -263,97 +225,8 @@ class CallLists:
             subscription = self._parse(written, environment)
         except TriplewireError:
             return None
-        where = subscription.where
-        if subscription.warnings or not isinstance(where, And) or len(where.parts) != 1:
-            return None
-        (call,) = where.parts
-        if not isinstance(call, Call) or any(isinstance(argument, Variable) for argument in call.arguments):
-            return None
-        return CallKey(call.operator, call.arguments)  # type: ignore[arg-type]  # no variables
-
-
-# --- variants --------------------------------------------------------------------------------------------------------
-# The templates of the texts that are the same beside their parameters.
-
-
-MOST_WORDS = 1_000_000  # parameters that are remembered as words or none
-
-
-Built: TypeAlias = tuple[Template, Guard] | None
-
-Key: TypeAlias = tuple[tuple[tuple[int, str], ...], tuple[str, ...], Equal | None]
-"""What of the parameters decides between the templates: those that are fixed here, each with its number; the forms of
-the numbers; which parameters are equal, where that matters."""
-
-USUAL: Key = ((), (), None)
-
-
-class Variants:
-    """The templates of the texts that are the same beside their parameters, by key.
-
-    `built` has None for a key without a template; `kinds` is None where no key has one. `compares`: each pattern of
-    equal parameters has a template of its own. `equal` says which variables are equal, if variables are parameters.
-    """
-
-    def __init__(self, builder: TemplateBuilder, text: SplitText, equal: Equal | None, words: WordCache) -> None:
-        self._builder = builder
-        self._equal = equal
-        self._is_word = words.__getitem__
-        self.compares = False
-        self.built: dict[Key, Built] = {}
-        self.kinds = builder.kinds(text, equal)
-        kinds = self.kinds or ()
-        plain = (TEXT,) if builder.may_have_suffix else (TEXT, LITERAL)
-        self._words = _numbers_of(kinds, WORD)
-        self._plain = _numbers_of(kinds, *plain)  # strings without tag and datatype
-        self._fixed = _numbers_of(kinds, FIXED)
-        self._numeric = _numbers_of(kinds, NUMBER)
-        self._is_simple = not (self._words or self._plain or self._fixed or self._numeric)
-        if any(text.parameters[number][0] == "?" for number in self._fixed):
-            self.kinds = None
-
-    def key(self, parameters: Parameters) -> Key:
-        """The key of a text with these parameters."""
-        if self._is_simple and not self.compares:
-            return USUAL
-        fixed = [(number, parameters[number]) for number in self._words if not self._is_word(parameters[number])]
-        fixed += [(number, parameters[number]) for number in self._plain if has_suffix(parameters[number])]
-        fixed += [(number, parameters[number]) for number in self._fixed]
-        forms = [number_form(parameters[number]) for number in self._numeric]
-        compares = self.compares and len(set(parameters)) < len(parameters)
-        return tuple(fixed), tuple(forms), _equal(parameters) if compares else None
-
-    def key_of_equal(self, key: Key, parameters: Parameters) -> Key | None:
-        """The key of a text whose equal parameters the guard of the usual template does not allow; None where the key
-        has them already."""
-        return None if self.compares else (key[0], key[1], _equal(parameters))
-
-    def build(self, key: Key, text: SplitText) -> Built:
-        """Build the template of a text for its key. `compares` may become true; then all keys change."""
-        assert self.kinds is not None
-        fixed = frozenset([number for number, _ in key[0]])
-        built = self._builder.build(text, self.kinds, fixed, key[2] or self._equal)
-        if built is not None and built[1].compares and not self.compares:
-            self.compares = True
-            self.built.clear()
-            if key[2] is None and len(set(text.parameters)) < len(text.parameters):
-                built = self._builder.build(text, self.kinds, fixed, _equal(text.parameters))
-        return built
-
-
-class WordCache(dict[str, bool]):
-    """A cache: is a parameter a word?"""
-
-    def __missing__(self, parameter: str) -> bool:
-        if len(self) >= MOST_WORDS:
-            self.clear()
-        answer = self[parameter] = is_word(parameter)
-        return answer
-
-
-def _equal(parameters: Parameters) -> Equal:
-    return tuple(map(parameters.index, parameters))
-
-
-def _numbers_of(kinds: tuple[str, ...], *wanted: str) -> tuple[int, ...]:
-    return tuple([number for number, kind in enumerate(kinds) if kind in wanted])
+        match subscription.where:
+            case And((Call(name, arguments),)) if not subscription.warnings:
+                if not any(isinstance(argument, Variable) for argument in arguments):
+                    return CallKey(name, arguments)  # type: ignore[arg-type]  # no variables
+        return None

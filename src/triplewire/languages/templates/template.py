@@ -1,4 +1,5 @@
-"""A template: the parsed form of all texts that differ in their parameters only.
+"""A template: the parsed form of all texts that differ in their parameters only; and the parameters, at which texts are
+split: `<p>` and `"x"` in `SELECT * { ?s <p> "x" }`.
 
 It holds the subscription and the normal form of a text with example parameters. `Template.normal_form` and
 `Template.subscription` put the parameters of another text in their place.
@@ -8,10 +9,11 @@ It holds the subscription and the normal form of a text with example parameters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.fulltext import analyse
@@ -20,10 +22,6 @@ from triplewire.ir.normal_form import Clause, NormalForm
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import children, rewrite
 from triplewire.model.terms import IRI, XSD, Literal
-
-# --- parameters ------------------------------------------------------------------------------------------------------
-# Texts split at their parameters: `SELECT * { ?s <p> "x" }` into `SELECT * { ?s # # }` and `<p>`, `"x"`.
-
 
 Parameters: TypeAlias = tuple[str, ...]
 """Parameters as written: `<IRI>`, a quoted string with its tag or datatype, a blank and a number, `?name`."""
@@ -40,7 +38,7 @@ _TAG = r"@[a-z]++(?:-[a-z0-9]++)*+"  # in lower case only, so that equal terms a
 _STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"  # for the same reason
 
 
-def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
+def _pattern(reserved: str, variables: str = "") -> re.Pattern[str]:
     """The expression that finds parameters. Each branch begins with a literal character, which makes the search fast.
 
     Not found: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
@@ -52,7 +50,7 @@ def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
         rf'|"(?<!"")[^"\\\n\r]++"(?!"){suffix}'
         rf"|'(?<!'')[^'\\\n\r]++'(?!'){suffix}"
         r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?(?![\w.:+%°'\"-])"
-        rf"{more})"
+        rf"{variables})"
     )
 
 
@@ -117,8 +115,7 @@ def number_form(parameter: str) -> str:
     return ("-" if parameter[1] == "-" else "") + ("." if "." in parameter else "")
 
 
-# --- template ------------------------------------------------------------
-
+# --- templates -------------------------------------------------------------------------------------------------------
 
 IRI_KIND, LITERAL, WORD, TEXT, NUMBER, VARIABLE, FIXED = "iri", "literal", "word", "text", "number", "variable", "fixed"
 
@@ -154,8 +151,53 @@ class Placeholder:
         return {} if self.kind == FIXED else {term_of(self.example): term_of(parameter)}
 
 
+class ParsedForm(ABC):
+    """What texts mean that differ in their parameters only. As it stands: without parts, variables, names of rules."""
+
+    __slots__ = ()
+    language: str
+    ask: bool
+    warnings: tuple[str, ...]
+
+    def parts(self, parameters: Parameters) -> Iterable[tuple[Template, Parameters]]:
+        """The templates of which it consists, each with its parameters."""
+        return ()
+
+    def selected(self, parameters: Parameters) -> tuple[str, ...]:
+        """The selected variables of the text with these parameters."""
+        return ()
+
+    def rules(self, parameters: Parameters) -> tuple[str, ...]:
+        """The ids of rules that the text would name, were they there. Only MDV texts name rules."""
+        return ()
+
+    @abstractmethod
+    def where(self, parameters: Parameters) -> Where:
+        """The tree of the text with these parameters."""
+
+    @abstractmethod
+    def normal_form(self, parameters: Parameters) -> NormalForm:
+        """The normal form of the text with these parameters."""
+
+    def subscription(
+        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
+    ) -> Subscription:
+        """The subscription that parsing the text gives."""
+        return Subscription(
+            id=id,
+            language=self.language,
+            text=text,
+            select=self.selected(parameters),
+            where=self.where(parameters),
+            ask=self.ask,
+            prefixes=tuple(sorted(prefixes.items())),
+            base=base,
+            warnings=self.warnings,
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class Template:
+class Template(ParsedForm):
     """The parts of a subscription with example parameters: `stated` is its tree as parsed, `example_form` its normal
     form.
 
@@ -218,50 +260,38 @@ class Template:
         return tuple([numbers.get(name, name) for name in self.select])
 
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
-        """The selected variables of the text with these parameters."""
+        """Those of the example, or the parameters that stand for them."""
         if not self.has_variables:
             return self.select
         names = [content(parameters[name]) if isinstance(name, int) else name for name in self._selects]
         return tuple(dict.fromkeys(names))
 
+    def where(self, parameters: Parameters) -> Where:
+        """The tree of the example, with these parameters."""
+        return replaced(self.stated, self.replacement(parameters))
+
     def normal_form(self, parameters: Parameters) -> NormalForm:
-        """The normal form of the text with these parameters."""
+        """The normal form of the example, with these parameters."""
         return replaced(self.example_form, self.replacement(parameters))
 
-    def subscription(
-        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
-    ) -> Subscription:
-        """The subscription that parsing the text gives."""
-        return Subscription(
-            id=id,
-            language=self.language,
-            text=text,
-            select=self.selected(parameters),
-            where=replaced(self.stated, self.replacement(parameters)),
-            ask=self.ask,
-            prefixes=tuple(sorted(prefixes.items())),
-            base=base,
-            warnings=self.warnings,
-        )
-
     def rules(self, parameters: Parameters) -> tuple[str, ...]:
-        """The ids of rules that the text would name, were they there."""
+        """Those of the example, or the parameters that name them."""
         return tuple([content(parameters[name]) if isinstance(name, int) else name for name in self.named])
 
-    def parts(self, parameters: Parameters) -> Iterator[tuple[Template, Parameters]]:
+    def parts(self, parameters: Parameters) -> Iterable[tuple[Template, Parameters]]:
         """The template itself, as the only part."""
-        yield self, parameters
+        return ((self, parameters),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conjunction:
+class Conjunction(ParsedForm):
     """A conjunction of templates, made by `triplewire.languages.templates.conjunctions`. Its parameters are those of
     the templates, one behind the other. It selects all variables."""
 
     language: str
     templates: tuple[Template, ...]
-    ask: ClassVar[bool] = False
-    warnings: ClassVar[tuple[str, ...]] = ()  # a template with warnings is no part of a conjunction
+    ask: bool = False
+    warnings: tuple[str, ...] = ()  # a template with warnings is no part of a conjunction
 
     def parts(self, parameters: Parameters) -> Iterator[tuple[Template, Parameters]]:
         """The templates, each with its parameters."""
@@ -272,38 +302,22 @@ class Conjunction:
             start = end
 
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
-        """The selected variables of the text with these parameters."""
-        return tuple(dict.fromkeys(name for part, own in self.parts(parameters) for name in part.selected(own)))
+        """Those of the templates, each once."""
+        return tuple(dict.fromkeys(name for part, those in self.parts(parameters) for name in part.selected(those)))
 
     def normal_form(self, parameters: Parameters) -> NormalForm:
-        """The normal form of the text with these parameters."""
-        forms = [part.normal_form(own) for part, own in self.parts(parameters)]
+        """One clause, of those of the templates."""
+        forms = [part.normal_form(those) for part, those in self.parts(parameters)]
         clauses = [form.clauses[0] for form in forms]
         patterns = dict.fromkeys(pattern for clause in clauses for pattern in clause.patterns)
         tests = dict.fromkeys(test for clause in clauses for test in clause.tests)
         return NormalForm((Clause(tuple(patterns), tuple(tests)),), all(form.exact for form in forms))
 
-    def subscription(
-        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
-    ) -> Subscription:
-        """The subscription that parsing the text gives."""
-        parts: list[Where] = []
-        for part, own in self.parts(parameters):
-            stated = replaced(part.stated, part.replacement(own))
-            parts.extend(stated.parts if isinstance(stated, And) else (stated,))
-        return Subscription(
-            id=id,
-            language=self.language,
-            text=text,
-            select=self.selected(parameters),
-            where=And(tuple(sorted(parts, key=lambda part: not isinstance(part, Pattern)))),
-            prefixes=tuple(sorted(prefixes.items())),
-            base=base,
-        )
-
-    def rules(self, parameters: Parameters) -> tuple[str, ...]:
-        """None: only MDV texts name rules."""
-        return ()
+    def where(self, parameters: Parameters) -> Where:
+        """The patterns of the templates, then their filters."""
+        trees = [part.where(those) for part, those in self.parts(parameters)]
+        parts = [part for tree in trees for part in (tree.parts if isinstance(tree, And) else (tree,))]
+        return And(tuple(sorted(parts, key=lambda part: not isinstance(part, Pattern))))
 
 
 def replaced(node: T, replacement: Replacement) -> T:
@@ -311,12 +325,12 @@ def replaced(node: T, replacement: Replacement) -> T:
     return rewrite(node, LEAVES, lambda leaf: replacement.get(leaf, leaf))
 
 
-def leaves(root: object) -> Iterator[object]:
-    """The nodes of a tree that a parameter may stand for, in no particular order."""
+def leaves(root: object, kinds: Container[type] = LEAVES) -> Iterator[object]:
+    """The nodes of these types in a tree, by default those that a parameter may stand for; in no particular order."""
     stack = [root]
     while stack:
         node = stack.pop()
-        if type(node) in LEAVES:
+        if type(node) in kinds:
             yield node
         else:
             stack.extend(children(node))
