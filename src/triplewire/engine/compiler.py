@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplewire.engine.arguments import with_other_taxonomy
-from triplewire.engine.chunk import Snapshot, SubscriptionCompiler
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.entailment import with_subclasses
@@ -87,10 +86,9 @@ class Compiler:
                 warnings[warning] = None
         return warnings
 
-    def checked_again(self, subscription: Subscription, before: SubscriptionCompiler) -> Subscription:
+    def checked_again(self, subscription: Subscription, before: Compiler) -> Subscription:
         """A subscription that another compiler has checked, which has another taxonomy, with the warnings of this one;
         itself where they are the same, and where an operator now refuses it, which its calls will say."""
-        assert isinstance(before, Compiler)
         nodes = [node for node in walk(subscription.where) if isinstance(node, Call | InstanceOf)]
         if not nodes:
             return subscription
@@ -126,13 +124,6 @@ class Compiler:
         if self.entailment == "none":
             return publication
         return self.world.taxonomy.properties.entail(publication)
-
-
-def compiler_of(snapshot: Snapshot) -> Compiler:
-    """The compiler that an engine gave a snapshot."""
-    compiler = snapshot.compiler
-    assert isinstance(compiler, Compiler)
-    return compiler
 
 
 def row_of(subscription: Subscription) -> dict[str, Any]:

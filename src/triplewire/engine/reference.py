@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
-from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
+from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
@@ -42,7 +44,7 @@ class ReferenceSnapshot:
 
     columnar = False
 
-    def __init__(self, compiler: SubscriptionCompiler) -> None:
+    def __init__(self, compiler: Compiler) -> None:
         self.compiler = compiler
         self._stated: Mapping[str, Subscription] = {}
         self._recent: Mapping[str, Subscription | None] = {}
@@ -69,7 +71,7 @@ class ReferenceSnapshot:
         other._stated, other._recent, other._count, other._sorted = stated, recent, count + len(added), None
         return other
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> Self:
+    def with_compiler(self, compiler: Compiler) -> Self:
         """See `triplewire.engine.chunk.Snapshot`."""
 
         def again(subscription: Subscription) -> Subscription:
@@ -120,7 +122,7 @@ class ReferenceSnapshot:
             self._sorted = tuple(sorted(map(self.compiler.meant, self._each()), key=attrgetter("id")))
         return self._sorted
 
-    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+    def match(self, chunk: Chunk, stage: Clock) -> Rows:
         """See `triplewire.engine.chunk.Snapshot`."""
         with stage("load"):
             subscriptions = self._meant()

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from triplewire.encode.matches import MatchColumns
 
 
-# --- ids and graphs --------------------------------------------------------------------------------------------------
-# The ids of matched subscriptions, and the graphs that CONSTRUCT queries make of bindings (SPARQL 1.1, 16.2).
-
-
+_AT_ONCE = 1_024  # matches whose bindings are computed in one call
+_BYTES = 64 << 20  # bytes of terms that are written as text in one call, at most
+_IN_TURN = 16  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
+_NAMED = 4_096  # matches whose ids are listed in one call: the garbage collector is slow on long new lists
 _KEPT = 1 << 16  # ids that are kept for the next matches
 _SPARSE = 16  # with more than so many subscriptions per match, the cache takes longer than making the ids
 
@@ -93,8 +93,9 @@ class _Kept(SubscriptionIds):
 
 
 def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) -> tuple[tuple[Triple, ...], bool]:
-    """The template once for each binding, as a set of triples in the order of their making, up to the first with which
-    their terms have more than `most_bytes` together; and whether there was one.
+    """The graph of a CONSTRUCT query (SPARQL 1.1, 16.2): its template once for each binding, as a set of triples in the
+    order of their making, up to the first with which their terms have more than `most_bytes` together; and whether
+    there was one.
 
     A triple with an unbound variable, a literal subject or a predicate that is no IRI is left out. A hidden variable
     is a blank node of the template: a new one for each binding, of a label that no blank node of the bindings has.
@@ -130,15 +131,6 @@ def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
     if isinstance(term, Label):
         return IRI(term.iri) if term.iri else Literal(term.text)
     return term if isinstance(term, IRI | Literal) else None
-
-
-# --- result ------------------------------------------------------------
-
-
-_AT_ONCE = 1_024  # matches whose bindings are computed in one call
-_BYTES = 64 << 20  # bytes of terms that are written as text in one call, at most
-_IN_TURN = 16  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
-_NAMED = 4_096  # matches whose ids are listed in one call: the garbage collector is slow on long new lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +374,8 @@ class MatchResult(Sequence[Match]):
     seconds of each stage.
     """
 
-    def __init__(self, snapshot: Snapshot, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._most_bytes = snapshot.compiler.world.settings.max_binding_bytes
         self.refusals: list[Refusal] = []
         self.stats = Stats()
         self.parts: list[Part] = []

@@ -105,11 +105,8 @@ class Stats:
         """Count what a snapshot said of so many publications."""
         self.publications += publications
         self.tiers[COMPILED if rows.compiled else INTERPRETED] += publications
-        self.triples += rows.triples
-        self.atoms += rows.atoms
-        self.candidates += rows.candidates
-        self.verified += rows.verified
-        self.join_steps += rows.join_steps
+        for name in ("triples", "atoms", "candidates", "verified", "join_steps"):
+            setattr(self, name, getattr(self, name) + getattr(rows, name))
         self.network_rows = max(self.network_rows, rows.network_rows)
         self.matches += len(rows)
         self.truncated += int(np.count_nonzero(rows.truncated))

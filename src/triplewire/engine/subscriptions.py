@@ -1,4 +1,5 @@
-"""The subscriptions of an engine as a sequence: a view of one moment, in which each is looked up when asked for."""
+"""The subscriptions of an engine as a sequence, a view of one moment, and its MDV rules: each is looked up when asked
+for."""
 
 from __future__ import annotations
 
@@ -55,10 +56,6 @@ class SubscriptionsView(Sequence[Subscription]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} subscriptions>"
-
-
-# --- rules -----------------------------------------------------------------------------------------------------------
-# The MDV rules that other rules may name, as mappings from id to subscription.
 
 
 class Rules(Mapping[str, Subscription]):

@@ -2,8 +2,7 @@
 
 The parts are asked in the order of the text; one that acts on the whole group (a FILTER, NOT EXISTS, a call) where all
 its variables are decided. A part fails when solutions reached it and none is left after it; it is unknown where that
-depends on calls that failed. Of a miss, what calls operators comes last. What is evaluated: `pieces`; the sentences:
-`reasons`; the calls: `calls`.
+depends on calls that failed. Of a miss, what calls operators comes last. The sentences: `reasons`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.explain.reasons import (
-    ExplainedPair,
-    call_line,
-    cheap_first,
-    condition_lines,
-    in_order,
-    matching_triple,
-    parts_of,
-    term_text,
-    triple_text,
-    why_not,
-)
+from triplewire.engine.explain import reasons
+from triplewire.engine.explain.reasons import ExplainedPair
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Result, World, decide
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Variable, Where
@@ -39,11 +28,6 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import shortened
 from triplewire.operators.order import GREEDY, SUB_ORDER
 from triplewire.verify.operators import OperatorStage
-
-# --- calls -----------------------------------------------------------------------------------------------------------
-# The operator calls of an explained pair: which are made, in which order, which are reused or skipped, what they
-# cost.
-
 
 Ranked = Callable[[Sequence[CallKey]], Sequence[CallKey]]
 """Puts calls that all have to hold into the order in which an engine makes them."""
@@ -177,11 +161,11 @@ class TracedCalls:
         asked = {key.operator for key in self._made}
         for call in calls:
             constants = tuple([None if isinstance(a, Variable) else a for a in call.arguments])
-            if None not in constants:
-                if CallKey(call.operator, constants) not in self._made:
-                    yield CallSkipped(shortened(_plain(call), _CHARACTERS), why)
-            elif call.operator not in asked:  # with values, it would be among those made
-                yield CallSkipped(shortened(_plain(call), _CHARACTERS), why)
+            # with values, a call of variables would be among those made
+            was_made = call.operator in asked if None in constants else CallKey(call.operator, constants) in self._made
+            if not was_made:
+                text = f"{call.operator}({', '.join(map(show, call.arguments))})"
+                yield CallSkipped(shortened(text, _CHARACTERS), why)
 
     def _why(self) -> str:
         """Why no more calls were made."""
@@ -206,19 +190,12 @@ def text_of(key: CallKey) -> str:
     return shortened(f"{key.operator}({arguments})", _CHARACTERS)
 
 
-def _plain(call: Call) -> str:
-    return f"{call.operator}({', '.join(map(show, call.arguments))})"
-
-
 def _said(result: Result) -> str:
     if isinstance(result, OperatorError):
         return shortened(f"unknown: {result.what}", _CHARACTERS)
     if isinstance(result, bool):
         return str(result).lower()
     return f"{len(result)} row{'s' * (len(result) != 1)}" if result else "false"
-
-
-# --- explanation ------------------------------------------------------------
 
 
 Within: TypeAlias = Callable[[Where], Where]
@@ -369,7 +346,7 @@ def explain(
     known: Mapping[str, CallResults] | None = None,
     ranked: Ranked | None = None,
 ) -> Explanation:
-    """The explanation of a pair. `known` and `ranked`: see `calls.TracedCalls`. Raises `LimitError`."""
+    """The explanation of a pair. `known` and `ranked`: see `TracedCalls`. Raises `LimitError`."""
     traced = TracedCalls(subscription, publication, world, known, ranked)
     answer = traced.answer
     pair = ExplainedPair(subscription, publication, world, traced.results)
@@ -378,19 +355,10 @@ def explain(
         findings = _missed(pair, subscription.where, lambda group: group)
         return Explanation(subscription.id, publication.id, False, findings, {}, unknown=unknown, calls=traced.told())
     solution = pair.solutions(subscription.where, 1)[0]
-    held = tuple(_held(pair, part, solution) for part in parts_of(subscription.where))
+    held = tuple(_held(pair, part, solution) for part in reasons.parts_of(subscription.where))
     shown = {name: term for name, term in solution.items() if not name.startswith(".")}
-    return Explanation(
-        subscription.id,
-        publication.id,
-        True,
-        held,
-        shown,
-        len(answer.bindings),
-        answer.truncated,
-        unknown,
-        traced.told(),
-    )
+    ids, count = (subscription.id, publication.id), len(answer.bindings)
+    return Explanation(*ids, True, held, shown, count, answer.truncated, unknown, traced.told())
 
 
 # --- a match ---------------------------------------------------------------------------------------------------------
@@ -401,16 +369,16 @@ def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
     because: list[str] = []
     match part:
         case Pattern():
-            triple = matching_triple(part, solution, pair.publication.graph)
-            because = [triple_text(triple)] if triple else []
+            triple = reasons.matching_triple(part, solution, pair.publication.graph)
+            because = [reasons.triple_text(triple)] if triple else []
         case Filter(condition):
-            because = condition_lines(pair, condition, solution, True)
+            because = reasons.condition_lines(pair, condition, solution, True)
         case And():
             return Finding(show(part), Verdict.HOLDS, (), _group(pair, part, solution))
         case Or(branches):
             return _held_branch(pair, part, branches, solution)
         case Optional(group):
-            if not _contributes(pair, parts_of(group), solution):
+            if not _contributes(pair, reasons.parts_of(group), solution):
                 return Finding(show(part), Verdict.ABSENT)
             return Finding(show(part), Verdict.HOLDS, (), _group(pair, group, solution))
         case Not():
@@ -419,17 +387,19 @@ def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
             because = ["no solution of it agrees"]
         case Bind(variable, _):
             value = solution.get(variable.name)
-            because = [f"?{variable.name} = {term_text(value)}" if value else f"?{variable.name} (an error, unbound)"]
+            because = [
+                f"?{variable.name} = {reasons.term_text(value)}" if value else f"?{variable.name} (an error, unbound)"
+            ]
         case Values(variables, _):
             terms = {v.name: solution[v.name] for v in variables if v.name in solution}
-            because = [f"?{name} = {term_text(term)}" for name, term in terms.items()]
+            because = [f"?{name} = {reasons.term_text(term)}" for name, term in terms.items()]
         case Call():
-            because = [call_line(part, solution, True)]
+            because = [reasons.call_line(part, solution, True)]
     return Finding(show(part), Verdict.HOLDS, tuple(because))
 
 
 def _group(pair: ExplainedPair, group: Where, solution: Binding) -> tuple[Finding, ...]:
-    return tuple(_held(pair, part, solution) for part in parts_of(group))
+    return tuple(_held(pair, part, solution) for part in reasons.parts_of(group))
 
 
 def _contributes(pair: ExplainedPair, parts: tuple[Where, ...], solution: Binding) -> bool:
@@ -455,7 +425,7 @@ def _held_branch(pair: ExplainedPair, part: Or, branches: tuple[Where, ...], sol
 
 def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding, ...]:
     """The parts of a group that leaves no solution, up to the one at which the last is lost, and those after it."""
-    parts = cheap_first(in_order(parts_of(group)), pair.results)
+    parts = reasons.cheap_first(reasons.in_order(reasons.parts_of(group)), pair.results)
     partials = pair.solutions(within(And(())))
     findings: list[Finding] = []
     unknown: set[str] = set()  # the failed calls that what was asked so far depends on
@@ -475,9 +445,8 @@ def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding,
         findings.append(replace(failing, verdict=Verdict.UNKNOWN) if failures else failing)
         unknown |= failures
     if all(finding.verdict is Verdict.HOLDS for finding in findings):
-        findings.append(
-            Finding(show(group), Verdict.FAILS, ("each part holds with those before it, but not all at once",))
-        )
+        because = ("each part holds with those before it, but not all at once",)
+        findings.append(Finding(show(group), Verdict.FAILS, because))
     return tuple(findings)
 
 
@@ -493,4 +462,4 @@ def _failed(pair: ExplainedPair, part: Where, partials: tuple[Binding, ...], wit
         case Or(branches):
             findings = (_failed(pair, branch, partials, within) for branch in branches)
             return Finding(show(part), Verdict.FAILS, (), tuple(findings))
-    return Finding(show(part), Verdict.FAILS, tuple(why_not(pair, part, partials)))
+    return Finding(show(part), Verdict.FAILS, tuple(reasons.why_not(pair, part, partials)))

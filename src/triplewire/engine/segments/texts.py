@@ -1,4 +1,4 @@
-"""The texts of subscriptions, on disk: one JSON row a subscription, found by its place.
+"""The texts of subscriptions, on disk: one JSON row a subscription, found by its place. And the table of their ids.
 
 A row is a line of a subscription file: {"id", "language", "query", "prefixes", "base"}. `TextWriter` holds new rows,
 in memory at first, then in a temporary file that vanishes with it; `TextFile` is the file of a saved engine. Neither is
@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import IO, Protocol, cast
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -35,17 +34,17 @@ IN_MEMORY = 1 << 20  # bytes of rows before they go to a file
 MOST_SOURCES = 200  # of one segment
 _MOVED_TOGETHER = 4_096  # rows
 _BLOCK = 1 << 20  # bytes
+_FEW = 64  # ids that are read one by one, as to copy them first takes longer
+SEED = 5  # of the hashes of ids; terms and words have lower ones
 
 
 class TextSource(Protocol):
     """Rows by place."""
 
+    size: int  # bytes of all rows
+
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place. Any thread may ask."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
 
 
 class TextWriter:
@@ -58,13 +57,8 @@ class TextWriter:
         self._memory = bytearray()
         self._file = _temporary_file() if expected > IN_MEMORY else None
         self._is_of_parent = False
-        self._size = 0
+        self.size = 0
         forget_in_children(self)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
-        return self._size
 
     def append(self, rows: Sequence[bytes]) -> tuple[Offsets, Ids]:
         """Add rows; returns where each begins and how long it is. Raises `StoreError` where they cannot be written, and
@@ -74,21 +68,21 @@ class TextWriter:
         np.cumsum(lengths[:-1], out=starts[1:])
         data = b"".join(rows)
         with self._lock:
-            starts += self._size
-            if self._is_of_parent or (self._file is None and self._size + len(data) > IN_MEMORY):
+            starts += self.size
+            if self._is_of_parent or (self._file is None and self.size + len(data) > IN_MEMORY):
                 self._move()
             if self._file is not None:
-                _write(self._file, self._size, data)
+                _write(self._file, self.size, data)
             else:
-                self._memory[self._size :] = data
-            self._size += len(data)
+                self._memory[self.size :] = data
+            self.size += len(data)
         return starts, lengths
 
     def _move(self) -> None:
         """Into a new file."""
         file = _temporary_file()
-        for start in range(0, self._size, _BLOCK):
-            _write(file, start, self.read(start, min(self._size - start, _BLOCK)))
+        for start in range(0, self.size, _BLOCK):
+            _write(file, start, self.read(start, min(self.size - start, _BLOCK)))
         self._file, self._is_of_parent = file, False
         self._memory = bytearray()
 
@@ -134,12 +128,7 @@ class TextFile:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._size = file.seek(0, os.SEEK_END)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
-        return self._size
+        self.size = file.seek(0, os.SEEK_END)
 
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place. Raises `StoreError` where they are missing."""
@@ -254,20 +243,10 @@ else:
 
 
 # --- ids -------------------------------------------------------------------------------------------------------------
-# The ids of subscriptions as a table of byte strings: look-up, ranks, and the union of several tables.
-
-
-_FEW = 64  # ids that are read one by one, as to copy them first takes longer
-SEED = 5  # of the hashes; terms and words have lower ones
-
-
-def id_key(id: str) -> bytes:
-    """An id as it is looked up."""
-    return to_bytes(id)
 
 
 class IdTable:
-    """The ids of the subscriptions 0 .. n-1 of a segment. `rank` is given where it is known already."""
+    """The ids of the subscriptions 0 .. n-1 of a segment, in bytes. `rank` is given where it is known already."""
 
     def __init__(self, names: Names, rank: Ids | None = None) -> None:
         self.names = names
@@ -276,7 +255,7 @@ class IdTable:
     @classmethod
     def of(cls, ids: Sequence[str]) -> IdTable:
         """The table of ids, which are distinct."""
-        return cls(Names.build([id_key(id_) for id_ in ids], SEED))
+        return cls(Names.build([to_bytes(id_) for id_ in ids], SEED))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -285,21 +264,19 @@ class IdTable:
     def rank(self) -> Ids:
         """Subscription -> how many ids come before its own. Worked out when it is first asked for."""
         if self._rank is None:
-            self._rank = _ranks(self.names)
+            texts = of_text(self.names.text, self.names.offset)  # without a copy
+            order = np.frombuffer(pc.array_sort_indices(texts).buffers()[1], np.uint64, len(self.names))
+            self._rank = inverse(order)
         return self._rank
 
     def find(self, key: bytes) -> int:
-        """The number of the subscription with an id, as `id_key` gives it; -1 where there is none."""
+        """The number of the subscription with an id, in bytes; -1 where there is none."""
         return self.names.find(key)
 
     def find_all(self, other: IdTable) -> Ids:
         """The number here of each id of another table, or -1."""
         names = other.names
         return self.names.find_all(names.text, names.offset[:-1], names.offset[1:], names.hash)
-
-    def key(self, number: int) -> bytes:
-        """The id of a subscription, as it is looked up."""
-        return self.names[number]
 
     def texts(self, numbers: Ids) -> list[str]:
         """The ids of some subscriptions."""
@@ -333,38 +310,16 @@ def ranks_together(parts: Sequence[tuple[IdTable, NDArray[np.int64], Ids]], coun
         return ranks
     (ids, places, numbers), *others = sorted(parts, key=lambda part: len(part[1]), reverse=True)
     order = np.argsort(ids.rank[numbers])
-    keys = _Keys(ids, numbers[order])
     further = sorted(
-        (other.key(number), place)
-        for other, own, its in others
-        for place, number in zip(own.tolist(), its.tolist(), strict=True)
+        (other.names[number], place)
+        for other, other_places, other_numbers in others
+        for place, number in zip(other_places.tolist(), other_numbers.tolist(), strict=True)
     )
-    before = np.array([bisect_left(keys, key) for key, _ in further], np.int64)  # how many of the first table
+    ascending, names = numbers[order], ids.names
+    before = np.array(  # how many of the first table
+        [bisect_left(ascending, key, key=lambda number: names[int(number)]) for key, _ in further], np.int64
+    )
     ranks[places[order]] = np.arange(len(places)) + np.searchsorted(before, np.arange(len(places)), side="right")
     for number, (_, place) in enumerate(further):
         ranks[place] = before[number] + number
     return ranks
-
-
-class _Keys(Sequence[bytes]):
-    """Some ids of a table, for `bisect`."""
-
-    def __init__(self, ids: IdTable, numbers: Ids) -> None:
-        self._ids = ids
-        self._numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
-        return self._ids.key(int(self._numbers[place]))
-
-
-def _ranks(names: Names) -> Ids:
-    order = np.frombuffer(pc.array_sort_indices(_column(names)).buffers()[1], np.uint64, len(names))
-    return inverse(order)
-
-
-def _column(names: Names) -> pa.Array:
-    """The strings as Arrow sees them, without a copy."""
-    return of_text(names.text, names.offset)

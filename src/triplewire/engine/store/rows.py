@@ -17,10 +17,10 @@ from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.store.directory import MANIFEST, damaged, read_manifest
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import calls_in
 from triplewire.model.operator import Operator
 
 MOST_GONE = 100  # rows that stand in each other
+UNITS = "units"  # of the parameters of the operators that are called: a field of the manifest
 _FIELDS = {"id", "language", "query", "prefixes", "base"}
 _OF_POINTERS = {"id", "table", "revision"}  # (`triplewire.languages.sources.tables`)
 
@@ -80,11 +80,8 @@ def _named(
             again = _compiled(row, rules, compiler, subscription.id)
             if again == subscription:
                 return sorted(again.rules, key=lambda rule: rule.id)
-    raise StoreError(
-        "its text does not give the registered subscription any more",
-        source=subscription.id,
-        remedy="register it again from its text",
-    )
+    what = "its text does not give the registered subscription any more"
+    raise StoreError(what, source=subscription.id, remedy="register it again from its text")
 
 
 def parsed_row(line: bytes, source: str) -> dict[str, Any]:
@@ -167,19 +164,6 @@ def _compiled(
         raise StoreError(what, source=source, remedy=remedy) from error
 
 
-# --- called operators ------------------------------------------------------------------------------------------------
-# Which operators the subscriptions of a saved engine call, and the units of their parameters, as its manifest says.
-
-
-UNITS = "units"
-
-
-def units_in(subscriptions: Iterable[Subscription], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
-    """The operators that some subscriptions call, each with the units of its parameters."""
-    called = {call.operator for subscription in subscriptions for call in calls_in(subscription.where)}
-    return units_of(called, operators)
-
-
 def units_of(names: Iterable[str], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
     """The units of the parameters of those operators that are there."""
     return {name: [each.unit for each in operators[name].parameters] for name in sorted(names) if name in operators}
@@ -192,6 +176,6 @@ def units_of_called(directory: Path) -> dict[str, tuple[str, ...]]:
     entry = manifest.get("index", manifest)
     units = entry.get(UNITS, {}) if isinstance(entry, Mapping) else {}
     try:
-        return {str(name): tuple(map(str, own)) for name, own in units.items()}
+        return {str(name): tuple(map(str, of_parameters)) for name, of_parameters in units.items()}
     except (AttributeError, TypeError) as error:
         raise damaged(directory / MANIFEST, f"it does not say which operators are called ({error})") from error

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import VERSION, Clauses
-from triplewire.clauses.node_tests.columns import flat, prefixed, under, unflat
+from triplewire.clauses.node_tests.columns import flat, prefixed, to_bytes, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment, SegmentContext
 from triplewire.engine.segments.snapshot import SegmentSnapshot
-from triplewire.engine.segments.texts import IdTable, TextFile, Texts, id_key
+from triplewire.engine.segments.texts import IdTable, TextFile, Texts
 from triplewire.engine.store.directory import Part, SavedEngine, damaged, write_arrays
 from triplewire.engine.store.rows import UNITS, checked, compiled_rows, named_by, parsed_row, proved_row, units_of
 from triplewire.errors import StoreError
@@ -34,10 +34,13 @@ from triplewire.verify import network
 
 
 class StoredSegment:
-    """A segment on its way to the files of a saved engine. Raises `StoreError` where a subscription would not come back
-    as it is."""
+    """A snapshot of segments, which is not empty, on its way to the files of a saved engine, as one segment. Raises
+    `StoreError` where a subscription would not come back as it is."""
 
-    def __init__(self, segment: Segment, compiler: Compiler) -> None:
+    def __init__(self, snapshot: Snapshot, compiler: Compiler) -> None:
+        assert isinstance(snapshot, SegmentSnapshot)
+        segment = snapshot.whole()
+        assert segment is not None
         self._segment = segment
         rules = _SegmentRules(segment, len(segment))
         self._rows = {
@@ -46,14 +49,6 @@ class StoredSegment:
         }
         self._units = units_of((name for name, _ in segment.operators), compiler.world.operators)
         self._directory: dict[str, list[Any]] = {}
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, compiler: Compiler) -> StoredSegment:
-        """All of a snapshot that has segments and is not empty."""
-        assert isinstance(snapshot, SegmentSnapshot)
-        segment = snapshot.whole()
-        assert segment is not None
-        return cls(segment, compiler)
 
     def parts(self) -> dict[str, Part]:
         """The data files."""
@@ -79,7 +74,7 @@ class StoredSegment:
         for number, row in self._rows.items():
             length[number] = len(row)
         start = np.cumsum(length, dtype=np.int64) - length
-        own = {
+        columns = {
             "start": start,
             "length": length,
             "rank": segment.ids.rank,
@@ -91,7 +86,7 @@ class StoredSegment:
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
         arrays |= prefixed("ids", flat(segment.ids.names)) | prefixed("network", segment.verifier_arrays())
-        self._directory = write_arrays(stream, arrays | own)
+        self._directory = write_arrays(stream, arrays | columns)
 
 
 def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
@@ -125,14 +120,14 @@ def _segment(
     """The segment of the arrays. `entry` says in the manifest who made the index and the network. Raises an error of
     Python where something is missing."""
     texts, maker = TextFile(saved.subscriptions), context.maker
-    clauses, of_network = Clauses.from_arrays(under("clauses", arrays)), None
+    clauses, joins = Clauses.from_arrays(under("clauses", arrays)), None
     if entry.get("made_by") != _made_by(maker):
         index = maker.build(clauses)
     else:
         index = maker.open(clauses, under("index", arrays))
         if entry.get("network") == network.VERSION and (saved_network := under("network", arrays)):
             # it goes by what the index proves, and its order
-            of_network = network.opened_network(saved_network)._asdict()
+            joins = network.opened_network(saved_network)._asdict()
     start = arrays["start"]
     selections = [None if names is None else tuple(names) for names in _from_array(arrays["selections"])]
     return Segment(
@@ -146,7 +141,7 @@ def _segment(
         arrays["construct"],
         {},
         frozenset((name, count) for name, count in _from_array(arrays["operators"])),
-        of_network,
+        joins,
     )
 
 
@@ -160,9 +155,9 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
         if row["id"] in rows:
             continue
         rows[row["id"]] = row
-        named = (segment.ids.find(id_key(name)) for name in named_by(row))
+        named = (segment.ids.find(to_bytes(name)) for name in named_by(row))
         waiting += [number for number in named if number >= 0]
-    compiled = {segment.ids.find(id_key(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
+    compiled = {segment.ids.find(to_bytes(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
     return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
 
 
@@ -193,7 +188,7 @@ class _SegmentRules(Mapping[str, Subscription]):
         self._end = end
 
     def __getitem__(self, name: str) -> Subscription:
-        number = self._segment.ids.find(id_key(name))
+        number = self._segment.ids.find(to_bytes(name))
         if 0 <= number < self._end:
             rule = self._segment.stated(number)
             if rule.language == "mdv":
