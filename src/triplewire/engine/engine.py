@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from triplewire.operators.order.statistics import LearnedCalls
 
 Refuse: TypeAlias = Callable[[Refusal], None]
-Warn: TypeAlias = Callable[[str, str], None]
-Ids: TypeAlias = "frozenset[str] | None"
 
 ENTAILMENTS = ("none", "rdfs")
 
@@ -144,7 +142,7 @@ class Engine:
                     prefixes=prefixes,
                     base=base,
                     operators=world.operators,
-                    rules=Rules(self._snapshot),
+                    rules=Rules.of(self._snapshot),
                     settings=world.settings,
                 )
                 plain = not subscription.rules

@@ -111,8 +111,8 @@ def chunks_of_files(
     clock: Clock,
     columnar: bool,
 ) -> Iterator[Chunk]:
-    """The publications of files, folders and streams, as `triplewire.read` reads them; `columnar`: as columns where that
-    is possible."""
+    """The publications of files, folders and streams, as `triplewire.read` reads them; `columnar`: as columns where
+    that is possible."""
     settings = compiler.world.settings
     direct = columnar and split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []

@@ -57,7 +57,7 @@ def load(
         templates,
         operators=world.operators,
         settings=world.settings,
-        registered=Rules(current.snapshot),
+        registered=Rules.of(current.snapshot),
         ids=ids,
         on_refusal=refuse,
     )

@@ -126,9 +126,7 @@ class ReferenceSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""
         with stage("load"):
             subscriptions = self._meant()
-        publication: list[int] = []
-        subscription: list[int] = []
-        truncated: list[bool] = []
+        found: list[tuple[int, int, bool]] = []
         details: list[Detail] = []
         failures: list[tuple[int, int, TriplewireError]] = []
         candidates = len(chunk) * len(subscriptions)
@@ -139,8 +137,8 @@ class ReferenceSnapshot:
         counts = [CallCounts() for _ in publications]
 
         def decide(place: int) -> list[Answer | TriplewireError]:
-            current, made = publications[place], chunk.calls.of(place)
-            return self._stage.decide(current, subscriptions, made, counts[place], world.known(current))
+            current, calls = publications[place], chunk.calls.of(place)
+            return self._stage.decide(current, subscriptions, calls, counts[place], world.known(current))
 
         decided = threaded_map(decide, range(len(publications)), at_once)
         for row in range(len(chunk)):
@@ -151,28 +149,22 @@ class ReferenceSnapshot:
                     failures.append((row, number, outcome))
                 elif outcome.bindings:
                     bindings = first_bindings(outcome.bindings, most_bytes)
-                    publication.append(row)
-                    subscription.append(number)
-                    truncated.append(outcome.truncated or len(bindings) < len(outcome.bindings))
+                    found.append((row, number, outcome.truncated or len(bindings) < len(outcome.bindings)))
                     details.append((bindings, subscriptions[number].construct))
                 elif outcome.undecided:
                     failures += [(row, number, failure) for failure in outcome.failures]
         if world.recall is not None:
             world.recall.flush()
-        asked = CallCounts()
-        for own in counts:
-            asked.add(own)
+        operators = CallCounts()
+        for calls in counts:
+            operators.add(calls)
         return Rows(
-            np.array(publication, np.int32),
-            np.array(subscription, np.int32),
-            np.array(truncated, np.bool_),
-            tuple(failures),
-            triples=triples,
-            candidates=candidates,
-            verified=candidates,
-            details=details,
-            operators=asked,
-        )
+            np.array([row for row, _, _ in found], np.int32),
+            np.array([number for _, number, _ in found], np.int32),
+            np.array([is_cut for _, _, is_cut in found], np.bool_),
+            tuple(failures), triples=triples, candidates=candidates, verified=candidates, details=details,
+            operators=operators,
+        )  # fmt: skip
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
         """See `triplewire.engine.chunk.Snapshot`."""

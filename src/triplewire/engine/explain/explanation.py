@@ -105,7 +105,8 @@ class ExplainedCalls:
 
 
 class TracedCalls:
-    """Decides one pair as a match does, and records its calls. `results`: the results of all calls made, for reuse.
+    """Decides one pair as a match does, and records its calls. `results`: those of all calls made, for reuse. Raises
+    `LimitError`.
 
     `known`: outcomes by where they are known from. `ranked`: see `Ranked`; without it, calls come as the text has them.
     """
@@ -125,18 +126,12 @@ class TracedCalls:
         self._first = list(ranked(split(subscription.where)[0])) if ranked is not None else []
         self.results: CallResults = {}
         self._made: dict[CallKey, CallMade] = {}
-        self.answer = self._decided(world)
-
-    def _decided(self, world: World) -> Answer:
-        """Make calls until the pair is decided. Raises `LimitError`."""
-        while True:
-            outcome = decide(self._subscription, self._publication, world, self.results)
-            if isinstance(outcome, Answer):
-                return outcome
+        while not isinstance(outcome := decide(subscription, publication, world, self.results), Answer):
             open_ = dict.fromkeys(outcome.calls)
             following = dict.fromkeys([*(key for key in self._first if key in open_), *open_])
             for key in list(following)[: outcome.at_once(len(self.results))]:
                 self.results[key] = self._outcome(key)
+        self.answer = outcome
 
     def _outcome(self, key: CallKey) -> Result:
         for origin, results in self._known.items():
@@ -361,9 +356,6 @@ def explain(
     return Explanation(*ids, True, held, shown, count, answer.truncated, unknown, traced.told())
 
 
-# --- a match ---------------------------------------------------------------------------------------------------------
-
-
 def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
     """How the part holds under a solution of the whole."""
     because: list[str] = []
@@ -418,9 +410,6 @@ def _held_branch(pair: ExplainedPair, part: Or, branches: tuple[Where, ...], sol
         else:
             findings.append(Finding(show(branch), Verdict.FAILS))
     return Finding(show(part), Verdict.HOLDS, (), tuple(findings))
-
-
-# --- a miss ----------------------------------------------------------------------------------------------------------
 
 
 def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding, ...]:

@@ -155,9 +155,6 @@ def triple_text(triple: Triple) -> str:
     return " ".join(map(term_text, triple))
 
 
-# --- patterns --------------------------------------------------------------------------------------------------------
-
-
 def matching_triple(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
     """A triple that the pattern matches under the solution."""
     return next(_matching(pattern, solution, graph), None)
@@ -227,9 +224,6 @@ def _described(term: PatternTerm, partial: Binding) -> str:
     if value is None or not isinstance(term, Variable):
         return show(term)
     return f"?{term.name} = {term_text(value)}"
-
-
-# --- conditions ------------------------------------------------------------------------------------------------------
 
 
 def condition_lines(pair: ExplainedPair, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
@@ -340,9 +334,6 @@ def call_line(call: Call, solution: Binding, truth: bool | None) -> str:
         for a in call.arguments
     )
     return f"{call.operator}({arguments}) is {'unknown' if truth is None else str(truth).lower()}"
-
-
-# --- the other parts, for a miss -------------------------------------------------------------------------------------
 
 
 def why_not(pair: ExplainedPair, part: Where, partials: Sequence[Binding]) -> list[str]:

@@ -38,14 +38,6 @@ class RecentResults:
                 self._most = max(2 * len(self._parts), _MANY)
         return result
 
-    def _held(self) -> list[Part]:
-        with self._lock:
-            return [part for part in (known() for known in self._parts) if part is not None]
-
-    def __len__(self) -> int:
-        """How many parts of match results are held."""
-        return len(self._held())
-
     def pair(
         self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None
     ) -> tuple[Subscription, Publication, Snapshot]:
@@ -96,16 +88,16 @@ class RecentResults:
 
     def calls(self, subscription: str | Match) -> CallResults:
         """The operator calls about the publication of a match that its result still holds; none of an id."""
-        part = self._part_of(subscription) if isinstance(subscription, Match) else None
-        if part is None:
+        if not isinstance(subscription, Match) or (part := self._part_of(subscription)) is None:
             return {}
-        assert isinstance(subscription, Match)
         numbers = _numbers(part, subscription)
         return dict(part.chunk.calls.of(numbers[0])) if len(numbers) == 1 else {}
 
     def _part_of(self, match: Match) -> Part | None:
         """The part of a match result that has the match."""
-        parts = (part for part in self._held() if part.matched_at == match.matched_at)
+        with self._lock:
+            known = [reference() for reference in self._parts]
+        parts = (part for part in known if part is not None and part.matched_at == match.matched_at)
         return next((part for part in parts if _numbers(part, match)), None)
 
 
@@ -116,5 +108,6 @@ def _numbers(part: Part, match: Match) -> list[int]:
         return []
     rows = np.flatnonzero(np.isin(part.rows.publication, numbers))
     ids = part.snapshot.ids(part.rows.subscription[rows])
-    of_subscription = [row for row, id in zip(rows, ids, strict=True) if id == match.subscription]
-    return sorted({int(part.rows.publication[row]) for row in of_subscription})
+    return sorted(
+        {int(part.rows.publication[row]) for row, id in zip(rows, ids, strict=True) if id == match.subscription}
+    )

@@ -86,7 +86,7 @@ class Layer:
 
     def find(self, key: bytes) -> int:
         """The number of a subscription that is there, by its id as it is looked up; else -1."""
-        number = self.segment.ids.find(key)
+        number = self.segment.ids.names.find(key)
         if number < 0 or not len(self.tombstones):
             return number
         place = int(np.searchsorted(self.tombstones, number))

@@ -82,11 +82,9 @@ class SegmentRegistrar:
 
     def _refuse_taken(self, rows: list[ParsedRow]) -> None:
         """Refuse the rows whose ids are taken, before anything is said of them, and take them out of the list."""
-        if not rows or not len(self._current.snapshot):
+        if not rows or not len(self._snapshot):
             return
-        snapshot = self._current.snapshot
-        assert isinstance(snapshot, SegmentSnapshot)
-        taken = snapshot.registered([parsed.row.id for parsed in rows])
+        taken = self._snapshot.registered([parsed.row.id for parsed in rows])
         for parsed in rows:
             if parsed.row.id in taken:
                 self._refuse(parsed.row.refusal(id_is_taken(parsed.row.id)))
@@ -97,10 +95,14 @@ class SegmentRegistrar:
         meanwhile."""
         return -self._install() if len(self._loader) else 0
 
-    def _new_loader(self) -> Loader:
+    @property
+    def _snapshot(self) -> SegmentSnapshot:
         snapshot = self._current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
-        return Loader(snapshot.context, self._compiler, self._size)
+        return snapshot
+
+    def _new_loader(self) -> Loader:
+        return Loader(self._snapshot.context, self._compiler, self._size)
 
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
@@ -108,9 +110,7 @@ class SegmentRegistrar:
         if len(segment) >= LEAST:
             rehearse(segment)
         with self._current.lock:
-            snapshot = self._current.snapshot
-            assert isinstance(snapshot, SegmentSnapshot)
-            self._current.snapshot, taken = snapshot.with_segment(segment)
+            self._current.snapshot, taken = self._snapshot.with_segment(segment)
         for id_ in taken:  # since their rows were read
             self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
         return len(taken)
@@ -201,8 +201,6 @@ class Loader:
         self._selection.append(self._selections.setdefault(select, len(self._selections)))
         self._construct.append(construct)
 
-    # --- what is to be known of a template
-
     def _asked(self, template: AnyTemplate, parameters: Parameters) -> tuple[CallKey, ...] | None:
         """The calls that must hold; None where the text has other calls, or an operator warns of one or refuses it."""
         if isinstance(template, CallList):
@@ -217,10 +215,8 @@ class Loader:
         return calls if all(map(self._is_silent, calls)) else None
 
     def _select(self, template: AnyTemplate, parameters: Parameters) -> Selection:
-        if isinstance(template, Template):
-            facts = self._facts(template)
-            if facts.is_one_selection:
-                return facts.selection
+        if isinstance(template, Template) and (facts := self._facts(template)).is_one_selection:
+            return facts.selection
         return tuple(dict.fromkeys(template.selected(parameters)))
 
     def _warnings(self, template: AnyTemplate, parameters: Parameters) -> dict[str, None]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from triplewire.bounded_cache import BoundedCache
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses, merge
-from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.chunk import Chunk, Details
@@ -209,14 +208,6 @@ class Segment:
     def _revisions(self) -> NDArray[np.uint64]:
         """The revisions by number; 0 where it is not known yet. Its memory is taken where it is written."""
         return np.zeros(len(self), np.uint64)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays; what is mapped from a file is counted as well."""
-        texts, ids = self.texts, self.ids
-        arrays: list[NDArray[Any]] = [self.selection, self.construct, texts.source, texts.start, texts.length, ids.rank]
-        arrays += [*flat(ids.names).values(), *self.index.arrays().values()]
-        return self.clauses.nbytes + sum(array.nbytes for array in arrays)
 
     @cached_property
     def call_rows(self) -> NDArray[np.int64]:

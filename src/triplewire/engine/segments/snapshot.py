@@ -332,11 +332,9 @@ class SegmentSnapshot:
 
     def revision(self, id: str) -> str:
         """See `triplewire.engine.chunk.Snapshot`."""
-        for added in self.delta:
-            if added.subscription.id == id:
-                return added.subscription.revision
-        place = self._find(id)
-        if place is None:
+        if (waiting := self._waiting(id)) is not None:
+            return waiting.revision
+        if (place := self._find(id)) is None:
             return ""
         layer, number = place
         return f"{int(layer.segment.revisions(np.array([number], np.int32))[0]):0{REVISION_DIGITS}x}"
@@ -348,6 +346,9 @@ class SegmentSnapshot:
         used, inverse = np.unique(numbers, return_inverse=True)
         parts = [(layer.segment.ids, mine, local) for layer, mine, local in self._by_layer(used)]
         return ranks_together(parts, len(used))[inverse]
+
+    def _waiting(self, id: str) -> Subscription | None:
+        return next((compiled.subscription for compiled in self.delta if compiled.subscription.id == id), None)
 
     def _find(self, id: str) -> tuple[Layer, int] | None:
         """The layer and the number in its segment; those of the delta are not looked at."""
@@ -364,13 +365,12 @@ class SegmentSnapshot:
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str):
             return False
-        return any(compiled.subscription.id == id for compiled in self.delta) or self._find(id) is not None
+        return self._waiting(id) is not None or self._find(id) is not None
 
     def get(self, id: str) -> Subscription | None:
         """See `triplewire.engine.chunk.Snapshot`."""
-        for compiled in self.delta:
-            if compiled.subscription.id == id:
-                return compiled.subscription
+        if (waiting := self._waiting(id)) is not None:
+            return waiting
         place = self._find(id)
         return place[0].segment.stated(place[1]) if place is not None else None
 

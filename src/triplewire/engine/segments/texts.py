@@ -109,11 +109,11 @@ def _temporary_file() -> IO[bytes]:
 
 def _write(file: IO[bytes], start: int, data: bytes) -> None:
     """Write all of the data at a place. Raises `StoreError`."""
-    left = memoryview(data)
+    unwritten = memoryview(data)
     try:
-        while left:
-            written = _write_at(file, left, start)
-            left, start = left[written:], start + written
+        while unwritten:
+            written = _write_at(file, unwritten, start)
+            unwritten, start = unwritten[written:], start + written
     except OSError as error:
         raise _unwritten(error) from error
 
@@ -161,16 +161,11 @@ class Texts:
         """All texts in order; those that lie one behind the other are read together."""
         start, length = self.start, self.length
         follows = (self.source[1:] == self.source[:-1]) & (start[1:] == start[:-1] + length[:-1])
-        begins = (
-            np.concatenate(([0], np.flatnonzero(~follows) + 1, [len(self)])) if len(self) else np.zeros(1, np.int64)
-        )
-        for first, end in pairwise(begins.tolist()):
-            source, at = self.sources[self.source[first]], int(start[first])
-            left = int(start[end - 1]) + int(length[end - 1]) - at
-            while left > 0:
-                block = source.read(at, min(left, _BLOCK))
-                yield block
-                at, left = at + len(block), left - len(block)
+        begins = [0, *(np.flatnonzero(~follows) + 1).tolist(), len(self)] if len(self) else []
+        for first, end in pairwise(begins):
+            source, last = self.sources[self.source[first]], int(start[end - 1]) + int(length[end - 1])
+            for begin in range(int(start[first]), last, _BLOCK):
+                yield source.read(begin, min(last - begin, _BLOCK))
 
     def take(self, rows: NDArray[np.int64]) -> Texts:
         """The texts of the subscriptions with these numbers."""
@@ -242,9 +237,6 @@ else:
         return os.pwrite(file.fileno(), data, start)
 
 
-# --- ids -------------------------------------------------------------------------------------------------------------
-
-
 class IdTable:
     """The ids of the subscriptions 0 .. n-1 of a segment, in bytes. `rank` is given where it is known already."""
 
@@ -268,10 +260,6 @@ class IdTable:
             order = np.frombuffer(pc.array_sort_indices(texts).buffers()[1], np.uint64, len(self.names))
             self._rank = inverse(order)
         return self._rank
-
-    def find(self, key: bytes) -> int:
-        """The number of the subscription with an id, in bytes; -1 where there is none."""
-        return self.names.find(key)
 
     def find_all(self, other: IdTable) -> Ids:
         """The number here of each id of another table, or -1."""

@@ -179,20 +179,7 @@ def json_part(text: str) -> Part:
 
 def load(directory: Path, settings: Settings | None = None) -> SavedEngine:
     """What was saved, with `settings` in place of the saved ones. Raises `StoreError`."""
-    manifest, texts, index, hierarchy, learned = _of_one_state(directory, partial(_read, directory))
-    if settings is None:
-        try:
-            settings = Settings(**manifest["settings"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(directory / MANIFEST, f"its settings are not those of this version ({error})") from error
-    try:
-        classes = Taxonomy.from_json(json.loads(hierarchy))
-    except (TaxonomyError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise damaged(directory, f"its taxonomy cannot be read ({error})") from error
-    matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
-    if not isinstance(matcher, str) or not isinstance(entailment, str):
-        raise damaged(directory / MANIFEST, "it names no matcher or no entailment")
-    return SavedEngine(manifest, classes, settings, matcher, entailment, texts, index, learned)
+    return _of_one_state(directory, partial(_read, directory, settings))
 
 
 def _refuse_others(directory: Path) -> None:
@@ -312,16 +299,25 @@ def _of_one_state(directory: Path, read: Callable[[Mapping[str, Any]], R]) -> R:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
 
 
-def _read(
-    directory: Path, manifest: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], IO[bytes], Mapping[str, NDArray[Any]] | None, bytes, Any]:
-    """The manifest, the texts, the index, the taxonomy and what was learned."""
+def _read(directory: Path, settings: Settings | None, manifest: Mapping[str, Any]) -> SavedEngine:
+    matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
     has_index = "index" in manifest and manifest["version"] == VERSION
     parts = ["subscriptions", "taxonomy"] + ["index"] * has_index
     texts, hierarchy, *others = _whole(directory, manifest, parts)
     index = _mapped(others[0], manifest["index"]) if others else None
     learned = _learned(directory, manifest)
-    return manifest, open(texts, "rb"), index, hierarchy.read_bytes(), learned  # the caller closes it
+    try:
+        settings = Settings(**manifest["settings"]) if settings is None else settings
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(directory / MANIFEST, f"its settings are not those of this version ({error})") from error
+    try:
+        taxonomy = Taxonomy.from_json(json.loads(hierarchy.read_bytes()))
+    except (TaxonomyError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise damaged(directory, f"its taxonomy cannot be read ({error})") from error
+    if not isinstance(matcher, str) or not isinstance(entailment, str):
+        raise damaged(directory / MANIFEST, "it names no matcher or no entailment")
+    # the caller closes the texts
+    return SavedEngine(manifest, taxonomy, settings, matcher, entailment, open(texts, "rb"), index, learned)
 
 
 def _learned(directory: Path, manifest: Mapping[str, Any]) -> Any:

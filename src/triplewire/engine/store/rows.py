@@ -31,7 +31,7 @@ def rows(subscriptions: Iterable[Subscription], compiler: Compiler) -> Iterator[
     rules = {subscription.id: subscription for subscription in subscriptions if subscription.language == "mdv"}
     before: dict[str, Subscription] = {}
     for subscription in subscriptions:
-        yield proved_row(subscription, rules, before, compiler)
+        yield line_of(proved_row(subscription, rules, (rules, before), compiler))
         if subscription.language == "mdv":
             before[subscription.id] = subscription
 
@@ -39,23 +39,15 @@ def rows(subscriptions: Iterable[Subscription], compiler: Compiler) -> Iterator[
 def proved_row(
     subscription: Subscription,
     rules: Mapping[str, Subscription],
-    before: Mapping[str, Subscription],
-    compiler: Compiler,
-) -> bytes:
-    """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of those
-    `before` it, or of those that were there when it was registered. Raises `StoreError` where it does not."""
-    return line_of(_proved(subscription, rules, (rules, before), compiler, 0))
-
-
-def _proved(
-    subscription: Subscription,
-    rules: Mapping[str, Subscription],
     visible: Iterable[Mapping[str, Subscription]],
     compiler: Compiler,
-    depth: int,
+    depth: int = 0,
 ) -> dict[str, Any]:
-    """The row of a subscription. Its "rules" are those that it names: the id where that is still the same rule, else
-    the whole row of the rule as it was. `depth`: how many rows it stands in."""
+    """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of others
+    that are `visible` to it, or of those that were there when it was registered. Raises `StoreError` where it does not.
+
+    Its "rules" are those that it names: the id where that is still the same rule, else the whole row of the rule as it
+    was. `depth`: how many rows it stands in."""
     if depth > MOST_GONE:
         what = f"it names a rule that is gone, which names another that is, and so on, more than {MOST_GONE} times"
         raise StoreError(what, source=subscription.id, remedy="register one of them again")
@@ -63,7 +55,8 @@ def _proved(
     named = _named(row, subscription, (*visible, {rule.id: rule for rule in subscription.rules}), compiler)
     if named:
         row["rules"] = [
-            rule.id if rules.get(rule.id) == rule else _proved(rule, rules, (), compiler, depth + 1) for rule in named
+            rule.id if rules.get(rule.id) == rule else proved_row(rule, rules, (), compiler, depth + 1)
+            for rule in named
         ]
     return row
 

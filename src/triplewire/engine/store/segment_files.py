@@ -7,7 +7,7 @@ opened; nothing else is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -19,13 +19,14 @@ from triplewire.clauses.clauses import VERSION, Clauses
 from triplewire.clauses.node_tests.columns import flat, prefixed, to_bytes, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.chunk import Snapshot
-from triplewire.engine.compiler import Compiler
+from triplewire.engine.compiler import Compiler, line_of
 from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment, SegmentContext
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import IdTable, TextFile, Texts
 from triplewire.engine.store.directory import Part, SavedEngine, damaged, write_arrays
 from triplewire.engine.store.rows import UNITS, checked, compiled_rows, named_by, parsed_row, proved_row, units_of
+from triplewire.engine.subscriptions import Rules
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.memory import give_back
@@ -42,9 +43,9 @@ class StoredSegment:
         segment = snapshot.whole()
         assert segment is not None
         self._segment = segment
-        rules = _SegmentRules(segment, len(segment))
+        rules = _rules_of(segment, len(segment))
         self._rows = {
-            number: proved_row(subscription, rules, _SegmentRules(segment, number), compiler)
+            number: line_of(proved_row(subscription, rules, (rules, _rules_of(segment, number)), compiler))
             for number, subscription in sorted(segment.pinned.items())
         }
         self._units = units_of((name for name, _ in segment.operators), compiler.world.operators)
@@ -155,9 +156,9 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
         if row["id"] in rows:
             continue
         rows[row["id"]] = row
-        named = (segment.ids.find(to_bytes(name)) for name in named_by(row))
+        named = (segment.ids.names.find(to_bytes(name)) for name in named_by(row))
         waiting += [number for number in named if number >= 0]
-    compiled = {segment.ids.find(to_bytes(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
+    compiled = {segment.ids.names.find(to_bytes(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
     return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
 
 
@@ -180,27 +181,14 @@ def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:
             raise StoreError(what, source=source)
 
 
-class _SegmentRules(Mapping[str, Subscription]):
+def _rules_of(segment: Segment, end: int) -> Rules:
     """The MDV rules among the first subscriptions of a segment."""
 
-    def __init__(self, segment: Segment, end: int) -> None:
-        self._segment = segment
-        self._end = end
+    def get(id: str) -> Subscription | None:
+        number = segment.ids.names.find(to_bytes(id))
+        return segment.stated(number) if 0 <= number < end else None
 
-    def __getitem__(self, name: str) -> Subscription:
-        number = self._segment.ids.find(to_bytes(name))
-        if 0 <= number < self._end:
-            rule = self._segment.stated(number)
-            if rule.language == "mdv":
-                return rule
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        subscriptions = (self._segment.stated(number) for number in range(self._end))
-        return (subscription.id for subscription in subscriptions if subscription.language == "mdv")
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    return Rules(get, lambda: map(segment.stated, range(end)))
 
 
 def _made_by(maker: IndexMaker) -> str:

@@ -64,8 +64,6 @@ class Kernels:
         self._failed = False
         self._has_warned = False
 
-    # --- states
-
     @property
     def tier(self) -> str:
         """What `TRIPLEWIRE_TIER` says. Raises `TriplewireError` where that is none of `TIERS`."""
@@ -118,8 +116,6 @@ class Kernels:
             self.ask()
         return (are_needed or self.spent >= LOAD_SECONDS) and self.are_usable() and self.are_compiled()
 
-    # --- what to do about it
-
     def wait(self) -> bool:
         """Return when they are loaded: load them, compile them, or wait for the process that does. False if they are
         not to be used, or cannot be kept."""
@@ -142,7 +138,10 @@ class Kernels:
             if not told:
                 self.tell()
                 told = True
-            self._end_child()  # its work is kept; here it goes on with the priority of somebody who waits
+            child, self._child = self._child, None
+            if child is not None and child.poll() is None:
+                child.kill()  # its work is kept; here it goes on with the priority of somebody who waits
+                child.wait()
             with locked(missing[0] / kernel_cache.LOCK) as held:
                 if held:
                     self._run(_COMPILE)
@@ -184,12 +183,6 @@ class Kernels:
                 env={**os.environ, "PYTHONPATH": path},
                 start_new_session=True,
             )
-
-    def _end_child(self) -> None:
-        child, self._child = self._child, None
-        if child is not None and child.poll() is None:
-            child.kill()
-            child.wait()
 
     def forget(self) -> None:
         """In the child of a fork: the background process belongs to the parent, and no thread of it is at work here."""
