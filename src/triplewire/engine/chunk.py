@@ -7,8 +7,10 @@ pair by pair (`triplewire.engine.reference`). All give the same answers. They di
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -125,11 +127,9 @@ class Chunk:
         self._publications = publications
         self._made: BoundedCache[int, Publication] | None = None
         self._batch = batch
-        self._decoder: Decoder | None = None
         self.part_of = part_of
-        self._states: dict[object, SegmentState] = {}
+        self.states: defaultdict[object, SegmentState] = defaultdict(SegmentState)  # by segment, or layer
         self.calls: CallTable = CallTable() if part_of is None else part_of.chunk.calls.part(part_of.first)
-        self._answers: AnswerTable | None = None
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
@@ -161,13 +161,6 @@ class Chunk:
         known = self._contents
         chunk._contents = {place: known[number] for place, number in enumerate(order) if number in known}
         return chunk
-
-    def state(self, segment: object) -> SegmentState:
-        """What a segment has worked out of the chunk; nothing at first."""
-        state = self._states.get(segment)
-        if state is None:
-            state = self._states[segment] = SegmentState()
-        return state
 
     @property
     def ids(self) -> Sequence[str]:
@@ -230,22 +223,18 @@ class Chunk:
             self._contents.update(zip(new, content_hashes(self.batch, np.array(new), self.decoder), strict=True))
         return [self._contents[number] for number in numbers.tolist()]
 
-    @property
+    @cached_property
     def answers(self) -> AnswerTable:
         """The answers of matches that needed an evaluation, kept for their bindings."""
-        if self._answers is None:
-            part = self.part_of
-            self._answers = AnswerTable() if part is None else part.chunk.answers.part(part.first)
-        return self._answers
+        part = self.part_of
+        return AnswerTable() if part is None else part.chunk.answers.part(part.first)
 
-    @property
+    @cached_property
     def decoder(self) -> Decoder:
         """From the ids of the batch back to terms."""
-        if self._decoder is None:
-            from triplewire.encode.decode import Decoder  # compiled kernels
+        from triplewire.encode.decode import Decoder  # compiled kernels
 
-            self._decoder = Decoder(self.batch)
-        return self._decoder
+        return Decoder(self.batch)
 
 
 @dataclass(slots=True)

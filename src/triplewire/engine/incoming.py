@@ -150,8 +150,7 @@ def chunks_of_batches(
 ) -> Iterator[Chunk]:
     """The publications of Arrow batches; `columnar`: as columns where that is possible. A refused row has its number
     among the rows of all batches."""
-    # it brings Arrow along, which takes a fifth of a second to load
-    from triplewire.encode.schema import from_batch
+    from triplewire.encode.schema import from_batch  # it brings Arrow along, which takes a fifth of a second to load
 
     settings = compiler.world.settings
     first_record = 1

@@ -361,7 +361,7 @@ def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
     because: list[str] = []
     match part:
         case Pattern():
-            triple = reasons.matching_triple(part, solution, pair.publication.graph)
+            triple = next(reasons.matching(part, solution, pair.publication.graph), None)
             because = [reasons.triple_text(triple)] if triple else []
         case Filter(condition):
             because = reasons.condition_lines(pair, condition, solution, True)

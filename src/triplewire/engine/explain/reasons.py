@@ -155,32 +155,26 @@ def triple_text(triple: Triple) -> str:
     return " ".join(map(term_text, triple))
 
 
-def matching_triple(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
-    """A triple that the pattern matches under the solution."""
-    return next(_matching(pattern, solution, graph), None)
-
-
 def _fixed(term: PatternTerm, solution: Binding) -> Term | None:
     if isinstance(term, Variable):
         return solution.get(term.name)
     return term if isinstance(term, IRI | Literal) else None
 
 
-def _fits(term: PatternTerm, value: Term) -> bool:
-    """May a bare label stand for the value? Anything else was looked up already."""
-    if not isinstance(term, Label):
-        return True
-    return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
-
-
-def _matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Triple]:
+def matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Triple]:
+    """The triples that the pattern matches under the solution."""
     terms = (pattern.subject, pattern.predicate, pattern.object)
     for triple in graph.find(*(_fixed(term, solution) for term in terms)):
-        values: dict[PatternTerm, Term] = {}
-        if all(
-            _fits(term, value) and (not isinstance(term, Variable) or values.setdefault(term, value) == value)
-            for term, value in zip(terms, triple, strict=True)
-        ):
+        values: dict[Variable, Term] = {}
+
+        def fits(term: PatternTerm, value: Term, values: dict[Variable, Term] = values) -> bool:
+            if isinstance(term, Variable):
+                return values.setdefault(term, value) == value
+            if isinstance(term, Label):  # may it stand for the value? Anything else was looked up already
+                return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
+            return True
+
+        if all(map(fits, terms, triple)):
             yield triple
 
 
@@ -198,21 +192,18 @@ def nearest_lines(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -
 
 def _instead(pattern: Pattern, partial: Binding, graph: Graph) -> tuple[int, str]:
     """The distance of the nearest triple (1 to 4), and a sentence about it."""
-    subject, predicate, object_ = (
-        _described(term, partial) for term in (pattern.subject, pattern.predicate, pattern.object)
-    )
+    terms = (pattern.subject, pattern.predicate, pattern.object)
+    subject, predicate, object_ = (_described(term, partial) for term in terms)
     any_ = Variable(".any")
-    for triple in _matching(Pattern(pattern.subject, pattern.predicate, any_), partial, graph):
-        return (
-            1,
-            f"{term_text(triple.subject)} {term_text(triple.predicate)} is {term_text(triple.object)}, not {object_}",
-        )
-    for triple in _matching(Pattern(any_, pattern.predicate, pattern.object), partial, graph):
+    for triple in matching(Pattern(pattern.subject, pattern.predicate, any_), partial, graph):
+        found, owner = term_text(triple.object), term_text(triple.subject)
+        return 1, f"{owner} {term_text(triple.predicate)} is {found}, not {object_}"
+    for triple in matching(Pattern(any_, pattern.predicate, pattern.object), partial, graph):
         owner = term_text(triple.subject)
         return 2, f"{term_text(triple.predicate)} {term_text(triple.object)} belongs to {owner}, not {subject}"
-    for triple in _matching(Pattern(any_, pattern.predicate, Variable(".other")), partial, graph):
+    for triple in matching(Pattern(any_, pattern.predicate, Variable(".other")), partial, graph):
         return 3, f"there is {triple_text(triple)}, but no {subject} {predicate} {object_}"
-    of_subject = _matching(Pattern(pattern.subject, Variable(".other"), any_), partial, graph)
+    of_subject = matching(Pattern(pattern.subject, Variable(".other"), any_), partial, graph)
     others = dict.fromkeys(term_text(triple.predicate) for triple in of_subject)
     if others and not (isinstance(pattern.subject, Variable) and pattern.subject.name not in partial):
         return 4, f"{subject} has no {predicate}; it has {', '.join(list(others)[:8])}"
@@ -354,8 +345,10 @@ def _why_not_one(pair: ExplainedPair, part: Where, partial: Binding) -> list[str
             return condition_lines(pair, condition, partial, pair.truth(condition, partial))
         case nodes.Not(group) | nodes.Minus(group):
             for other in pair.extensions(partial, [group]):
-                triples = map(triple_text, _patterns(group, other, pair.publication.graph))
-                return [f"there is {triple}" for triple in triples] or [f"{show(group)} has a solution"]
+                patterns = (part for part in getattr(group, "parts", (group,)) if isinstance(part, Pattern))
+                first = (next(matching(part, other, pair.publication.graph), None) for part in patterns)
+                lines = [f"there is {triple_text(triple)}" for triple in first if triple]
+                return lines or [f"{show(group)} has a solution"]
             failed = pair.failed_call(partial, part)
             return [failed or f"{show(group)} has a solution that agrees with {_bound(partial)}"]
         case nodes.Values():
@@ -363,13 +356,6 @@ def _why_not_one(pair: ExplainedPair, part: Where, partial: Binding) -> list[str
         case Call():
             return [pair.failed_call(partial, part) or call_line(part, partial, False)]
     return [f"no solution for {_bound(partial)}"]
-
-
-def _patterns(group: Where, solution: Binding, graph: Graph) -> Iterator[Triple]:
-    """The triples of a group's own patterns under a solution."""
-    for part in getattr(group, "parts", (group,)):
-        if isinstance(part, Pattern) and (triple := matching_triple(part, solution, graph)):
-            yield triple
 
 
 def _bound(solution: Binding) -> str:

@@ -70,7 +70,7 @@ class Layer:
     ) -> SegmentRows:
         """Of the publications part[0] .. part[1] - 1, the matches that lie in the window with this number. The last
         window is kept with the chunk, as this layer's state."""
-        state, start = whole.state(self), number * size
+        state, start = whole.states[self], number * size
         if state.window is None or state.window[0] != number:
             chunk = whole.part(start, min(start + size, len(whole)))
             rows = _in_order(self.segment.rows(chunk, self.is_removed, stage, arena))

@@ -250,7 +250,7 @@ class Segment:
 
     def _view(self, chunk: Chunk) -> View:
         """The chunk as this segment sees it. It stays with the chunk, as the bindings need it again."""
-        state = chunk.state(self)
+        state = chunk.states[self]
         if state.view is None:
             if chunk.part_of is not None:
                 whole, first, last = chunk.part_of
@@ -266,7 +266,7 @@ class Segment:
         if chunk.part_of is None or len(chunk.part_of.chunk.batch.subject) > _TOGETHER:
             return None
         whole, first, last = chunk.part_of
-        state = whole.state(self)
+        state = whole.states[self]
         prepared = state.prepared or self.index.prepare(self._view(whole))
         state.prepared = prepared if last < len(whole) else None
         return prepared.part(first, last) if prepared is not None else None
@@ -369,7 +369,7 @@ class Segment:
             builder.add(compiled.form, compiled.subscription.select, compiled.subscription.ask)
         numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
-        texts, pinned = _texts_of(subscriptions, writer)
+        texts, pinned = texts_of(subscriptions, writer)
         return cls(
             context,
             clauses,
@@ -433,11 +433,6 @@ class Segment:
             vars(other)["_revisions"] = self._revisions
         return other
 
-    def with_texts(self, subscriptions: Sequence[CompiledSubscription], writer: TextWriter) -> Segment:
-        """The same segment, of these subscriptions, whose texts go from objects to `writer`."""
-        texts, pinned = _texts_of(subscriptions, writer)
-        return replace(self, texts=texts, pinned=pinned)
-
     def tidied(self) -> Segment:
         """The same segment for long use: its texts in few files, its ranks of ids computed, and it is `ready`."""
         segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
@@ -460,7 +455,7 @@ class Segment:
         return self
 
 
-def _texts_of(
+def texts_of(
     subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
 ) -> tuple[Texts, dict[int, Subscription]]:
     """The texts, appended to `writer`, and by number those subscriptions that are kept as objects: without a writer

@@ -29,7 +29,7 @@ from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts
+from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts, texts_of
 from triplewire.engine.segments.texts import IdTable, TextWriter, ranks_together
 from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
@@ -130,7 +130,10 @@ class SegmentSnapshot:
         if len(before) < len(delta):
             more = Segment.of(self.context, delta[len(before) :], None, is_part=True)
             before = Segment.merged([before, more], [np.arange(len(before)), np.arange(len(more))])
-        return before if writer is None else before.with_texts(delta, writer)
+        if writer is None:
+            return before
+        texts, pinned = texts_of(delta, writer)
+        return replace(before, texts=texts, pinned=pinned)
 
     def _grown(
         self, layers: Sequence[Layer], added: Sequence[CompiledSubscription], before: Segment | None = None

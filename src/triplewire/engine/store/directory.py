@@ -196,18 +196,14 @@ def _refuse_others(directory: Path) -> None:
                 what = f"it is no saved engine: {MANIFEST} is none of an engine, and no data file is beside it"
                 raise StoreError(what, source=str(directory), remedy="save to another directory") from None
     for name in ours:
-        if not _is_of_a_save(entries[name]):
+        try:
+            mode = entries[name].lstat().st_mode
+        except FileNotFoundError:
+            continue  # another save has removed it just now
+        # a link may be replaced, as it is not followed, but that of a lock
+        if not stat.S_ISREG(mode) and not (stat.S_ISLNK(mode) and name != LOCK):
             what = f"it holds {name}, which no save has written"
             raise StoreError(what, source=str(directory), remedy="remove that, or save to another directory")
-
-
-def _is_of_a_save(entry: Path) -> bool:
-    """May something with one of our names be replaced? A link may, as it is not followed, but that of a lock."""
-    try:
-        mode = entry.lstat().st_mode
-    except FileNotFoundError:
-        return True  # another save has removed it just now
-    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and entry.name != LOCK)
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
