@@ -7,17 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from triplewire.argument_checks import (
-    expect,
-    expect_callable,
-    expect_path,
-    expect_text,
-    expect_texts,
-    is_of_rdflib,
-    plain_text,
-    refuse,
-    shown,
-)
+from triplewire import argument_checks
+from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.config import Settings
 from triplewire.errors import ArgumentError
 from triplewire.ir.evaluation.evaluate import World
@@ -130,18 +121,18 @@ def check_query(query: str | Subscription, language: object, id: str, prefixes: 
         expect("subscribe(query)", query, str, "a query text or a Subscription", remedy)
     for name, value in (("language", language), ("id", id), ("base", base)):
         expect_text(f"subscribe({name}=...)", value)
-    expect_texts("subscribe(prefixes=...)", prefixes, _PREFIXES)
+    argument_checks.expect_texts("subscribe(prefixes=...)", prefixes, _PREFIXES)
     if parsed is not None:
         for name in ("id", "language", "text", "base"):
             expect_text(f"subscribe: the subscription's {name}", getattr(parsed, name))
-        return plain_text(id or parsed.id)
-    return plain_text(id)
+        return argument_checks.plain_text(id or parsed.id)
+    return argument_checks.plain_text(id)
 
 
 def check_id(where: str, id: str) -> str:
     """The id. Raises `ArgumentError` where this is no id of a subscription."""
     expect(where, id, str, "the id of a subscription (str)", "a Subscription has it as .id")
-    return plain_text(id)
+    return argument_checks.plain_text(id)
 
 
 def subscription_files(
@@ -191,7 +182,7 @@ def each_publication(publications: object) -> tuple[Publication, ...] | Iterator
     if (
         isinstance(publications, str | bytes | os.PathLike)
         or not isinstance(publications, Iterable)
-        or is_of_rdflib(publications)
+        or argument_checks.is_of_rdflib(publications)
     ):
         raise refuse("match(publications)", wanted, publications, _READ)
     if isinstance(publications, Mapping):
@@ -202,7 +193,7 @@ def each_publication(publications: object) -> tuple[Publication, ...] | Iterator
 def _checked(publications: Iterable[object]) -> Iterator[Publication]:
     for number, publication in enumerate(publications, 1):
         if not isinstance(publication, Publication):
-            what = f"expected publications, got {shown(publication)} as number {number}"
+            what = f"expected publications, got {argument_checks.shown(publication)} as number {number}"
             raise ArgumentError(what, source="match(publications)", remedy="Publication(id, triples) makes one")
         yield publication
 

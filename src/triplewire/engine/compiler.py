@@ -54,15 +54,10 @@ class Compiler:
         `StoreError` where the row of a table is gone or has changed.
         """
         (row,) = whole_rows((row,), self.tables)
+        stated = {name: row[name] for name in ("id", "prefixes", "base")}
+        operators, settings = self.world.operators, self.world.settings
         subscription = parse(
-            row["query"],
-            row["language"],
-            id=row["id"],
-            prefixes=row["prefixes"],
-            base=row["base"],
-            operators=self.world.operators,
-            rules=rules,
-            settings=self.world.settings,
+            row["query"], row["language"], **stated, operators=operators, rules=rules, settings=settings
         )
         return self.checked(subscription) if full else subscription
 

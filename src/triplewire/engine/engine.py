@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
@@ -23,7 +22,7 @@ from triplewire import plugins
 from triplewire.argument_checks import expect_callable, expect_path, expect_text, plain_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
-from triplewire.engine.chunk import Chunk, Snapshot
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of, snapshot_for_more
 from triplewire.engine.explain.recent import RecentResults
@@ -38,7 +37,6 @@ from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
@@ -135,16 +133,8 @@ class Engine:
                 plain = False
                 subscription = dataclasses.replace(query, id=id, where=check(query, world.settings))
             else:
-                subscription = parse(
-                    query,
-                    language,
-                    id=id,
-                    prefixes=prefixes,
-                    base=base,
-                    operators=world.operators,
-                    rules=Rules.of(self._snapshot),
-                    settings=world.settings,
-                )
+                row = {"id": id, "language": language, "query": query, "prefixes": prefixes, "base": base}
+                subscription = self._compiler.compiled(row, Rules.of(self._snapshot), full=False)
                 plain = not subscription.rules
             number = self._last_number
             if not subscription.id:
@@ -274,28 +264,24 @@ class Engine:
         """
         check_sources("match_files", sources)
         check_reading("match_files", split, on_refusal=on_refusal, loader=loader)
-        return self._each_result(
-            sources, partial(chunks_of_files, sources, split, as_written, loader, on_refusal), clock
-        )
 
-    def _each_result(
-        self,
-        sources: Sequence[Source],
-        chunks_by: Callable[[Compiler, Clock, bool], Iterator[Chunk]],
-        clock: Clock | None,
-    ) -> Iterator[MatchResult]:
-        stage = clock or Clock()
-        with stage("load"):
-            snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
-        chunks = chunks_by(snapshot.compiler, stage, snapshot.columnar)
-        for current, chunk, rows in each_matched(snapshot, chunks, stage, snapshot_for_more):
-            result = MatchResult(current)
-            result.add(chunk, rows)
-            if clock is None:
-                result.stats.seconds = stage.lap()
-            yield self._recent.keep(result)
-            if clock is None:
-                stage.lap()  # what the caller did meanwhile
+        def results() -> Iterator[MatchResult]:
+            stage = clock or Clock()
+            with stage("load"):
+                snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
+            chunks = chunks_of_files(
+                sources, split, as_written, loader, on_refusal, snapshot.compiler, stage, snapshot.columnar
+            )
+            for current, chunk, rows in each_matched(snapshot, chunks, stage, snapshot_for_more):
+                result = MatchResult(current)
+                result.add(chunk, rows)
+                if clock is None:
+                    result.stats.seconds = stage.lap()
+                yield self._recent.keep(result)
+                if clock is None:
+                    stage.lap()  # what the caller did meanwhile
+
+        return results()
 
     def match_batch(
         self,

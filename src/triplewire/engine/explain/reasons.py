@@ -14,19 +14,7 @@ from typing import cast
 from triplewire.ir import nodes
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, World, evaluate
 from triplewire.ir.fulltext import occurrences, satisfies
-from triplewire.ir.nodes import (
-    And,
-    Call,
-    Expression,
-    Filter,
-    Label,
-    Pattern,
-    PatternTerm,
-    TextExpression,
-    Variable,
-    Where,
-    conjuncts,
-)
+from triplewire.ir.nodes import And, Call, Expression, Filter, Label, Pattern, PatternTerm, Variable, Where, conjuncts
 from triplewire.ir.show import show, show_term
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
@@ -293,7 +281,7 @@ def _instance_lines(pair: ExplainedPair, condition: nodes.InstanceOf, solution: 
     return [f"{line}; its classes here: {', '.join(classes[:8])}" if classes else line]
 
 
-def _text_lines(expression: TextExpression, variable: Variable, solution: Binding, truth: bool) -> list[str]:
+def _text_lines(expression: nodes.TextExpression, variable: Variable, solution: Binding, truth: bool) -> list[str]:
     value = solution.get(variable.name)
     if not isinstance(value, Literal) or not value.has_text:
         return [f"?{variable.name} = {term_text(value)} has no text" if value else f"?{variable.name} (unbound)"]
@@ -304,7 +292,7 @@ def _text_lines(expression: TextExpression, variable: Variable, solution: Bindin
     return [f"{shown}: {', '.join(places)}" if places else f"{shown} satisfies {show(expression)}"]
 
 
-def _failing(expression: TextExpression, lexical: str) -> Iterator[TextExpression]:
+def _failing(expression: nodes.TextExpression, lexical: str) -> Iterator[nodes.TextExpression]:
     """The smallest parts of a full-text expression that decide that the text does not satisfy it."""
     if isinstance(expression, nodes.TextAnd):
         failing = next(operand for operand in expression.operands if not satisfies(operand, lexical))

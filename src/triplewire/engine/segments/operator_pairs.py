@@ -103,7 +103,7 @@ class OperatorPairs:
         matches, failures = np.zeros(0, np.int32), list[Failure]()
         if len(calls.alone) or len(joined):
             results.update(recalled)
-            matches, held, failures = self._decide_conjunctions(calls, joined, publication, results, counts, bool(rest))
+            matches, held, failures = self._decide_conjunctions(calls, joined, task, counts, bool(rest))
             rest += held
         asking: dict[int, Subscription] = {}
         for number in rest:
@@ -127,17 +127,12 @@ class OperatorPairs:
         return place, np.append(matches, np.array(list(evaluated), np.int32)), truncated, failures, counts
 
     def _decide_conjunctions(
-        self,
-        calls: SnapshotCalls,
-        joined: Ids,
-        publication: Publication,
-        results: CallResults,
-        counts: CallCounts,
-        asks_more: bool,
+        self, calls: SnapshotCalls, joined: Ids, task: _Task, counts: CallCounts, asks_more: bool
     ) -> tuple[Ids, list[int], list[Failure]]:
         """Decide conjunctions of calls with constants: of the subscriptions that are nothing else, those that match;
         those of `joined` whose calls do not fail them, which are left to be decided with their bindings; and what keeps
         others undecided. `asks_more`: do other subscriptions ask calls of this publication afterwards?"""
+        _, _, publication, results = task
         candidates = np.union1d(calls.alone, joined).astype(np.int32) if len(joined) else calls.alone
         ask = partial(self.stage.made, publication=publication)
         in_turn = partial(self.stage.caller.in_turn, publication)

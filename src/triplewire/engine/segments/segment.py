@@ -99,6 +99,9 @@ class SegmentContext:
 Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
 
+Removed: TypeAlias = "NDArray[np.bool_] | None"
+"""Subscription -> is it removed? None where none is."""
+
 
 @runtime_checkable
 class AsksFeatures(Protocol):
@@ -271,7 +274,7 @@ class Segment:
         state.prepared = prepared if last < len(whole) else None
         return prepared.part(first, last) if prepared is not None else None
 
-    def rows(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Clock, arena: Arena) -> SegmentRows:
+    def rows(self, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena) -> SegmentRows:
         """The matches of a chunk, without those of removed subscriptions. Accepted subscriptions may lie in the arena.
         What the terms of the chunk satisfy is looked up first, where the index asks for it. Leaves the clock in the
         stage "verify"."""
@@ -282,13 +285,7 @@ class Segment:
         return self.match(view, prepared, chunk, removed, stage, arena)
 
     def match(
-        self,
-        view: View,
-        prepared: Prepared | None,
-        chunk: Chunk,
-        removed: NDArray[np.bool_] | None,
-        stage: Clock,
-        arena: Arena,
+        self, view: View, prepared: Prepared | None, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena
     ) -> SegmentRows:
         """The matches of a chunk in the eyes of this segment: those that the index accepts, and of the clauses that it
         leaves to check those that hold. The rest as for `rows`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
@@ -82,6 +81,10 @@ def fill(
         parsed = [saved_rows.parsed_row(line, source) for line in lines]
     table_by_id = {row["id"]: row["table"] for row in parsed if is_pointer(row)}
     if table_by_id:
+        from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels, as in `save`
+        from triplewire.languages.sources.files import ParsedRow  # Arrow
+        from triplewire.languages.sources.rows import Row
+
         current.compiled()  # objects would hold the texts
     rows = {row["id"]: row for row in whole_rows(parsed, compiler.tables)}
 
@@ -92,25 +95,9 @@ def fill(
         checked = (saved_rows.checked(subscription, compiler, source) for subscription in group)
         while together := list(islice(checked, LOADED_TOGETHER)):
             if table and current.snapshot.columnar:
-                _register_pointers(current, compiler, table, rows, together)
+                registrar = SegmentRegistrar(compiler, current, 0, raise_refusal, None)
+                registrar.add([ParsedRow(Row(**rows[each.id], table=table), None, (), each) for each in together])
+                registrar.finish()
             else:
                 current.snapshot = current.snapshot.changed(together, (), plain=plain)
     current.settle()
-
-
-def _register_pointers(
-    current: CurrentSnapshot,
-    compiler: Compiler,
-    table: str,
-    rows: Mapping[str, Mapping[str, Any]],
-    together: Sequence[Subscription],
-) -> None:
-    """Register subscriptions whose texts stay in a table. `rows`: what stands there, by id."""
-    from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels, as in `save`
-    from triplewire.languages.sources.files import ParsedRow  # Arrow
-    from triplewire.languages.sources.rows import Row
-
-    registrar = SegmentRegistrar(compiler, current, 0, raise_refusal, None)
-    parsed = [ParsedRow(Row(**rows[subscription.id], table=table), None, (), subscription) for subscription in together]
-    registrar.add(parsed)
-    registrar.finish()

@@ -52,29 +52,19 @@ def proved_row(
         what = f"it names a rule that is gone, which names another that is, and so on, more than {MOST_GONE} times"
         raise StoreError(what, source=subscription.id, remedy="register one of them again")
     row = row_of(subscription)
-    named = _named(row, subscription, (*visible, {rule.id: rule for rule in subscription.rules}), compiler)
-    if named:
+    for seen in (*visible, {rule.id: rule for rule in subscription.rules}):
+        with suppress(StoreError):
+            if (again := _compiled(row, seen, compiler, subscription.id)) == subscription:
+                break
+    else:
+        what = "its text does not give the registered subscription any more"
+        raise StoreError(what, source=subscription.id, remedy="register it again from its text")
+    if again.rules:
         row["rules"] = [
             rule.id if rules.get(rule.id) == rule else proved_row(rule, rules, (), compiler, depth + 1)
-            for rule in named
+            for rule in sorted(again.rules, key=lambda rule: rule.id)
         ]
     return row
-
-
-def _named(
-    row: Mapping[str, Any],
-    subscription: Subscription,
-    visible: Iterable[Mapping[str, Subscription]],
-    compiler: Compiler,
-) -> list[Subscription]:
-    """The rules with which the row gives the subscription, among the first of those `visible` that do."""
-    for rules in visible:
-        with suppress(StoreError):
-            again = _compiled(row, rules, compiler, subscription.id)
-            if again == subscription:
-                return sorted(again.rules, key=lambda rule: rule.id)
-    what = "its text does not give the registered subscription any more"
-    raise StoreError(what, source=subscription.id, remedy="register it again from its text")
 
 
 def parsed_row(line: bytes, source: str) -> dict[str, Any]:
