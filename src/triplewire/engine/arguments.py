@@ -82,15 +82,6 @@ def taxonomy_of(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:
     return load_taxonomy(taxonomy, settings)
 
 
-def check_loading(path: object, matcher: object, operators: object, settings: object) -> None:
-    """Raises `ArgumentError` where one of the arguments of `Engine.load` has a wrong type."""
-    expect_path("load(path)", path)
-    if matcher is not None:
-        expect_text("load(matcher=...)", matcher)
-    check_operators("load", operators)
-    check_settings("load", settings)
-
-
 def check_settings(where: str, settings: object) -> None:
     """Raises `ArgumentError` where these are no settings, nor None."""
     if settings is not None:

@@ -73,7 +73,7 @@ class Details:
     @classmethod
     def of(cls, details: Sequence[Detail]) -> Details:
         """Those of matches whose bindings are known."""
-        bindings = [made for made, _ in details]
+        bindings = [of_match for of_match, _ in details]
         templates = {place: template for place, (_, template) in enumerate(details) if template is not None}
         every = chain.from_iterable(bindings)
         terms = chain.from_iterable(binding.values() for binding in every)

@@ -323,10 +323,10 @@ class Engine:
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
         the publication is missing, `LimitError` where the evaluation passes one.
         """
-        registered, known, snapshot = self._recent.pair(self._snapshot, subscription, publication)
+        registered, known, snapshot, calls = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explained  # matching does without it
 
-        return explained(registered, known, snapshot.compiler, self._recent.calls(subscription))
+        return explained(registered, known, snapshot.compiler, calls)
 
     # --- the taxonomy, and other properties --------------------------------------------------------------------------
 
@@ -416,7 +416,11 @@ class Engine:
         Raises `StoreError` when the directory is damaged, of a newer version or no saved engine, and for a table that
         is not given.
         """
-        arguments.check_loading(path, matcher, operators, settings)
+        expect_path("load(path)", path)
+        if matcher is not None:
+            expect_text("load(matcher=...)", matcher)
+        arguments.check_operators("load", operators)
+        arguments.check_settings("load", settings)
         named = arguments.tables_by_name(tables)
         saved = store.load(Path(path), settings)
         engine = cls(

@@ -94,7 +94,7 @@ def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) 
     stem = "c"
     while any(label.startswith(stem) for label in taken):
         stem += "c"
-    made: dict[Triple, None] = {}
+    triples: dict[Triple, None] = {}
     sizes: dict[Term, int] = {}
     total = 0
     for number, binding in enumerate(bindings):
@@ -102,16 +102,16 @@ def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) 
             subject, predicate, object_ = (_instance(term, binding, f"{stem}{number}") for term in row)
             if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and object_ is not None:
                 triple = Triple(subject, predicate, object_)
-                if triple in made:
+                if triple in triples:
                     continue
                 for term in triple:
                     if term not in sizes:
                         sizes[term] = term_bytes(term)
                     total += sizes[term]
                 if total > most_bytes:
-                    return tuple(made), True
-                made[triple] = None
-    return tuple(made), False
+                    return tuple(triples), True
+                triples[triple] = None
+    return tuple(triples), False
 
 
 def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
@@ -427,14 +427,14 @@ class MatchResult(Sequence[Match]):
         return self._one(numbers) if isinstance(numbers, int) else [self._one(number) for number in numbers]
 
     def _one(self, number: int) -> Match:
-        begin, end, made = self._kept  # one read, so that threads may ask at once
+        begin, end, matches = self._kept  # one read, so that threads may ask at once
         if not begin <= number < end:
             place = bisect_right(self._starts, number) - 1
             start = (number - self._starts[place]) // _AT_ONCE * _AT_ONCE
-            made = self.parts[place].matches(start, start + _AT_ONCE)
+            matches = self.parts[place].matches(start, start + _AT_ONCE)
             begin = self._starts[place] + start
-            self._kept = begin, begin + len(made), made
-        return made[number - begin]
+            self._kept = begin, begin + len(matches), matches
+        return matches[number - begin]
 
     def _repr_html_(self) -> str:
         """A table of the first matches, in notebooks."""

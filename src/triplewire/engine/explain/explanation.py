@@ -153,11 +153,11 @@ class TracedCalls:
     def _skipped(self) -> Iterator[CallSkipped]:
         why = self._why()
         calls = dict.fromkeys(calls_in(self._subscription.where))
-        asked = {key.operator for key in self._made}
+        called = {key.operator for key in self._made}
         for call in calls:
             constants = tuple([None if isinstance(a, Variable) else a for a in call.arguments])
             # with values, a call of variables would be among those made
-            was_made = call.operator in asked if None in constants else CallKey(call.operator, constants) in self._made
+            was_made = call.operator in called if None in constants else CallKey(call.operator, constants) in self._made
             if not was_made:
                 text = f"{call.operator}({', '.join(map(show, call.arguments))})"
                 yield CallSkipped(shortened(text, _CHARACTERS), why)
@@ -166,11 +166,11 @@ class TracedCalls:
         """Why no more calls were made."""
         if not self._made:
             return "what is cheap decides the pair" + ("" if self.answer.bindings else ": it does not match")
-        last = list(self._made.values())[-1]
         if self.answer.bindings:
             return "the pair matches without it"
         if self.answer.undecided:
             return "its outcome would decide nothing"
+        last = list(self._made.values())[-1]
         return f"{last.call} is {last.outcome}, and the pair is decided"
 
 

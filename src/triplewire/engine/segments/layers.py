@@ -126,12 +126,12 @@ def calls_of(layers: Sequence[Layer]) -> SnapshotCalls:
     """The calls of all subscriptions in layers, numbered on from layer to layer."""
     offsets, rows, alone, start = [np.zeros(1, np.int32)], [np.zeros(0, np.int64)], [NONE], 0
     for layer in layers:
-        asked, table = layer.segment.clauses.asked, layer.segment.clauses.table
-        is_alone = (np.diff(table.clause_offset) == 0) & (np.diff(asked.offset) > 0)
+        calls, table = layer.segment.clauses.asked, layer.segment.clauses.table
+        is_alone = (np.diff(table.clause_offset) == 0) & (np.diff(calls.offset) > 0)
         if layer.is_removed is not None:
             is_alone &= ~layer.is_removed
-        offsets.append(asked.offset[1:] + offsets[-1][-1])
-        rows.append(layer.segment.call_rows[asked.call])
+        offsets.append(calls.offset[1:] + offsets[-1][-1])
+        rows.append(layer.segment.call_rows[calls.call])
         alone.append((np.flatnonzero(is_alone) + start).astype(np.int32))
         start += len(layer.segment)
     if layers:

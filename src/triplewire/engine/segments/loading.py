@@ -164,18 +164,18 @@ class Loader:
 
     def _add(self, parsed: ParsedRow, warn: Tell | None) -> bytes:
         row, template, parameters, subscription, is_plain = parsed
-        asked = () if template is None else self._asked(template, parameters)
-        if template is not None and asked is None:
+        calls = () if template is None else self._asked(template, parameters)
+        if template is not None and calls is None:
             subscription = template.subscription(parameters, row.id, row.query, row.prefixes, row.base)
         if subscription is not None:
             return self._add_compiled(row, subscription, is_plain, warn)
         assert template is not None
-        assert asked is not None
-        self._operators.update([(call.operator, len(call.arguments)) for call in asked])
+        assert calls is not None
+        self._operators.update([(call.operator, len(call.arguments)) for call in calls])
         if warn is not None:
             for warning in self._warnings(template, parameters):
                 warn(row.id, warning)
-        self._builder.add_from_template(template, parameters, asked)
+        self._builder.add_from_template(template, parameters, calls)
         self._end(row.id, self._select(template, parameters), False)
         return _line(row)
 

@@ -334,8 +334,8 @@ class Segment:
         if not cut and len(subscription) <= _FEW:
             rows = self._verifier.few_rows(view, publication, subscription)
             if rows is not None:
-                made = of_few(rows, [selections[place] for place in selection.tolist()], chunk.decoder.terms)
-                return Details.of([(bindings, templates.get(place)) for place, bindings in enumerate(made)])
+                few = of_few(rows, [selections[place] for place in selection.tolist()], chunk.decoder.terms)
+                return Details.of([(bindings, templates.get(place)) for place, bindings in enumerate(few)])
         bindings = self._verifier.bindings(view, publication, subscription, chunk)
         return Details(
             shared(bindings, selection, selections, chunk.decoder.terms),

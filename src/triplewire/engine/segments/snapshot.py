@@ -128,8 +128,8 @@ class SegmentSnapshot:
         if before is None:
             return Segment.of(self.context, delta, writer)
         if len(before) < len(delta):
-            more = Segment.of(self.context, delta[len(before) :], None, is_part=True)
-            before = Segment.merged([before, more], [np.arange(len(before)), np.arange(len(more))])
+            rest = Segment.of(self.context, delta[len(before) :], None, is_part=True)
+            before = Segment.merged([before, rest], [np.arange(len(before)), np.arange(len(rest))])
         if writer is None:
             return before
         texts, pinned = texts_of(delta, writer)

@@ -206,8 +206,8 @@ class Texts:
 def _read(file: IO[bytes], start: int, length: int, source: str) -> bytes:
     data = b""
     try:
-        while len(data) < length and (more := _read_at(file, length - len(data), start + len(data))):
-            data += more
+        while len(data) < length and (piece := _read_at(file, length - len(data), start + len(data))):
+            data += piece
     except OSError as error:
         raise StoreError(f"the text of a subscription cannot be read: {error.strerror}", source=source) from error
     if len(data) != length:
@@ -279,9 +279,11 @@ class IdTable:
     @classmethod
     def joined(cls, parts: Sequence[IdTable], numbers: Sequence[NDArray[np.int64]]) -> IdTable:
         """One table of some ids of several tables, which are distinct."""
-        texts, offsets = zip(*[part.names.texts(own) for part, own in zip(parts, numbers, strict=True)], strict=True)
+        texts, offsets = zip(
+            *[part.names.texts(taken) for part, taken in zip(parts, numbers, strict=True)], strict=True
+        )
         text, offset = np.concatenate(texts), concatenated(offsets)
-        hashes = np.concatenate([part.names.hash[own] for part, own in zip(parts, numbers, strict=True)])
+        hashes = np.concatenate([part.names.hash[taken] for part, taken in zip(parts, numbers, strict=True)])
         slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
         fill_slots(hashes, slots)
         return cls(Names(text, offset, hashes, slots, np.array([SEED]), np.zeros(0, np.uint8)))

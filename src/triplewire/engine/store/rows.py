@@ -95,14 +95,13 @@ def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, sou
         while way:
             id_ = way[-1]
             if id_ not in done:
-                try:
-                    done[id_] = _compiled_row(rows[id_], done, compiler, source)
-                except _Wait as wait:
-                    name = str(wait)
+                name = next((name for name in named_by(rows[id_]) if name not in done), None)
+                if name is not None:
                     if name in way or name not in rows:
-                        raise damaged(Path(source), f"the rule {id_!r} names {name!r} in vain") from None
+                        raise damaged(Path(source), f"the rule {id_!r} names {name!r} in vain")
                     way.append(name)
                     continue
+                done[id_] = _compiled_row(rows[id_], done, compiler, source)
             way.pop()
         yield done[first]
 
@@ -110,15 +109,13 @@ def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, sou
 def _compiled_row(
     row: Mapping[str, Any], done: Mapping[str, Subscription], compiler: Compiler, source: str
 ) -> Subscription:
-    """The subscription of a row, with those rules that it names and those that stand in it."""
+    """The subscription of a row, with those rules that it names, which are `done`, and those that stand in it."""
     named: dict[str, Subscription] = {}
     for rule in row.get("rules", ()):
         if isinstance(rule, Mapping):
             named[rule["id"]] = _compiled_row(rule, done, compiler, source)
-        elif rule in done:
-            named[rule] = done[rule]
         else:
-            raise _Wait(rule)
+            named[rule] = done[rule]
     return _compiled(row, named, compiler, source)
 
 
@@ -128,10 +125,6 @@ def checked(subscription: Subscription, compiler: Compiler, source: str) -> Subs
         return compiler.checked(subscription)
     except TriplewireError as error:
         raise StoreError(f"the subscription {subscription.id!r} cannot be used: {error}", source=source) from error
-
-
-class _Wait(Exception):
-    """A rule names another that is not compiled yet."""
 
 
 def _compiled(

@@ -109,7 +109,13 @@ def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: st
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
-    _check_operators(segment, compiler, source)
+    for name, count in sorted(segment.operators):
+        operator = compiler.world.operators.get(name)
+        if operator is None:
+            raise StoreError(f"its subscriptions call the operator {name!r}, which is not there", source=source)
+        if len(operator.parameters) != count:
+            what = f"its subscriptions call {name} with {count} arguments, and it takes {len(operator.parameters)}"
+            raise StoreError(what, source=source)
     segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
     give_back()
     return SegmentSnapshot(segment.context, [Layer(segment, NONE)])
@@ -166,19 +172,9 @@ def _means_the_same(saved: SavedEngine, entry: Mapping[str, Any], compiler: Comp
     """Were the clauses made with these limits of their number, and with the units of these operators?"""
     units, world = entry[UNITS], compiler.world
     now = units_of(units, world.operators)
-    # of an operator with more or fewer parameters, `_check_operators` tells
+    # of an operator with more or fewer parameters, `opened` tells
     same = all(len(now[name]) != len(units[name]) or now[name] == units[name] for name in now)
     return same and saved.manifest["settings"]["max_branches"] == world.settings.max_branches
-
-
-def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:
-    for name, count in sorted(segment.operators):
-        operator = compiler.world.operators.get(name)
-        if operator is None:
-            raise StoreError(f"its subscriptions call the operator {name!r}, which is not there", source=source)
-        if len(operator.parameters) != count:
-            what = f"its subscriptions call {name} with {count} arguments, and it takes {len(operator.parameters)}"
-            raise StoreError(what, source=source)
 
 
 def _rules_of(segment: Segment, end: int) -> Rules:

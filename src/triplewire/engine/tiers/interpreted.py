@@ -27,9 +27,8 @@ def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snaps
     if isinstance(matcher, Reference):
         return ReferenceSnapshot(compiler)
     if not isinstance(matcher, IndexMaker):
-        raise TriplewireError(
-            f"the plug-in {matcher!r:.80} is no matcher", remedy="give it what triplewire.extend.IndexMaker asks for"
-        )
+        remedy = "give it what triplewire.extend.IndexMaker asks for"
+        raise TriplewireError(f"the plug-in {matcher!r:.80} is no matcher", remedy=remedy)
     if KERNELS.are_loaded():
         return _compiled(matcher, compiler)
     return InterpretedSnapshot(compiler, partial(_compiled, matcher))

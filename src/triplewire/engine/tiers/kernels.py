@@ -51,7 +51,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self.tell: Callable[[], None] = lambda: None
-        self.warn: Callable[[str], None] = _warn
+        self.warn: Callable[[str], None] = lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)
         self.compiled: Callable[[str], None] = lambda name: None
         self.spent = 0.0  # seconds of interpreted matching
         self.refused: OSError | None = None  # why compiled code could not be put into the folder, as on a full disk
@@ -74,9 +74,7 @@ class Kernels:
 
     def are_usable(self) -> bool:
         """May they be used at all? Not where they are not wanted, or compiled code can be kept nowhere."""
-        if self.tier == "interpreted":
-            return False
-        if self.refused is not None:
+        if self.tier == "interpreted" or self.refused is not None:
             return False
         if _without_compiler():
             return True
@@ -191,10 +189,6 @@ class Kernels:
         self._child = None
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
-
-
 def _without_compiler() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
@@ -210,7 +204,14 @@ def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
     os.environ[TIER] = "compiled"
     if hasattr(os, "nice"):
         os.nice(19)
-    threading.Thread(target=_end_with, args=(parent, linger), daemon=True).start()
+
+    def end() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        time.sleep(linger)
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True).start()
     if kernel_cache.folder() is None:
         return 1
     list(plugins.loaded("matcher"))  # so that their kernels are known
@@ -220,14 +221,6 @@ def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
                 plugins.attribute(_COMPILE)()
                 kernel_cache.mark_all_complete()
     return 0
-
-
-def _end_with(parent: int, linger: float) -> None:
-    """End this process some time after its parent."""
-    while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
-    time.sleep(linger)
-    os._exit(0)
 
 
 KERNELS = Kernels()
