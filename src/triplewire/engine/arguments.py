@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from triplewire import argument_checks
@@ -42,7 +41,7 @@ def world_of(
     check_order(order)
     limits = settings or Settings()
     classes = taxonomy_of(f"{where}(taxonomy=...)", taxonomy, limits)
-    called = _called(where, built_in_operators() if operators is None else operators, classes)
+    called = called_operators(where, built_in_operators() if operators is None else operators, classes)
     recall = None
     if cache is not None:
         from triplewire.operators.calling.cache import OperatorCallCache, OutcomeCache
@@ -54,14 +53,7 @@ def world_of(
     return World(classes, called, limits, order, recall)
 
 
-def with_other_taxonomy(world: World, taxonomy: Taxonomy) -> World:
-    """The same with another taxonomy, also for those operators that ask one."""
-    called = _called("Engine", world.operators, taxonomy)
-    recall = None if world.recall is None else world.recall.of(called, taxonomy)
-    return replace(world, taxonomy=taxonomy, operators=called, recall=recall)
-
-
-def _called(where: str, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
+def called_operators(where: str, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
     """The operators as they are called: over this taxonomy, and some in processes of their own."""
     try:
         return isolated(with_taxonomy(operators, taxonomy))

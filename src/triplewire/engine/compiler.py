@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from triplewire.engine.arguments import with_other_taxonomy
+from triplewire.engine.arguments import called_operators
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.entailment import with_subclasses
@@ -95,8 +95,10 @@ class Compiler:
         return subscription
 
     def with_taxonomy(self, taxonomy: Taxonomy) -> Compiler:
-        """The same with another taxonomy."""
-        return replace(self, world=with_other_taxonomy(self.world, taxonomy))
+        """The same with another taxonomy, also for those operators that ask one."""
+        operators = called_operators("Engine", self.world.operators, taxonomy)
+        recall = None if self.world.recall is None else self.world.recall.of(operators, taxonomy)
+        return replace(self, world=replace(self.world, taxonomy=taxonomy, operators=operators, recall=recall))
 
     def check_calls(self, subscription: Subscription) -> None:
         """Raises what `checked` raises, without a look at anything that only warns."""

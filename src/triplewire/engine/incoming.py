@@ -168,8 +168,7 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
     """The publications of an Arrow batch as columns; None where they have to be read one by one."""
     if compiler.entailment != "none":
         return None
-    # compiled kernels, which the reference matcher does without
-    from triplewire.encode.publications import encode_arrow
+    from triplewire.encode.publications import encode_arrow  # compiled kernels, which "reference" does without
     from triplewire.encode.schema import from_batch
 
     settings = compiler.world.settings
@@ -186,8 +185,7 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
 
 def _columns(document: Document, compiler: Compiler, clock: Clock) -> Batch | None:
     """A document as columns; None where it has to take the other way."""
-    # compiled kernels, which the reference matcher does without
-    from triplewire.encode.publications import PADDING, encode_nquads
+    from triplewire.encode.publications import PADDING, encode_nquads  # compiled kernels, as above
 
     settings, name = compiler.world.settings, document.name
     with clock("read"):

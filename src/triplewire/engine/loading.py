@@ -99,9 +99,7 @@ class ObjectRegistrar:
     """Registers rows that were parsed in full."""
 
     def __init__(self, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
-        self._current = current
-        self._refuse = refuse
-        self._warn = warn
+        self._current, self._refuse, self._warn = current, refuse, warn
 
     def add(self, rows: list[ParsedRow]) -> int:
         """Register the subscriptions of the rows together, those that can be. Returns how many."""

@@ -151,7 +151,15 @@ class TracedCalls:
         return ExplainedCalls(tuple(self._made.values()), tuple(self._skipped()), extra)
 
     def _skipped(self) -> Iterator[CallSkipped]:
-        why = self._why()
+        if not self._made:
+            why = "what is cheap decides the pair" + ("" if self.answer.bindings else ": it does not match")
+        elif self.answer.bindings:
+            why = "the pair matches without it"
+        elif self.answer.undecided:
+            why = "its outcome would decide nothing"
+        else:
+            last = list(self._made.values())[-1]
+            why = f"{last.call} is {last.outcome}, and the pair is decided"
         calls = dict.fromkeys(calls_in(self._subscription.where))
         called = {key.operator for key in self._made}
         for call in calls:
@@ -161,17 +169,6 @@ class TracedCalls:
             if not was_made:
                 text = f"{call.operator}({', '.join(map(show, call.arguments))})"
                 yield CallSkipped(shortened(text, _CHARACTERS), why)
-
-    def _why(self) -> str:
-        """Why no more calls were made."""
-        if not self._made:
-            return "what is cheap decides the pair" + ("" if self.answer.bindings else ": it does not match")
-        if self.answer.bindings:
-            return "the pair matches without it"
-        if self.answer.undecided:
-            return "its outcome would decide nothing"
-        last = list(self._made.values())[-1]
-        return f"{last.call} is {last.outcome}, and the pair is decided"
 
 
 def _spent(seconds: float, cost: float) -> str:

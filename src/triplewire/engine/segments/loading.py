@@ -59,12 +59,9 @@ class SegmentRegistrar:
     def __init__(
         self, compiler: Compiler, current: CurrentSnapshot, size: int, refuse: Refuse, warn: Tell | None
     ) -> None:
-        self._compiler = compiler
-        self._current = current
-        self._size = size
-        self._refuse = refuse
-        self._warn = warn
-        self._loader = self._new_loader()
+        self._compiler, self._current, self._size = compiler, current, size
+        self._refuse, self._warn = refuse, warn
+        self._loader = Loader(self._snapshot.context, compiler, size)
 
     def add(self, rows: list[ParsedRow]) -> int:
         """Take rows out of the list. Returns how many were registered."""
@@ -77,7 +74,7 @@ class SegmentRegistrar:
             added += len(self._loader) - before
             if len(self._loader) >= LARGE or self._loader.is_full:
                 added -= self._install()
-                self._loader = self._new_loader()
+                self._loader = Loader(self._snapshot.context, self._compiler, self._size)
         return added
 
     def _refuse_taken(self, rows: list[ParsedRow]) -> None:
@@ -100,9 +97,6 @@ class SegmentRegistrar:
         snapshot = self._current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
         return snapshot
-
-    def _new_loader(self) -> Loader:
-        return Loader(self._snapshot.context, self._compiler, self._size)
 
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""

@@ -62,6 +62,8 @@ class SegmentSnapshot:
         """`before`: a segment of the first subscriptions of the delta, which can grow."""
         self.context = context
         self.compiler = context.compiler
+        # a segment of so many subscriptions is left as it is, and the next one begun
+        self._full = self.compiler.world.settings.merge_subscriptions
         self.layers = tuple(layers)
         self.delta = tuple(delta)
         self._extra_calls = 0  # calls to segments that one segment of all would have saved
@@ -80,11 +82,6 @@ class SegmentSnapshot:
         if indexed is not None:
             other._indexed = (*other.layers, *(layer.within(context) for layer in indexed[len(self.layers) :]))
         return other
-
-    @property
-    def _full(self) -> int:
-        """The number of subscriptions from which a segment is left as it is, and the next one begun."""
-        return self.context.compiler.world.settings.merge_subscriptions
 
     def changed(
         self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
@@ -265,11 +262,9 @@ class SegmentSnapshot:
 
     @cached_property
     def _calls(self) -> SnapshotCalls:
-        """The calls of all subscriptions."""
         return calls_of(self._all_layers)
 
     def _meant(self, number: int) -> Subscription:
-        """A subscription as it is evaluated."""
         place = bisect_right(self._starts, number) - 1
         return self._all_layers[place].segment.meant(number - self._starts[place])
 

@@ -79,7 +79,6 @@ class TextWriter:
         return starts, lengths
 
     def _move(self) -> None:
-        """Into a new file."""
         file = _temporary_file()
         for start in range(0, self.size, _BLOCK):
             _write(file, start, self.read(start, min(self.size - start, _BLOCK)))
@@ -279,11 +278,10 @@ class IdTable:
     @classmethod
     def joined(cls, parts: Sequence[IdTable], numbers: Sequence[NDArray[np.int64]]) -> IdTable:
         """One table of some ids of several tables, which are distinct."""
-        texts, offsets = zip(
-            *[part.names.texts(taken) for part, taken in zip(parts, numbers, strict=True)], strict=True
-        )
+        taken = [(part.names, places) for part, places in zip(parts, numbers, strict=True)]
+        texts, offsets = zip(*[names.texts(places) for names, places in taken], strict=True)
         text, offset = np.concatenate(texts), concatenated(offsets)
-        hashes = np.concatenate([part.names.hash[taken] for part, taken in zip(parts, numbers, strict=True)])
+        hashes = np.concatenate([names.hash[places] for names, places in taken])
         slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
         fill_slots(hashes, slots)
         return cls(Names(text, offset, hashes, slots, np.array([SEED]), np.zeros(0, np.uint8)))
