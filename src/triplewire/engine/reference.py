@@ -126,7 +126,7 @@ class ReferenceSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""
         with stage("load"):
             subscriptions = self._meant()
-        found: list[tuple[int, int, bool]] = []
+        pairs: list[tuple[int, int, bool]] = []
         details: list[Detail] = []
         failures: list[tuple[int, int, TriplewireError]] = []
         candidates = len(chunk) * len(subscriptions)
@@ -149,7 +149,7 @@ class ReferenceSnapshot:
                     failures.append((row, number, outcome))
                 elif outcome.bindings:
                     bindings = first_bindings(outcome.bindings, most_bytes)
-                    found.append((row, number, outcome.truncated or len(bindings) < len(outcome.bindings)))
+                    pairs.append((row, number, outcome.truncated or len(bindings) < len(outcome.bindings)))
                     details.append((bindings, subscriptions[number].construct))
                 elif outcome.undecided:
                     failures += [(row, number, failure) for failure in outcome.failures]
@@ -159,9 +159,9 @@ class ReferenceSnapshot:
         for calls in counts:
             operators.add(calls)
         return Rows(
-            np.array([row for row, _, _ in found], np.int32),
-            np.array([number for _, number, _ in found], np.int32),
-            np.array([is_cut for _, _, is_cut in found], np.bool_),
+            np.array([row for row, _, _ in pairs], np.int32),
+            np.array([number for _, number, _ in pairs], np.int32),
+            np.array([is_cut for _, _, is_cut in pairs], np.bool_),
             tuple(failures), triples=triples, candidates=candidates, verified=candidates, details=details,
             operators=operators,
         )  # fmt: skip

@@ -272,7 +272,7 @@ class Part:
         texts = ids.texts(self.rows.subscription[places])
         few = [slice(begin, begin + _NAMED) for begin in range(0, len(places), _NAMED)]
         bindings = iter(details.bindings)
-        rows: Iterator[MatchRow] = chain.from_iterable(self._named(places[some], texts[some], bindings) for some in few)
+        rows: Iterator[MatchRow] = chain.from_iterable(self._named(places[each], texts[each], bindings) for each in few)
         return details.count, self._with_graphs(rows, details.templates, places) if details.templates else rows
 
     def _with_graphs(

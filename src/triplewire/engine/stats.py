@@ -39,9 +39,8 @@ class Clock:
         clock = cls()
         try:
             with open("/proc/self/stat", "rb") as stream:
-                started = int(
-                    stream.read().rpartition(b")")[2].split()[19]
-                )  # field 22: ticks after the machine's start
+                fields = stream.read().rpartition(b")")[2].split()
+            started = int(fields[19])  # field 22 of the line: ticks after the machine's start
             age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
         except (OSError, AttributeError, ValueError, IndexError):
             age = time.process_time()

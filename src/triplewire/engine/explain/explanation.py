@@ -376,9 +376,7 @@ def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
             because = ["no solution of it agrees"]
         case Bind(variable, _):
             value = solution.get(variable.name)
-            because = [
-                f"?{variable.name} = {reasons.term_text(value)}" if value else f"?{variable.name} (an error, unbound)"
-            ]
+            because = [f"?{variable.name}" + (f" = {reasons.term_text(value)}" if value else " (an error, unbound)")]
         case Values(variables, _):
             terms = {v.name: solution[v.name] for v in variables if v.name in solution}
             because = [f"?{name} = {reasons.term_text(term)}" for name, term in terms.items()]

@@ -184,8 +184,8 @@ def _instead(pattern: Pattern, partial: Binding, graph: Graph) -> tuple[int, str
     subject, predicate, object_ = (_described(term, partial) for term in terms)
     any_ = Variable(".any")
     for triple in matching(Pattern(pattern.subject, pattern.predicate, any_), partial, graph):
-        found, owner = term_text(triple.object), term_text(triple.subject)
-        return 1, f"{owner} {term_text(triple.predicate)} is {found}, not {object_}"
+        value, owner = term_text(triple.object), term_text(triple.subject)
+        return 1, f"{owner} {term_text(triple.predicate)} is {value}, not {object_}"
     for triple in matching(Pattern(any_, pattern.predicate, pattern.object), partial, graph):
         owner = term_text(triple.subject)
         return 2, f"{term_text(triple.predicate)} {term_text(triple.object)} belongs to {owner}, not {subject}"
