@@ -1,7 +1,7 @@
 """The sentences of an explanation: which triple a pattern matches, which value fails a condition, what comes nearest.
 
 Each function gives lines of text for one solution (a match) or for the partial solutions that reached the part (a
-miss). `explanation` chooses the parts.
+miss). `ExplainedPair` evaluates pieces of the subscription for that; `explanation` chooses the parts.
 """
 
 from __future__ import annotations
