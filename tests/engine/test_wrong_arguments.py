@@ -57,7 +57,7 @@ ENGINE_CALLS: dict[str, tuple[Callable[[Engine, Path], object], str]] = {
     "unsubscribe: a number": (lambda e, _: e.unsubscribe(SEVEN), "unsubscribe(id): expected the id"),
     "unsubscribe: a subscription": (lambda e, _: e.unsubscribe(e.subscriptions[0]), "a Subscription has it as .id"),  # type: ignore[arg-type]
     "get": (lambda e, _: e.get(SEVEN), "get(id)"),
-    "load_subscriptions: no path": (lambda e, _: e.load_subscriptions(SEVEN), "a path, or several"),
+    "load_subscriptions: no path": (lambda e, _: e.load_subscriptions(SEVEN), "a path or a table, or several"),
     "load_subscriptions: no paths": (lambda e, _: e.load_subscriptions([ANY]), "expected a path"),
     "load_subscriptions: NUL": (lambda e, _: e.load_subscriptions("a\0b"), "without NUL"),
     "load_subscriptions: ids": (lambda e, t: e.load_subscriptions(t, ids="abc"), "a single one is [id]"),

@@ -3,9 +3,8 @@
 `engine` is the public class and the flow; `compiler` makes subscriptions of texts, `loading` registers files of them;
 `current_snapshot` replaces snapshots, whose subscriptions lie in `segments` (or in `reference`); `incoming` gives
 publications chunk by chunk; `result` is what a match call returns, with `stats`; `explain` says why a pair matched or
-did not; `ids_and_graphs` makes the ids of matched subscriptions and the graphs of CONSTRUCT queries; `store` saves an
-engine to a directory; `tiers` answers before kernels are compiled; `views` is what other packages ask of an engine;
-`arguments` checks what callers hand in.
+did not; `store` saves an engine to a directory; `tiers` answers before kernels are compiled; `views` is what other
+packages ask of an engine; `arguments` checks what callers hand in.
 """
 
 from __future__ import annotations

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from triplewire.argument_checks import (
-    expect,
-    expect_callable,
-    expect_path,
-    expect_text,
-    expect_texts,
-    is_of_rdflib,
-    plain_text,
-    refuse,
-    shown,
-)
+from triplewire import argument_checks
+from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.config import Settings
 from triplewire.errors import ArgumentError
 from triplewire.ir.evaluation.evaluate import World
@@ -51,7 +41,7 @@ def world_of(
     check_order(order)
     limits = settings or Settings()
     classes = taxonomy_of(f"{where}(taxonomy=...)", taxonomy, limits)
-    called = _called(where, built_in_operators() if operators is None else operators, classes)
+    called = called_operators(where, built_in_operators() if operators is None else operators, classes)
     recall = None
     if cache is not None:
         from triplewire.operators.calling.cache import OperatorCallCache, OutcomeCache
@@ -63,14 +53,7 @@ def world_of(
     return World(classes, called, limits, order, recall)
 
 
-def with_other_taxonomy(world: World, taxonomy: Taxonomy) -> World:
-    """The same with another taxonomy, also for those operators that ask one."""
-    called = _called("Engine", world.operators, taxonomy)
-    recall = None if world.recall is None else world.recall.of(called, taxonomy)
-    return replace(world, taxonomy=taxonomy, operators=called, recall=recall)
-
-
-def _called(where: str, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
+def called_operators(where: str, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
     """The operators as they are called: over this taxonomy, and some in processes of their own."""
     try:
         return isolated(with_taxonomy(operators, taxonomy))
@@ -86,19 +69,9 @@ def taxonomy_of(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:
     if isinstance(taxonomy, Taxonomy):
         return taxonomy
     expect_path(where, taxonomy, "load_taxonomy(path) makes a Taxonomy of a file")
-    # most programs have no taxonomy, or have read it already
-    from triplewire.read.taxonomy import load_taxonomy
+    from triplewire.read.taxonomy import load_taxonomy  # most programs have none, or have read it already
 
     return load_taxonomy(taxonomy, settings)
-
-
-def check_loading(path: object, matcher: object, operators: object, settings: object) -> None:
-    """Raises `ArgumentError` where one of the arguments of `Engine.load` has a wrong type."""
-    expect_path("load(path)", path)
-    if matcher is not None:
-        expect_text("load(matcher=...)", matcher)
-    check_operators("load", operators)
-    check_settings("load", settings)
 
 
 def check_settings(where: str, settings: object) -> None:
@@ -126,24 +99,23 @@ def check_query(query: str | Subscription, language: object, id: str, prefixes: 
     has a wrong type."""
     parsed = query if isinstance(query, Subscription) else None
     if parsed is None:
-        remedy = (
-            "load_subscriptions(path) reads files" if isinstance(query, os.PathLike) else "parse makes a Subscription"
-        )
+        is_path = isinstance(query, os.PathLike)
+        remedy = "load_subscriptions(path) reads files" if is_path else "parse makes a Subscription"
         expect("subscribe(query)", query, str, "a query text or a Subscription", remedy)
     for name, value in (("language", language), ("id", id), ("base", base)):
         expect_text(f"subscribe({name}=...)", value)
-    expect_texts("subscribe(prefixes=...)", prefixes, _PREFIXES)
+    argument_checks.expect_texts("subscribe(prefixes=...)", prefixes, _PREFIXES)
     if parsed is not None:
         for name in ("id", "language", "text", "base"):
             expect_text(f"subscribe: the subscription's {name}", getattr(parsed, name))
-        return plain_text(id or parsed.id)
-    return plain_text(id)
+        return argument_checks.plain_text(id or parsed.id)
+    return argument_checks.plain_text(id)
 
 
 def check_id(where: str, id: str) -> str:
     """The id. Raises `ArgumentError` where this is no id of a subscription."""
     expect(where, id, str, "the id of a subscription (str)", "a Subscription has it as .id")
-    return plain_text(id)
+    return argument_checks.plain_text(id)
 
 
 def subscription_files(
@@ -182,28 +154,29 @@ def tables_by_name(tables: object) -> dict[str, SubscriptionTexts]:
     return named
 
 
-_ONLY_PUBLICATIONS = frozenset((Publication,))
-
-
-def each_publication(given: object) -> tuple[Publication, ...] | Iterator[Publication]:
+def each_publication(publications: object) -> tuple[Publication, ...] | Iterator[Publication]:
     """One publication, or those of an iterable: a tuple where all are there. Raises `ArgumentError` where it is, or
     gives, something else."""
-    if isinstance(given, Publication):
-        return (given,)
-    if type(given) is list and _ONLY_PUBLICATIONS.issuperset(map(type, given)):
-        return tuple(given)
+    if isinstance(publications, Publication):
+        return (publications,)
+    if type(publications) is list and set(map(type, publications)) <= {Publication}:
+        return tuple(publications)
     wanted = "a publication, or an iterable of them"
-    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable) or is_of_rdflib(given):
-        raise refuse("match(publications)", wanted, given, _READ)
-    if isinstance(given, Mapping):
-        raise refuse("match(publications)", wanted, given, "match(mapping.values()) takes what it holds")
-    return _checked(given)
+    if (
+        isinstance(publications, str | bytes | os.PathLike)
+        or not isinstance(publications, Iterable)
+        or argument_checks.is_of_rdflib(publications)
+    ):
+        raise refuse("match(publications)", wanted, publications, _READ)
+    if isinstance(publications, Mapping):
+        raise refuse("match(publications)", wanted, publications, "match(mapping.values()) takes what it holds")
+    return _checked(publications)
 
 
-def _checked(given: Iterable[object]) -> Iterator[Publication]:
-    for number, publication in enumerate(given, 1):
+def _checked(publications: Iterable[object]) -> Iterator[Publication]:
+    for number, publication in enumerate(publications, 1):
         if not isinstance(publication, Publication):
-            what = f"expected publications, got {shown(publication)} as number {number}"
+            what = f"expected publications, got {argument_checks.shown(publication)} as number {number}"
             raise ArgumentError(what, source="match(publications)", remedy="Publication(id, triples) makes one")
         yield publication
 
@@ -221,22 +194,21 @@ class ArrowColumns(Protocol):
         """A capsule with a stream of batches."""
 
 
-def record_batches(given: Any) -> list[pa.RecordBatch]:
+def record_batches(columns: Any) -> list[pa.RecordBatch]:
     """The batches of a batch, of a table, or of what gives Arrow columns (a data frame of Polars or pandas, a reader).
 
     Raises `ArgumentError` where it is nothing of that.
     """
-    # as in `Engine.match_batch`
-    import pyarrow as pa
+    import pyarrow as pa  # as in `Engine.match_batch`
 
-    if isinstance(given, pa.RecordBatch):
-        return [given]
-    if isinstance(given, pa.Table):
-        return list(given.to_batches())
-    if not hasattr(given, "__arrow_c_stream__"):
+    if isinstance(columns, pa.RecordBatch):
+        return [columns]
+    if isinstance(columns, pa.Table):
+        return list(columns.to_batches())
+    if not hasattr(columns, "__arrow_c_stream__"):
         remedy = "triplewire.encode.schema.to_batch makes a batch of publications"
-        raise refuse("match_batch(batch)", "an Arrow RecordBatch or Table", given, remedy)
+        raise refuse("match_batch(batch)", "an Arrow RecordBatch or Table", columns, remedy)
     try:
-        return list(pa.table(given).to_batches())
+        return list(pa.table(columns).to_batches())
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ArgumentError(f"its Arrow columns cannot be read: {error}", source="match_batch(batch)") from error

@@ -7,12 +7,12 @@ pair by pair (`triplewire.engine.reference`). All give the same answers. They di
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from triplewire.bounded_cache import BoundedCache
 from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding, bindings_text, term_bytes
@@ -31,7 +30,9 @@ from triplewire.verify.operators import AnswerTable, CallCounts, CallTable
 if TYPE_CHECKING:
     from triplewire.clauses.view import View
     from triplewire.encode.decode import Decoder
-    from triplewire.operators.order.statistics import LearnedCalls
+    from triplewire.engine.compiler import Compiler
+    from triplewire.engine.segments.segment import SegmentRows
+    from triplewire.engine.stats import Clock
     from triplewire.select.index import Prepared
 
 _KEPT_TRIPLES = 1 << 15  # in publications of a batch that are kept as objects: some 10 MB with their look-ups
@@ -44,16 +45,6 @@ Template: TypeAlias = "tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]"
 
 Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 """Of a match: its bindings, and the template of a CONSTRUCT query."""
-
-
-class Stage(Protocol):
-    """Says which stage ("encode", "select", "verify" ...) the time belongs to (`triplewire.engine.stats.Clock`)."""
-
-    def __call__(self, stage: str) -> AbstractContextManager[None]:
-        """The time inside a `with` block."""
-
-    def switch(self, stage: str) -> str:
-        """The time from now on, until the next stage; returns the one that ran until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +73,11 @@ class Details:
     @classmethod
     def of(cls, details: Sequence[Detail]) -> Details:
         """Those of matches whose bindings are known."""
-        bindings = [made for made, _ in details]
+        bindings = [of_match for of_match, _ in details]
         templates = {place: template for place, (_, template) in enumerate(details) if template is not None}
         every = chain.from_iterable(bindings)
         terms = chain.from_iterable(binding.values() for binding in every)
         return cls(bindings, sum(map(len, bindings)), templates, bytes_of_terms=lambda: sum(map(term_bytes, terms)))
-
-
-@dataclass(slots=True)
-class MatchedWindow:
-    """The matches of the window of a chunk with this number, and the pairs (publication, subscription) that wait for
-    operators."""
-
-    number: int
-    rows: Rows
-    waiting: Sequence[tuple[int, int]]
 
 
 class Part(NamedTuple):
@@ -112,12 +93,12 @@ class SegmentState:
     """What one segment has worked out of a chunk and needs again, for its parts or for bindings.
 
     `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once. `window`:
-    the matches of many publications found beforehand.
+    the matches of many publications found beforehand, with the number of their window.
     """
 
     view: View | None = None
     prepared: Prepared | None = None
-    window: MatchedWindow | None = None
+    window: tuple[int, SegmentRows] | None = None
 
 
 class Chunk:
@@ -146,11 +127,9 @@ class Chunk:
         self._publications = publications
         self._made: BoundedCache[int, Publication] | None = None
         self._batch = batch
-        self._decoder: Decoder | None = None
         self.part_of = part_of
-        self._states: dict[object, SegmentState] = {}
+        self.states: defaultdict[object, SegmentState] = defaultdict(SegmentState)  # by segment, or layer
         self.calls: CallTable = CallTable() if part_of is None else part_of.chunk.calls.part(part_of.first)
-        self._answers: AnswerTable | None = None
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
@@ -183,13 +162,6 @@ class Chunk:
         chunk._contents = {place: known[number] for place, number in enumerate(order) if number in known}
         return chunk
 
-    def state(self, segment: object) -> SegmentState:
-        """What a segment has worked out of the chunk; nothing at first."""
-        state = self._states.get(segment)
-        if state is None:
-            state = self._states[segment] = SegmentState()
-        return state
-
     @property
     def ids(self) -> Sequence[str]:
         """The publications' ids."""
@@ -204,8 +176,10 @@ class Chunk:
             whole, first, last = self.part_of
             self._batch = whole.batch.part(first, last)
         if self._batch is None:
+            from triplewire.encode.publications import encode  # compiled kernels, which "reference" does without
+
             assert self._publications is not None
-            self._batch = _encoding().encode(self._publications)
+            self._batch = encode(self._publications)
         return self._batch
 
     def publication(self, number: int) -> Publication:
@@ -219,13 +193,8 @@ class Chunk:
         triples = int(offset[number + 1] - offset[number])
         if self._made is None:
             self._made = BoundedCache()
-        return self._made.get_or_make(number, lambda: self._decoded(number), 1 + triples, _KEPT_TRIPLES)
-
-    def _decoded(self, number: int) -> Publication:
-        """A publication of the batch."""
-        if self._read_publication is not None:
-            return self._read_publication(number)
-        return replace(self.decoder.publication(number), source=self._source)
+        read = self._read_publication or (lambda number: replace(self.decoder.publication(number), source=self._source))
+        return self._made.get_or_make(number, lambda: read(number), 1 + triples, _KEPT_TRIPLES)
 
     def given(self, number: int) -> Publication:
         """One of the publications as it was given, without what entailment added."""
@@ -254,30 +223,18 @@ class Chunk:
             self._contents.update(zip(new, content_hashes(self.batch, np.array(new), self.decoder), strict=True))
         return [self._contents[number] for number in numbers.tolist()]
 
-    @property
+    @cached_property
     def answers(self) -> AnswerTable:
         """The answers of matches that needed an evaluation, kept for their bindings."""
-        if self._answers is None:
-            part = self.part_of
-            self._answers = AnswerTable() if part is None else part.chunk.answers.part(part.first)
-        return self._answers
+        part = self.part_of
+        return AnswerTable() if part is None else part.chunk.answers.part(part.first)
 
-    @property
+    @cached_property
     def decoder(self) -> Decoder:
         """From the ids of the batch back to terms."""
-        if self._decoder is None:
-            from triplewire.encode.decode import Decoder  # compiled kernels
+        from triplewire.encode.decode import Decoder  # compiled kernels
 
-            self._decoder = Decoder(self.batch)
-        return self._decoder
-
-
-@cache
-def _encoding() -> Any:
-    """The module that encodes publications: compiled kernels, which the reference matcher does without."""
-    from triplewire.encode import publications
-
-    return publications
+        return Decoder(self.batch)
 
 
 @dataclass(slots=True)
@@ -309,10 +266,6 @@ class Rows:
     def __len__(self) -> int:
         return len(self.publication)
 
-    def uncounted(self) -> Rows:
-        """The same rows, with nothing counted."""
-        return replace(self, triples=0, atoms=0, candidates=0, verified=0, join_steps=0)
-
 
 class Snapshot(Protocol):
     """Subscriptions as they stand at one moment. Never changed, so any number of threads may use it at once.
@@ -322,9 +275,9 @@ class Snapshot(Protocol):
     """
 
     columnar: bool
-    compiler: SubscriptionCompiler
+    compiler: Compiler
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> Snapshot:
+    def with_compiler(self, compiler: Compiler) -> Snapshot:
         """The same subscriptions with another compiler, which differs in nothing but its taxonomy."""
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Snapshot:
@@ -336,7 +289,7 @@ class Snapshot(Protocol):
     def background_work(self) -> Callable[[], Install] | None:
         """Work that would make later calls cheaper, if there is any: to be done aside, while changes go on."""
 
-    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+    def match(self, chunk: Chunk, stage: Clock) -> Rows:
         """The matches of a chunk."""
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
@@ -371,34 +324,3 @@ class Snapshot(Protocol):
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """The subscriptions in the order of their registration, from place `start` on."""
-
-
-class SubscriptionCompiler(Protocol):
-    """How texts become subscriptions in an engine."""
-
-    @property
-    def world(self) -> World:
-        """Its taxonomy, operators and limits."""
-
-    @property
-    def learned(self) -> LearnedCalls:
-        """What its operator calls have cost and how often they were true."""
-
-    def meant(self, subscription: Subscription) -> Subscription:
-        """The subscription as it is evaluated: where entailment is on, with subclasses."""
-
-    def compiled(self, row: Mapping[str, object], *, full: bool = True) -> Subscription:
-        """The subscription of a row {"id", "language", "query", "prefixes", "base"}, as it was registered; where not
-        `full`, without being `checked`."""
-
-    def check_calls(self, subscription: Subscription) -> None:
-        """Raises what `checked` raises."""
-
-    def checked(self, subscription: Subscription) -> Subscription:
-        """The subscription with all its warnings. Raises `SubscriptionError`."""
-
-    def checked_again(self, subscription: Subscription, before: SubscriptionCompiler) -> Subscription:
-        """A subscription that was checked by the compiler before, with the warnings of this one's taxonomy."""
-
-    def is_plain(self, subscription: Subscription) -> bool:
-        """Is the subscription what its text gives by itself, without other rules?"""

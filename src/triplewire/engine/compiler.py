@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from triplewire.engine.arguments import with_other_taxonomy
-from triplewire.engine.chunk import Snapshot, SubscriptionCompiler
+from triplewire.engine.arguments import called_operators
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.entailment import with_subclasses
@@ -55,15 +54,10 @@ class Compiler:
         `StoreError` where the row of a table is gone or has changed.
         """
         (row,) = whole_rows((row,), self.tables)
+        stated = {name: row[name] for name in ("id", "prefixes", "base")}
+        operators, settings = self.world.operators, self.world.settings
         subscription = parse(
-            row["query"],
-            row["language"],
-            id=row["id"],
-            prefixes=row["prefixes"],
-            base=row["base"],
-            operators=self.world.operators,
-            rules=rules,
-            settings=self.world.settings,
+            row["query"], row["language"], **stated, operators=operators, rules=rules, settings=settings
         )
         return self.checked(subscription) if full else subscription
 
@@ -87,10 +81,9 @@ class Compiler:
                 warnings[warning] = None
         return warnings
 
-    def checked_again(self, subscription: Subscription, before: SubscriptionCompiler) -> Subscription:
+    def checked_again(self, subscription: Subscription, before: Compiler) -> Subscription:
         """A subscription that another compiler has checked, which has another taxonomy, with the warnings of this one;
         itself where they are the same, and where an operator now refuses it, which its calls will say."""
-        assert isinstance(before, Compiler)
         nodes = [node for node in walk(subscription.where) if isinstance(node, Call | InstanceOf)]
         if not nodes:
             return subscription
@@ -102,8 +95,10 @@ class Compiler:
         return subscription
 
     def with_taxonomy(self, taxonomy: Taxonomy) -> Compiler:
-        """The same with another taxonomy."""
-        return replace(self, world=with_other_taxonomy(self.world, taxonomy))
+        """The same with another taxonomy, also for those operators that ask one."""
+        operators = called_operators("Engine", self.world.operators, taxonomy)
+        recall = None if self.world.recall is None else self.world.recall.of(operators, taxonomy)
+        return replace(self, world=replace(self.world, taxonomy=taxonomy, operators=operators, recall=recall))
 
     def check_calls(self, subscription: Subscription) -> None:
         """Raises what `checked` raises, without a look at anything that only warns."""
@@ -126,13 +121,6 @@ class Compiler:
         if self.entailment == "none":
             return publication
         return self.world.taxonomy.properties.entail(publication)
-
-
-def compiler_of(snapshot: Snapshot) -> Compiler:
-    """The compiler that an engine gave a snapshot."""
-    compiler = snapshot.compiler
-    assert isinstance(compiler, Compiler)
-    return compiler
 
 
 def row_of(subscription: Subscription) -> dict[str, Any]:

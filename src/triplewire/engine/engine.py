@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -23,10 +23,10 @@ from triplewire.argument_checks import expect_callable, expect_path, expect_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
 from triplewire.engine.chunk import Snapshot
-from triplewire.engine.compiler import Compiler, compiler_of, id_is_taken
+from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of, snapshot_for_more
 from triplewire.engine.explain.recent import RecentResults
-from triplewire.engine.incoming import Reading, chunks_of, chunks_of_batches, chunks_of_files, each_matched, matched
+from triplewire.engine.incoming import chunks_of, chunks_of_batches, chunks_of_files, each_matched, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
@@ -37,7 +37,6 @@ from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from triplewire.operators.order.statistics import LearnedCalls
 
 Refuse: TypeAlias = Callable[[Refusal], None]
-Warn: TypeAlias = Callable[[str, str], None]
-Ids: TypeAlias = "frozenset[str] | None"
 
 ENTAILMENTS = ("none", "rdfs")
 
@@ -101,7 +98,7 @@ class Engine:
 
     @property
     def _compiler(self) -> Compiler:
-        return compiler_of(self._snapshot)
+        return self._snapshot.compiler
 
     def _with(self, snapshot: Snapshot) -> Engine:
         """An engine of the same matcher with another snapshot."""
@@ -136,20 +133,12 @@ class Engine:
                 plain = False
                 subscription = dataclasses.replace(query, id=id, where=check(query, world.settings))
             else:
-                subscription = parse(
-                    query,
-                    language,
-                    id=id,
-                    prefixes=prefixes,
-                    base=base,
-                    operators=world.operators,
-                    rules=Rules(self._snapshot),
-                    settings=world.settings,
-                )
+                row = {"id": id, "language": language, "query": query, "prefixes": prefixes, "base": base}
+                subscription = self._compiler.compiled(row, Rules.of(self._snapshot), full=False)
                 plain = not subscription.rules
             number = self._last_number
             if not subscription.id:
-                number = self._fresh_number()
+                number = next(n for n in count(number + 1) if f"s{n}" not in self._snapshot)
                 subscription = dataclasses.replace(subscription, id=f"s{number}")
             before = [subscription.id] if subscription.id in self._snapshot else []
             if before and not replace:
@@ -159,12 +148,6 @@ class Engine:
             self._current.snapshot = self._snapshot.changed((subscription,), before, plain=plain)
         self._current.start_background_work()
         return subscription
-
-    def _fresh_number(self) -> int:
-        number = self._last_number + 1
-        while f"s{number}" in self._snapshot:
-            number += 1
-        return number
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning, and is
@@ -202,18 +185,14 @@ class Engine:
         elif wanted is None:
             self._current.prepare_for_loading(files)
         loaded = 0
-        for more in self._load(files, refuse, on_warning, wanted):
-            loaded += more
+        from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
+
+        for registered in load(files, self._compiler, self._current, refuse, on_warning, wanted):
+            loaded += registered
             if progress is not None:
                 progress(loaded)
         self._current.settle()
         return loaded
-
-    def _load(self, files: list[SubscriptionSource], refuse: Refuse, warn: Warn | None, ids: Ids) -> Iterator[int]:
-        """Register the subscriptions of files; yields how many more, now and then."""
-        from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
-
-        yield from load(files, self._compiler, self._current, refuse, warn, ids)
 
     @property
     def subscriptions(self) -> SubscriptionsView:
@@ -257,18 +236,17 @@ class Engine:
         """
         each, clock = arguments.each_publication(publications), Clock()
 
-        def count(most: int) -> int:
+        def size(most: int) -> int:
             nonlocal each
-            if not isinstance(each, tuple):
-                with clock("read"):
-                    ahead = list(islice(each, most))
-                each = chain(ahead, each)
-                return len(ahead)
-            return len(each)
+            if isinstance(each, tuple):
+                return len(each)
+            with clock("read"):
+                ahead = list(islice(each, most))
+            each = chain(ahead, each)
+            return len(ahead)
 
-        snapshot = self._current.snapshot_for_matching(count)
-        compiler = compiler_of(snapshot)
-        return self._recent.keep(matched(snapshot, chunks_of(each, compiler, clock), clock, compiler.world.settings))
+        snapshot = self._current.snapshot_for_matching(size)
+        return self._recent.keep(matched(snapshot, chunks_of(each, snapshot.compiler, clock), clock))
 
     def match_files(
         self,
@@ -286,23 +264,24 @@ class Engine:
         """
         check_sources("match_files", sources)
         check_reading("match_files", split, on_refusal=on_refusal, loader=loader)
-        return self._each_result(sources, Reading(split, as_written, loader), on_refusal, clock)
 
-    def _each_result(
-        self, sources: Sequence[Source], reading: Reading, on_refusal: Refuse | None, clock: Clock | None
-    ) -> Iterator[MatchResult]:
-        stage = clock or Clock()
-        with stage("load"):
-            snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
-        chunks = chunks_of_files(sources, reading, compiler_of(snapshot), stage, on_refusal, snapshot.columnar)
-        for current, chunk, rows in each_matched(snapshot, chunks, stage, snapshot_for_more):
-            result = MatchResult(current, self.settings.max_binding_bytes)
-            result.add(chunk, rows)
-            if clock is None:
-                result.stats.seconds = stage.lap()
-            yield self._recent.keep(result)
-            if clock is None:
-                stage.lap()  # what the caller did meanwhile
+        def results() -> Iterator[MatchResult]:
+            stage = clock or Clock()
+            with stage("load"):
+                snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
+            chunks = chunks_of_files(
+                sources, split, as_written, loader, on_refusal, snapshot.compiler, stage, snapshot.columnar
+            )
+            for current, chunk, rows in each_matched(snapshot, chunks, stage, snapshot_for_more):
+                result = MatchResult(current)
+                result.add(chunk, rows)
+                if clock is None:
+                    result.stats.seconds = stage.lap()
+                yield self._recent.keep(result)
+                if clock is None:
+                    stage.lap()  # what the caller did meanwhile
+
+        return results()
 
     def match_batch(
         self,
@@ -326,8 +305,8 @@ class Engine:
         expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = arguments.record_batches(batch), Clock()
         snapshot = self._current.snapshot_for_matching(lambda most: sum(part.num_rows for part in batches))
-        chunks = chunks_of_batches(batches, compiler_of(snapshot), clock, on_refusal, snapshot.columnar)
-        result = matched(snapshot, chunks, clock, self.settings)
+        chunks = chunks_of_batches(batches, snapshot.compiler, clock, on_refusal, snapshot.columnar)
+        result = matched(snapshot, chunks, clock)
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
@@ -344,10 +323,10 @@ class Engine:
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
         the publication is missing, `LimitError` where the evaluation passes one.
         """
-        registered, known, snapshot = self._recent.pair(self._snapshot, subscription, publication)
+        registered, known, snapshot, calls = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explained  # matching does without it
 
-        return explained(registered, known, compiler_of(snapshot), self._recent.calls(subscription))
+        return explained(registered, known, snapshot.compiler, calls)
 
     # --- the taxonomy, and other properties --------------------------------------------------------------------------
 
@@ -437,7 +416,11 @@ class Engine:
         Raises `StoreError` when the directory is damaged, of a newer version or no saved engine, and for a table that
         is not given.
         """
-        arguments.check_loading(path, matcher, operators, settings)
+        expect_path("load(path)", path)
+        if matcher is not None:
+            expect_text("load(matcher=...)", matcher)
+        arguments.check_operators("load", operators)
+        arguments.check_settings("load", settings)
         named = arguments.tables_by_name(tables)
         saved = store.load(Path(path), settings)
         engine = cls(
@@ -456,5 +439,5 @@ class Engine:
 
 def _with_taxonomy(snapshot: Snapshot, taxonomy: Taxonomy) -> Snapshot:
     """The same subscriptions with this taxonomy."""
-    compiler = compiler_of(snapshot)
+    compiler = snapshot.compiler
     return snapshot if taxonomy is compiler.world.taxonomy else snapshot.with_compiler(compiler.with_taxonomy(taxonomy))

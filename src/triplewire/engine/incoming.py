@@ -1,9 +1,8 @@
 """Publications on their way from files, Arrow batches and programs to a matcher, a chunk at a time.
 
-N-Quads and N-Triples go from bytes to columns directly where they are plain (`triplewire.encode.publications`), and
-so do
-Arrow batches (`triplewire.encode.publications`); everything else, and whatever is malformed or unusual, takes the way
-through the guarded readers (`triplewire.read`, `triplewire.encode.schema`).
+N-Quads and N-Triples go from bytes to columns directly where they are plain, and so do Arrow batches
+(`triplewire.encode.publications`); everything else, and whatever is malformed or unusual, takes the way through the
+guarded readers (`triplewire.read`, `triplewire.encode.schema`).
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from triplewire.config import Settings
 from triplewire.encode.batch import Batch
 from triplewire.engine.chunk import Chunk, Rows, Snapshot
 from triplewire.engine.compiler import Compiler
@@ -59,11 +57,8 @@ class ChunkSizer:
     def __init__(self) -> None:
         self._publications = _LEAST
 
-    def parts(self, chunk: Chunk) -> Iterable[Chunk]:
+    def parts(self, chunk: Chunk) -> Iterator[Chunk]:
         """The publications of a chunk, some at a time."""
-        return (chunk,) if len(chunk) <= self._publications else self._cut(chunk)
-
-    def _cut(self, chunk: Chunk) -> Iterator[Chunk]:
         first = 0
         while first < len(chunk):
             last = min(first + self._publications, len(chunk))
@@ -106,28 +101,23 @@ def _each_chunk(publications: Iterator[Publication], compiler: Compiler, clock: 
             return
 
 
-class Reading(NamedTuple):
-    """How files are read, as for `triplewire.read`."""
-
-    split: str
-    as_written: bool
-    loader: Loader | None
-
-
 def chunks_of_files(
     sources: Sequence[Source],
-    reading: Reading,
+    split: str,
+    as_written: bool,
+    loader: Loader | None,
+    on_refusal: Callable[[Refusal], None] | None,
     compiler: Compiler,
     clock: Clock,
-    on_refusal: Callable[[Refusal], None] | None,
     columnar: bool,
 ) -> Iterator[Chunk]:
-    """The publications of files, folders and streams; `columnar`: as columns where that is possible."""
+    """The publications of files, folders and streams, as `triplewire.read` reads them; `columnar`: as columns where
+    that is possible."""
     settings = compiler.world.settings
-    direct = columnar and reading.split == "item" and compiler.entailment == "none"
+    direct = columnar and split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []
 
-    inputs = documents(*sources, settings=settings, on_refusal=on_refusal, split=reading.split)
+    inputs = documents(*sources, settings=settings, on_refusal=on_refusal, split=split)
     while True:
         with clock("read"):
             document = next(inputs, None)
@@ -141,8 +131,8 @@ def chunks_of_files(
             continue
         with clock("read"):
             waiting += read_document(
-                document.data, document.name, split=reading.split, settings=settings, on_refusal=on_refusal,
-                loader=reading.loader, as_written=reading.as_written, first_line=document.first_line,
+                document.data, document.name, split=split, settings=settings, on_refusal=on_refusal,
+                loader=loader, as_written=as_written, first_line=document.first_line,
             )  # fmt: skip
         full = len(waiting) if document.first_line else len(waiting) - len(waiting) % CHUNK
         if full:
@@ -160,8 +150,7 @@ def chunks_of_batches(
 ) -> Iterator[Chunk]:
     """The publications of Arrow batches; `columnar`: as columns where that is possible. A refused row has its number
     among the rows of all batches."""
-    # it brings Arrow along, which takes a fifth of a second to load
-    from triplewire.encode.schema import from_batch
+    from triplewire.encode.schema import from_batch  # it brings Arrow along, which takes a fifth of a second to load
 
     settings = compiler.world.settings
     first_record = 1
@@ -179,8 +168,7 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
     """The publications of an Arrow batch as columns; None where they have to be read one by one."""
     if compiler.entailment != "none":
         return None
-    # compiled kernels, which the reference matcher does without
-    from triplewire.encode.publications import encode_arrow
+    from triplewire.encode.publications import encode_arrow  # compiled kernels, which "reference" does without
     from triplewire.encode.schema import from_batch
 
     settings = compiler.world.settings
@@ -197,8 +185,7 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
 
 def _columns(document: Document, compiler: Compiler, clock: Clock) -> Batch | None:
     """A document as columns; None where it has to take the other way."""
-    # compiled kernels, which the reference matcher does without
-    from triplewire.encode.publications import PADDING, encode_nquads
+    from triplewire.encode.publications import PADDING, encode_nquads  # compiled kernels, as above
 
     settings, name = compiler.world.settings, document.name
     with clock("read"):
@@ -232,9 +219,9 @@ def each_matched(
             yield snapshot, chunk, rows
 
 
-def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
+def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:
     """All matches of chunks."""
-    result = MatchResult(snapshot, settings.max_binding_bytes)
+    result = MatchResult(snapshot)
     for _, chunk, rows in each_matched(snapshot, chunks, clock):
         result.add(chunk, rows)
     result.stats.seconds = clock.seconds()

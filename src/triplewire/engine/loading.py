@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import ParamSpec, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
@@ -20,22 +20,14 @@ from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.languages.templates import Templates
 
+if TYPE_CHECKING:
+    from triplewire.engine.segments.loading import SegmentRegistrar
+
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 Told = ParamSpec("Told")
 
 OBJECTS_TOGETHER = 16_384  # a snapshot of objects copies a table at each change
-
-
-class Registrar(Protocol):
-    """Puts rows into the current snapshot."""
-
-    def add(self, rows: list[ParsedRow]) -> int:
-        """Take rows out of the list. Returns how many were registered."""
-
-    def finish(self) -> int:
-        """Register the remaining rows. Returns a correction of the counts that `add` gave: 0, or minus the number of
-        rows whose ids were taken meanwhile."""
 
 
 def load(
@@ -53,7 +45,7 @@ def load(
     compiler.tables.update({source.name: source for source in sources if isinstance(source, SubscriptionTexts)})
     raised: list[Exception] = []
     tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
-    registrar: Registrar = ObjectRegistrar(current, tell, warn)
+    registrar: ObjectRegistrar | SegmentRegistrar = ObjectRegistrar(current, tell, warn)
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
@@ -65,7 +57,7 @@ def load(
         templates,
         operators=world.operators,
         settings=world.settings,
-        registered=Rules(current.snapshot),
+        registered=Rules.of(current.snapshot),
         ids=ids,
         on_refusal=refuse,
     )
@@ -107,9 +99,7 @@ class ObjectRegistrar:
     """Registers rows that were parsed in full."""
 
     def __init__(self, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
-        self._current = current
-        self._refuse = refuse
-        self._warn = warn
+        self._current, self._refuse, self._warn = current, refuse, warn
 
     def add(self, rows: list[ParsedRow]) -> int:
         """Register the subscriptions of the rows together, those that can be. Returns how many."""
@@ -136,5 +126,5 @@ class ObjectRegistrar:
         return len(checked)
 
     def finish(self) -> int:
-        """Nothing is left."""
+        """A correction of the counts that `add` gave, once all rows are registered: nothing is left here."""
         return 0

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
-from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
+from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
@@ -42,7 +44,7 @@ class ReferenceSnapshot:
 
     columnar = False
 
-    def __init__(self, compiler: SubscriptionCompiler) -> None:
+    def __init__(self, compiler: Compiler) -> None:
         self.compiler = compiler
         self._stated: Mapping[str, Subscription] = {}
         self._recent: Mapping[str, Subscription | None] = {}
@@ -69,7 +71,7 @@ class ReferenceSnapshot:
         other._stated, other._recent, other._count, other._sorted = stated, recent, count + len(added), None
         return other
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> Self:
+    def with_compiler(self, compiler: Compiler) -> Self:
         """See `triplewire.engine.chunk.Snapshot`."""
 
         def again(subscription: Subscription) -> Subscription:
@@ -120,13 +122,11 @@ class ReferenceSnapshot:
             self._sorted = tuple(sorted(map(self.compiler.meant, self._each()), key=attrgetter("id")))
         return self._sorted
 
-    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+    def match(self, chunk: Chunk, stage: Clock) -> Rows:
         """See `triplewire.engine.chunk.Snapshot`."""
         with stage("load"):
             subscriptions = self._meant()
-        publication: list[int] = []
-        subscription: list[int] = []
-        truncated: list[bool] = []
+        pairs: list[tuple[int, int, bool]] = []
         details: list[Detail] = []
         failures: list[tuple[int, int, TriplewireError]] = []
         candidates = len(chunk) * len(subscriptions)
@@ -137,8 +137,8 @@ class ReferenceSnapshot:
         counts = [CallCounts() for _ in publications]
 
         def decide(place: int) -> list[Answer | TriplewireError]:
-            current, made = publications[place], chunk.calls.of(place)
-            return self._stage.decide(current, subscriptions, made, counts[place], world.known(current))
+            current, calls = publications[place], chunk.calls.of(place)
+            return self._stage.decide(current, subscriptions, calls, counts[place], world.known(current))
 
         decided = threaded_map(decide, range(len(publications)), at_once)
         for row in range(len(chunk)):
@@ -149,28 +149,22 @@ class ReferenceSnapshot:
                     failures.append((row, number, outcome))
                 elif outcome.bindings:
                     bindings = first_bindings(outcome.bindings, most_bytes)
-                    publication.append(row)
-                    subscription.append(number)
-                    truncated.append(outcome.truncated or len(bindings) < len(outcome.bindings))
+                    pairs.append((row, number, outcome.truncated or len(bindings) < len(outcome.bindings)))
                     details.append((bindings, subscriptions[number].construct))
                 elif outcome.undecided:
                     failures += [(row, number, failure) for failure in outcome.failures]
         if world.recall is not None:
             world.recall.flush()
-        asked = CallCounts()
-        for own in counts:
-            asked.add(own)
+        operators = CallCounts()
+        for calls in counts:
+            operators.add(calls)
         return Rows(
-            np.array(publication, np.int32),
-            np.array(subscription, np.int32),
-            np.array(truncated, np.bool_),
-            tuple(failures),
-            triples=triples,
-            candidates=candidates,
-            verified=candidates,
-            details=details,
-            operators=asked,
-        )
+            np.array([row for row, _, _ in pairs], np.int32),
+            np.array([number for _, number, _ in pairs], np.int32),
+            np.array([is_cut for _, _, is_cut in pairs], np.bool_),
+            tuple(failures), triples=triples, candidates=candidates, verified=candidates, details=details,
+            operators=operators,
+        )  # fmt: skip
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
         """See `triplewire.engine.chunk.Snapshot`."""

@@ -32,69 +32,59 @@ if TYPE_CHECKING:
     from triplewire.encode.matches import MatchColumns
 
 
-# --- ids and graphs --------------------------------------------------------------------------------------------------
-# The ids of matched subscriptions, and the graphs that CONSTRUCT queries make of bindings (SPARQL 1.1, 16.2).
-
-
+_AT_ONCE = 1_024  # matches whose bindings are computed in one call
+_BYTES = 64 << 20  # bytes of terms that are written as text in one call, at most
+_IN_TURN = 16  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
+_NAMED = 4_096  # matches whose ids are listed in one call: the garbage collector is slow on long new lists
 _KEPT = 1 << 16  # ids that are kept for the next matches
 _SPARSE = 16  # with more than so many subscriptions per match, the cache takes longer than making the ids
 
 
-class SubscriptionIds:
-    """The ids of subscriptions, made each time."""
+class _SubscriptionIds:
+    """The ids of the subscriptions of matches: made each time or, where that is faster, when they first occur, and then
+    kept up to `_KEPT`. `numbers`: all that will be asked for, where they are many."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, numbers: Ids | None = None) -> None:
         self._snapshot = snapshot
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, numbers: Ids) -> SubscriptionIds:
-        """A cache of ids, or none where that is faster, for matches of the subscriptions with these numbers."""
-        size = int(numbers.max()) + 1
-        return cls(snapshot) if size > _SPARSE * len(numbers) else _Kept(snapshot, size, min(len(numbers), _KEPT))
-
-    def texts(self, numbers: Ids) -> NDArray[np.object_]:
-        """The ids of these."""
-        made = np.empty(len(numbers), object)
-        made[:] = self._snapshot.ids(numbers)
-        return made
-
-
-class _Kept(SubscriptionIds):
-    """The ids of subscriptions with numbers below `size`: made when they first occur. At most `most` are kept."""
-
-    def __init__(self, snapshot: Snapshot, size: int, most: int) -> None:
-        super().__init__(snapshot)
-        self._place = np.full(size, -1, np.int32)  # in `_made`
-        self._made = np.empty(most, object)
-        self._count = 0
+        self._place: Ids | None = None  # subscription -> place in `_made`, or -1
+        if numbers is not None and (size := int(numbers.max()) + 1) <= _SPARSE * len(numbers):
+            self._place = np.full(size, -1, np.int32)
+            self._made = np.empty(min(len(numbers), _KEPT), object)
+            self._count = 0
 
     def texts(self, numbers: Ids) -> NDArray[np.object_]:
         """The ids of these."""
-        new = self._each_once(numbers[self._place[numbers] < 0])
-        if self._count + len(new) > len(self._made):  # begin anew
-            self._place[:], self._count = -1, 0
-            new = self._each_once(numbers)
-        if len(new) > len(self._made):
-            self._place[:] = -1
-            return super().texts(numbers)
-        if len(new):
-            end = self._count + len(new)
-            self._made[self._count : end] = self._snapshot.ids(new)
-            self._place[new] = np.arange(self._count, end)
-            self._count = end
-        return self._made[self._place[numbers]]
+        place = self._place
+        if place is not None:
+            new = _each_once(numbers[place[numbers] < 0], place)
+            if self._count + len(new) > len(self._made):  # begin anew
+                place[:], self._count = -1, 0
+                new = _each_once(numbers, place)
+            if len(new) <= len(self._made):
+                if len(new):
+                    end = self._count + len(new)
+                    self._made[self._count : end] = self._snapshot.ids(new)
+                    place[new] = np.arange(self._count, end)
+                    self._count = end
+                return self._made[place[numbers]]
+            place[:] = -1
+        texts = np.empty(len(numbers), object)
+        texts[:] = self._snapshot.ids(numbers)
+        return texts
 
-    def _each_once(self, numbers: Ids) -> Ids:
-        """The distinct numbers. Overwrites their entries in `_place`."""
-        every = np.arange(len(numbers))
-        self._place[numbers] = every
-        each: Ids = numbers[self._place[numbers] == every]
-        return each
+
+def _each_once(numbers: Ids, place: Ids) -> Ids:
+    """The distinct numbers. Overwrites their entries in `place`."""
+    every = np.arange(len(numbers))
+    place[numbers] = every
+    each: Ids = numbers[place[numbers] == every]
+    return each
 
 
 def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) -> tuple[tuple[Triple, ...], bool]:
-    """The template once for each binding, as a set of triples in the order of their making, up to the first with which
-    their terms have more than `most_bytes` together; and whether there was one.
+    """The graph of a CONSTRUCT query (SPARQL 1.1, 16.2): its template once for each binding, as a set of triples in the
+    order of their making, up to the first with which their terms have more than `most_bytes` together; and whether
+    there was one.
 
     A triple with an unbound variable, a literal subject or a predicate that is no IRI is left out. A hidden variable
     is a blank node of the template: a new one for each binding, of a label that no blank node of the bindings has.
@@ -104,7 +94,7 @@ def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) 
     stem = "c"
     while any(label.startswith(stem) for label in taken):
         stem += "c"
-    made: dict[Triple, None] = {}
+    triples: dict[Triple, None] = {}
     sizes: dict[Term, int] = {}
     total = 0
     for number, binding in enumerate(bindings):
@@ -112,16 +102,16 @@ def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) 
             subject, predicate, object_ = (_instance(term, binding, f"{stem}{number}") for term in row)
             if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and object_ is not None:
                 triple = Triple(subject, predicate, object_)
-                if triple in made:
+                if triple in triples:
                     continue
                 for term in triple:
                     if term not in sizes:
                         sizes[term] = term_bytes(term)
                     total += sizes[term]
                 if total > most_bytes:
-                    return tuple(made), True
-                made[triple] = None
-    return tuple(made), False
+                    return tuple(triples), True
+                triples[triple] = None
+    return tuple(triples), False
 
 
 def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
@@ -130,15 +120,6 @@ def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
     if isinstance(term, Label):
         return IRI(term.iri) if term.iri else Literal(term.text)
     return term if isinstance(term, IRI | Literal) else None
-
-
-# --- result ------------------------------------------------------------
-
-
-_AT_ONCE = 1_024  # matches whose bindings are computed in one call
-_BYTES = 64 << 20  # bytes of terms that are written as text in one call, at most
-_IN_TURN = 16  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
-_NAMED = 4_096  # matches whose ids are listed in one call: the garbage collector is slow on long new lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +201,7 @@ class Part:
 
     def _portions(self) -> Iterator[Iterator[Match]]:
         """The matches, in iterators of some at a time, so that their memory is reused where the caller keeps none."""
-        start, count, ids = 0, _AT_ONCE, SubscriptionIds.of(self.snapshot, self.rows.subscription)
+        start, count, ids = 0, _AT_ONCE, _SubscriptionIds(self.snapshot, self.rows.subscription)
         while start < len(self):
             binding_count, rows = self._rows(start, (start := start + count), ids)
             yield matches_of(rows, self.matched_at)
@@ -235,20 +216,15 @@ class Part:
             while len(places) > 1 and _bytes_of_texts(details) > _BYTES:
                 places = places[: len(places) // 2]
                 details = self._details(places)
-            yield MatchTexts(details.as_text(), self._graphs(details.templates, places))
+            templates, rows = details.templates, sorted(details.templates)
+            bindings = self.snapshot.details(self.chunk, self.rows, places[rows]).bindings if rows else ()
+            graphs = {
+                row: utf8(graph_text(self._graph(templates[row], of_match, places[row])))
+                for row, of_match in zip(rows, bindings, strict=True)
+            }
+            yield MatchTexts(details.as_text(), graphs)
             start += len(places)
             count = _next_count(len(places), details.count)
-
-    def _graphs(self, templates: Mapping[int, Template], places: NDArray[np.int64]) -> dict[int, bytes]:
-        """The graphs of those of the matches at these places that have a template."""
-        if not templates:
-            return {}
-        rows = sorted(templates)
-        bindings = self.snapshot.details(self.chunk, self.rows, places[rows]).bindings
-        return {
-            row: utf8(graph_text(self._graph(templates[row], own, places[row])))
-            for row, own in zip(rows, bindings, strict=True)
-        }
 
     def _graph(self, template: Template, bindings: tuple[Binding, ...], place: np.int64) -> tuple[Triple, ...]:
         """The graph of the match at this place. Where it is cut, the match is marked as truncated."""
@@ -259,21 +235,22 @@ class Part:
 
     def columns(self) -> Iterator[MatchColumns]:
         """The matches as columns whose rows share texts, some at a time. They are made when they are asked for."""
-        from triplewire.encode.matches import (
-            MatchColumns,
-            names_of,  # as in `Engine.match_batch`
-        )
+        from triplewire.encode.matches import MatchColumns, names_of  # as in `Engine.match_batch`
 
         first = 0
         for texts in self.texts():
             places = self.order[first : (first := first + len(texts))]
             publication, subscription = self.rows.publication[places], self.rows.subscription[places]
+            begins = np.diff(publication, prepend=-1) != 0
+            contents = TextColumn.of([utf8(text) for text in self.chunk.contents(publication[begins])])
+            used, number = np.unique(subscription, return_inverse=True)
+            revisions = hexadecimal(self.snapshot.revisions(used))
             yield MatchColumns(
                 names_of(self.chunk.ids, publication),
                 self.snapshot.id_column(subscription),
                 texts.bindings,
-                self._contents(publication),
-                self._revisions(subscription),
+                TextColumn(contents.text, contents.offset, (np.cumsum(begins) - 1).astype(np.int32)),
+                TextColumn(revisions.text, revisions.offset, number.astype(np.int32)),
                 self.rows.truncated[places],
                 texts.construct,
             )
@@ -284,30 +261,18 @@ class Part:
 
         return chain.from_iterable(batches(columns, self.matched_at) for columns in self.columns())
 
-    def _contents(self, numbers: Ids) -> TextColumn:
-        """The content hashes of publications in their order, as a column."""
-        begins = np.diff(numbers, prepend=-1) != 0
-        hashes = TextColumn.of([utf8(text) for text in self.chunk.contents(numbers[begins])])
-        return TextColumn(hashes.text, hashes.offset, (np.cumsum(begins) - 1).astype(np.int32))
-
-    def _revisions(self, numbers: Ids) -> TextColumn:
-        """The revisions of subscriptions, as a column."""
-        used, place = np.unique(numbers, return_inverse=True)
-        revisions = hexadecimal(self.snapshot.revisions(used))
-        return TextColumn(revisions.text, revisions.offset, place.astype(np.int32))
-
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
-        return list(matches_of(self._rows(start, end, SubscriptionIds(self.snapshot))[1], self.matched_at))
+        return list(matches_of(self._rows(start, end, _SubscriptionIds(self.snapshot))[1], self.matched_at))
 
-    def _rows(self, start: int, end: int, ids: SubscriptionIds) -> tuple[int, Iterator[MatchRow]]:
+    def _rows(self, start: int, end: int, ids: _SubscriptionIds) -> tuple[int, Iterator[MatchRow]]:
         """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
         details = self._details(places)
         texts = ids.texts(self.rows.subscription[places])
         few = [slice(begin, begin + _NAMED) for begin in range(0, len(places), _NAMED)]
         bindings = iter(details.bindings)
-        rows: Iterator[MatchRow] = chain.from_iterable(self._named(places[own], texts[own], bindings) for own in few)
+        rows: Iterator[MatchRow] = chain.from_iterable(self._named(places[each], texts[each], bindings) for each in few)
         return details.count, self._with_graphs(rows, details.templates, places) if details.templates else rows
 
     def _with_graphs(
@@ -336,19 +301,16 @@ class Part:
         self.stats.truncated += len(fresh)
 
     def _named(
-        self,
-        places: NDArray[np.int64],
-        ids: NDArray[np.object_],
-        bindings: Iterator[tuple[Binding, ...]],
+        self, places: NDArray[np.int64], ids: NDArray[np.object_], bindings: Iterator[tuple[Binding, ...]]
     ) -> Iterator[MatchRow]:
         """The rows of the matches at these places, with these subscription ids and the next of the bindings."""
         publication = self.rows.publication[places]
         begins = [0, *((publication[1:] != publication[:-1]).nonzero()[0] + 1).tolist()]
         numbers, counts = publication[begins].tolist(), list(map(sub, [*begins[1:], len(places)], begins))
-        every, chunk, snapshot = self.chunk.ids, self.chunk, self.snapshot
+        every = self.chunk.ids
         names = chain.from_iterable(map(repeat, [every[number] for number in numbers], counts))
-        made_of = [ChunkOrigin(chunk, number, snapshot) for number in numbers]
-        origins = chain.from_iterable(map(repeat, made_of, counts))
+        origin_of_each = [ChunkOrigin(self.chunk, number, self.snapshot) for number in numbers]
+        origins = chain.from_iterable(map(repeat, origin_of_each, counts))
         truncated = self.rows.truncated[places].tolist()
         none: Iterator[None] = repeat(None)
         return zip(names, ids.tolist(), bindings, truncated, none, origins, strict=False)  # it ends with the names
@@ -382,8 +344,8 @@ class MatchResult(Sequence[Match]):
     seconds of each stage.
     """
 
-    def __init__(self, snapshot: Snapshot, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._most_bytes = snapshot.compiler.world.settings.max_binding_bytes
         self.refusals: list[Refusal] = []
         self.stats = Stats()
         self.parts: list[Part] = []
@@ -465,14 +427,14 @@ class MatchResult(Sequence[Match]):
         return self._one(numbers) if isinstance(numbers, int) else [self._one(number) for number in numbers]
 
     def _one(self, number: int) -> Match:
-        begin, end, made = self._kept  # one read, so that threads may ask at once
+        begin, end, matches = self._kept  # one read, so that threads may ask at once
         if not begin <= number < end:
             place = bisect_right(self._starts, number) - 1
             start = (number - self._starts[place]) // _AT_ONCE * _AT_ONCE
-            made = self.parts[place].matches(start, start + _AT_ONCE)
+            matches = self.parts[place].matches(start, start + _AT_ONCE)
             begin = self._starts[place] + start
-            self._kept = begin, begin + len(made), made
-        return made[number - begin]
+            self._kept = begin, begin + len(matches), matches
+        return matches[number - begin]
 
     def _repr_html_(self) -> str:
         """A table of the first matches, in notebooks."""

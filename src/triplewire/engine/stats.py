@@ -34,9 +34,17 @@ class Clock:
 
     @classmethod
     def of_process(cls) -> Clock:
-        """A clock that counts from the start of the process: until now, the stage "start"."""
+        """A clock that counts from the start of the process: until now, the stage "start". Where the system does not
+        say when that was, that stage is the processor time that the process has used."""
         clock = cls()
-        clock._seconds["start"] = process_age()
+        try:
+            with open("/proc/self/stat", "rb") as stream:
+                fields = stream.read().rpartition(b")")[2].split()
+            started = int(fields[19])  # field 22 of the line: ticks after the machine's start
+            age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+        except (OSError, AttributeError, ValueError, IndexError):
+            age = time.process_time()
+        clock._seconds["start"] = max(age, 0.0)
         return clock
 
     def __call__(self, stage: str) -> _Stage:
@@ -69,9 +77,7 @@ class _Stage:
     __slots__ = ("_clock", "_name", "_outer")
 
     def __init__(self, clock: Clock, name: str) -> None:
-        self._clock = clock
-        self._name = name
-        self._outer = OTHER
+        self._clock, self._name, self._outer = clock, name, OTHER
 
     def __enter__(self) -> None:
         self._outer = self._clock.switch(self._name)
@@ -105,11 +111,8 @@ class Stats:
         """Count what a snapshot said of so many publications."""
         self.publications += publications
         self.tiers[COMPILED if rows.compiled else INTERPRETED] += publications
-        self.triples += rows.triples
-        self.atoms += rows.atoms
-        self.candidates += rows.candidates
-        self.verified += rows.verified
-        self.join_steps += rows.join_steps
+        for name in ("triples", "atoms", "candidates", "verified", "join_steps"):
+            setattr(self, name, getattr(self, name) + getattr(rows, name))
         self.network_rows = max(self.network_rows, rows.network_rows)
         self.matches += len(rows)
         self.truncated += int(np.count_nonzero(rows.truncated))
@@ -142,14 +145,3 @@ def peak_bytes() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def process_age() -> float:
-    """Seconds since this process was started; where the system does not say, the processor time that it has used."""
-    try:
-        with open("/proc/self/stat", "rb") as stream:
-            started = int(stream.read().rpartition(b")")[2].split()[19])  # field 22: ticks after the machine's start
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
-    except (OSError, AttributeError, ValueError, IndexError):
-        return time.process_time()
-    return max(age, 0.0)

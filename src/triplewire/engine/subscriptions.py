@@ -1,8 +1,9 @@
-"""The subscriptions of an engine as a sequence: a view of one moment, in which each is looked up when asked for."""
+"""The subscriptions of an engine as a sequence, a view of one moment, and its MDV rules: each is looked up when asked
+for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import overload
 
@@ -57,24 +58,25 @@ class SubscriptionsView(Sequence[Subscription]):
         return f"<{len(self)} subscriptions>"
 
 
-# --- rules -----------------------------------------------------------------------------------------------------------
-# The MDV rules that other rules may name, as mappings from id to subscription.
-
-
 class Rules(Mapping[str, Subscription]):
-    """The MDV rules among the subscriptions of a snapshot, looked up there one by one."""
+    """The MDV rules among subscriptions: `get` gives the one of an id, `each` gives all."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, get: Callable[[str], Subscription | None], each: Callable[[], Iterable[Subscription]]) -> None:
+        self._get, self._each = get, each
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Rules:
+        """Those of a snapshot, looked up there one by one."""
+        return cls(snapshot.get, snapshot.all)
 
     def __getitem__(self, name: str) -> Subscription:
-        rule = self._snapshot.get(name)
+        rule = self._get(name)
         if rule is None or rule.language != "mdv":
             raise KeyError(name)
         return rule
 
     def __iter__(self) -> Iterator[str]:
-        return (rule.id for rule in self._snapshot.all() if rule.language == "mdv")
+        return (rule.id for rule in self._each() if rule.language == "mdv")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

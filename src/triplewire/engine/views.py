@@ -40,18 +40,10 @@ def empty_engine(engine: Engine) -> Engine:
     return engine._with(empty_snapshot(engine._matcher, engine._compiler))
 
 
-# --- compiled --------------------------------------------------------------------------------------------------------
-# Decides whether an engine is compiled before it is saved for other processes, which will match given files.
-
-
 def is_compiled_for(engine: Engine, sources: Iterable[Source]) -> bool:
     """Is the engine compiled, now that these files and folders are to be matched? Large work waits for the kernels
     here, as `Engine.match_files` does. For small work they are compiled in the background."""
     return engine._current.snapshot_for_matching(lambda most: publications_of(sources)).columnar
-
-
-# --- encoded chunks --------------------------------------------------------------------------------------------------
-# Publications that one engine has encoded, handed on to another one of the same entailment and limits.
 
 
 def chunks_for(engine: Engine, publications: Sequence[Publication]) -> list[Chunk]:
@@ -69,11 +61,7 @@ def encoded(engine: Engine, columns: pa.RecordBatch) -> list[Chunk]:
 def match_chunks(engine: Engine, chunks: Sequence[Chunk]) -> MatchResult:
     """As `Engine.match`."""
     snapshot = engine._current.snapshot_for_matching(lambda most: sum(map(len, chunks)))
-    return engine._recent.keep(matched(snapshot, chunks, Clock(), engine.settings))
-
-
-# --- revisions -------------------------------------------------------------------------------------------------------
-# The revision of a subscription of an engine, read without compiling its text.
+    return engine._recent.keep(matched(snapshot, chunks, Clock()))
 
 
 def revision_in(engine: Engine, id: str) -> str:

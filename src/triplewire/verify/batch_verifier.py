@@ -184,6 +184,7 @@ class BatchVerifier:
         self._table = clauses.table
         self._subscription = given.subscription
         self._world = given.world
+        self._most = given.world.settings.most_bindings
         self._owner = clauses.facts.owner
         self._has_alternatives = clauses.has_alternatives if clauses.have_alternatives else None
         self._is_residual = clauses.tests.is_residual
@@ -431,7 +432,3 @@ class BatchVerifier:
         flat = table.columns._replace(pattern=table.columns.pattern.reshape(-1))
         forms(kind, fixed_array(table.clause_offset), flat, slots, form)
         return form
-
-    @property
-    def _most(self) -> int:
-        return self._world.settings.most_bindings

@@ -286,11 +286,11 @@ class SharedJoins:
 
     @property
     def _constants(self) -> int:
-        return len(self._clauses.constants) + 1
+        return len(self._clauses.constants.hash) + 1
 
     def _new_scratch(self) -> Lent:
         tests = self._clauses.tests
-        scratch = kernels.scratch(self._constants, len(tests) + 1, self.network, _ROOM, mapped_zeros)
+        scratch = kernels.scratch(self._constants, len(tests.kind) + 1, self.network, _ROOM, mapped_zeros)
         return Lent(kernels.LENT, self.network, tests.columns, scratch)
 
 

@@ -22,9 +22,9 @@ from triplewire import Engine, Settings
 from triplewire.clauses.clauses import Clauses, ClauseTable
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.encode.names import Names
-from triplewire.engine.segments.layers import Layer, MergeJob
+from triplewire.engine.segments.layers import Layer
 from triplewire.engine.segments.segment import Segment
-from triplewire.engine.segments.snapshot import SegmentSnapshot
+from triplewire.engine.segments.snapshot import MergeJob, SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
 from triplewire.errors import StoreError
 from triplewire.verify.network import SharedJoins

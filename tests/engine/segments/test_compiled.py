@@ -9,7 +9,7 @@ import pytest
 from engine.samples import item
 from triplewire import Engine
 from triplewire.bounded_cache import BoundedCache
-from triplewire.engine.compiler import Compiler
+from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.segments import segment as context
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 
@@ -50,7 +50,7 @@ def test_more_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(context, "KEPT_BYTES", 100_000)
     engine = negations()
-    assert sum(len(context.text_row(subscription)) for subscription in engine.subscriptions) > 180_000
+    assert sum(len(line_of(row_of(subscription))) for subscription in engine.subscriptions) > 180_000
     monkeypatch.setattr(Compiler, "compiled", counted)
     for _ in range(4):
         compiled[0] = 0

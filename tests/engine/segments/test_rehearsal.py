@@ -54,8 +54,8 @@ def test_a_large_segment_rehearses_without_calls_and_no_answer_changes(
 
     slow = function_operator("slow", ["node"], lambda publication, arguments: calls.append(arguments) or True)
     chunks: list[Chunk] = []
-    match = Segment.match
-    monkeypatch.setattr(Segment, "match", lambda self, chunk, *rest: chunks.append(chunk) or match(self, chunk, *rest))
+    match = Segment.rows
+    monkeypatch.setattr(Segment, "rows", lambda self, chunk, *rest: chunks.append(chunk) or match(self, chunk, *rest))
     given = Publication("urn:x", (Triple(IRI("urn:a"), IRI("urn:p"), IRI("urn:Cat")),))
     answers = []
     for least in (100, 101):

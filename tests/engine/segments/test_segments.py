@@ -15,8 +15,10 @@ from engine.samples import EX, full_disk, item, read_while_writing
 from engine.store.manifests import change
 from triplewire import Engine, Publication, Settings
 from triplewire.clauses.clauses import VERSION
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.engine import compiler
 from triplewire.engine.segments import snapshot as snapshots
+from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import DELTA, SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, Texts, TextWriter
 from triplewire.engine.store import contents
@@ -103,7 +105,14 @@ def weight(engine: Engine) -> int:
     """Bytes of arrays and of texts, on disk or not."""
     snapshot = snapshot_of(engine)
     sources = {id(source): source.size for layer in snapshot.layers for source in layer.segment.texts.sources}
-    return sum(layer.segment.nbytes for layer in snapshot.layers) + sum(sources.values())
+    return sum(nbytes(layer.segment) for layer in snapshot.layers) + sum(sources.values())
+
+
+def nbytes(segment: Segment) -> int:
+    texts, ids = segment.texts, segment.ids
+    arrays = [segment.selection, segment.construct, texts.source, texts.start, texts.length, ids.rank]
+    arrays += [*flat(ids.names).values(), *segment.index.arrays().values()]
+    return segment.clauses.nbytes + sum(array.nbytes for array in arrays)
 
 
 def objects() -> int:

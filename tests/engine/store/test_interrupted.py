@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine.store.damage import data_files
 
 from amounts import usually
 from engine.store import interrupted
+from engine.store.all_sorts import data_files
 from triplewire import Engine, folders
 from triplewire.errors import StoreError
 

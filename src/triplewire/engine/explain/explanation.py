@@ -2,8 +2,7 @@
 
 The parts are asked in the order of the text; one that acts on the whole group (a FILTER, NOT EXISTS, a call) where all
 its variables are decided. A part fails when solutions reached it and none is left after it; it is unknown where that
-depends on calls that failed. Of a miss, what calls operators comes last. What is evaluated: `pieces`; the sentences:
-`reasons`; the calls: `calls`.
+depends on calls that failed. Of a miss, what calls operators comes last. The sentences: `reasons`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.explain.reasons import (
-    ExplainedPair,
-    call_line,
-    cheap_first,
-    condition_lines,
-    in_order,
-    matching_triple,
-    parts_of,
-    term_text,
-    triple_text,
-    why_not,
-)
+from triplewire.engine.explain import reasons
+from triplewire.engine.explain.reasons import ExplainedPair
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Result, World, decide
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Variable, Where
@@ -39,11 +28,6 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import shortened
 from triplewire.operators.order import GREEDY, SUB_ORDER
 from triplewire.verify.operators import OperatorStage
-
-# --- calls -----------------------------------------------------------------------------------------------------------
-# The operator calls of an explained pair: which are made, in which order, which are reused or skipped, what they
-# cost.
-
 
 Ranked = Callable[[Sequence[CallKey]], Sequence[CallKey]]
 """Puts calls that all have to hold into the order in which an engine makes them."""
@@ -121,7 +105,8 @@ class ExplainedCalls:
 
 
 class TracedCalls:
-    """Decides one pair as a match does, and records its calls. `results`: the results of all calls made, for reuse.
+    """Decides one pair as a match does, and records its calls. `results`: those of all calls made, for reuse. Raises
+    `LimitError`.
 
     `known`: outcomes by where they are known from. `ranked`: see `Ranked`; without it, calls come as the text has them.
     """
@@ -141,18 +126,12 @@ class TracedCalls:
         self._first = list(ranked(split(subscription.where)[0])) if ranked is not None else []
         self.results: CallResults = {}
         self._made: dict[CallKey, CallMade] = {}
-        self.answer = self._decided(world)
-
-    def _decided(self, world: World) -> Answer:
-        """Make calls until the pair is decided. Raises `LimitError`."""
-        while True:
-            outcome = decide(self._subscription, self._publication, world, self.results)
-            if isinstance(outcome, Answer):
-                return outcome
+        while not isinstance(outcome := decide(subscription, publication, world, self.results), Answer):
             open_ = dict.fromkeys(outcome.calls)
             following = dict.fromkeys([*(key for key in self._first if key in open_), *open_])
             for key in list(following)[: outcome.at_once(len(self.results))]:
                 self.results[key] = self._outcome(key)
+        self.answer = outcome
 
     def _outcome(self, key: CallKey) -> Result:
         for origin, results in self._known.items():
@@ -172,27 +151,24 @@ class TracedCalls:
         return ExplainedCalls(tuple(self._made.values()), tuple(self._skipped()), extra)
 
     def _skipped(self) -> Iterator[CallSkipped]:
-        why = self._why()
+        if not self._made:
+            why = "what is cheap decides the pair" + ("" if self.answer.bindings else ": it does not match")
+        elif self.answer.bindings:
+            why = "the pair matches without it"
+        elif self.answer.undecided:
+            why = "its outcome would decide nothing"
+        else:
+            last = list(self._made.values())[-1]
+            why = f"{last.call} is {last.outcome}, and the pair is decided"
         calls = dict.fromkeys(calls_in(self._subscription.where))
-        asked = {key.operator for key in self._made}
+        called = {key.operator for key in self._made}
         for call in calls:
             constants = tuple([None if isinstance(a, Variable) else a for a in call.arguments])
-            if None not in constants:
-                if CallKey(call.operator, constants) not in self._made:
-                    yield CallSkipped(shortened(_plain(call), _CHARACTERS), why)
-            elif call.operator not in asked:  # with values, it would be among those made
-                yield CallSkipped(shortened(_plain(call), _CHARACTERS), why)
-
-    def _why(self) -> str:
-        """Why no more calls were made."""
-        if not self._made:
-            return "what is cheap decides the pair" + ("" if self.answer.bindings else ": it does not match")
-        last = list(self._made.values())[-1]
-        if self.answer.bindings:
-            return "the pair matches without it"
-        if self.answer.undecided:
-            return "its outcome would decide nothing"
-        return f"{last.call} is {last.outcome}, and the pair is decided"
+            # with values, a call of variables would be among those made
+            was_made = call.operator in called if None in constants else CallKey(call.operator, constants) in self._made
+            if not was_made:
+                text = f"{call.operator}({', '.join(map(show, call.arguments))})"
+                yield CallSkipped(shortened(text, _CHARACTERS), why)
 
 
 def _spent(seconds: float, cost: float) -> str:
@@ -206,19 +182,12 @@ def text_of(key: CallKey) -> str:
     return shortened(f"{key.operator}({arguments})", _CHARACTERS)
 
 
-def _plain(call: Call) -> str:
-    return f"{call.operator}({', '.join(map(show, call.arguments))})"
-
-
 def _said(result: Result) -> str:
     if isinstance(result, OperatorError):
         return shortened(f"unknown: {result.what}", _CHARACTERS)
     if isinstance(result, bool):
         return str(result).lower()
     return f"{len(result)} row{'s' * (len(result) != 1)}" if result else "false"
-
-
-# --- explanation ------------------------------------------------------------
 
 
 Within: TypeAlias = Callable[[Where], Where]
@@ -369,7 +338,7 @@ def explain(
     known: Mapping[str, CallResults] | None = None,
     ranked: Ranked | None = None,
 ) -> Explanation:
-    """The explanation of a pair. `known` and `ranked`: see `calls.TracedCalls`. Raises `LimitError`."""
+    """The explanation of a pair. `known` and `ranked`: see `TracedCalls`. Raises `LimitError`."""
     traced = TracedCalls(subscription, publication, world, known, ranked)
     answer = traced.answer
     pair = ExplainedPair(subscription, publication, world, traced.results)
@@ -378,22 +347,10 @@ def explain(
         findings = _missed(pair, subscription.where, lambda group: group)
         return Explanation(subscription.id, publication.id, False, findings, {}, unknown=unknown, calls=traced.told())
     solution = pair.solutions(subscription.where, 1)[0]
-    held = tuple(_held(pair, part, solution) for part in parts_of(subscription.where))
+    held = tuple(_held(pair, part, solution) for part in reasons.parts_of(subscription.where))
     shown = {name: term for name, term in solution.items() if not name.startswith(".")}
-    return Explanation(
-        subscription.id,
-        publication.id,
-        True,
-        held,
-        shown,
-        len(answer.bindings),
-        answer.truncated,
-        unknown,
-        traced.told(),
-    )
-
-
-# --- a match ---------------------------------------------------------------------------------------------------------
+    ids, count = (subscription.id, publication.id), len(answer.bindings)
+    return Explanation(*ids, True, held, shown, count, answer.truncated, unknown, traced.told())
 
 
 def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
@@ -401,16 +358,16 @@ def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
     because: list[str] = []
     match part:
         case Pattern():
-            triple = matching_triple(part, solution, pair.publication.graph)
-            because = [triple_text(triple)] if triple else []
+            triple = next(reasons.matching(part, solution, pair.publication.graph), None)
+            because = [reasons.triple_text(triple)] if triple else []
         case Filter(condition):
-            because = condition_lines(pair, condition, solution, True)
+            because = reasons.condition_lines(pair, condition, solution, True)
         case And():
             return Finding(show(part), Verdict.HOLDS, (), _group(pair, part, solution))
         case Or(branches):
             return _held_branch(pair, part, branches, solution)
         case Optional(group):
-            if not _contributes(pair, parts_of(group), solution):
+            if not _contributes(pair, reasons.parts_of(group), solution):
                 return Finding(show(part), Verdict.ABSENT)
             return Finding(show(part), Verdict.HOLDS, (), _group(pair, group, solution))
         case Not():
@@ -419,17 +376,17 @@ def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
             because = ["no solution of it agrees"]
         case Bind(variable, _):
             value = solution.get(variable.name)
-            because = [f"?{variable.name} = {term_text(value)}" if value else f"?{variable.name} (an error, unbound)"]
+            because = [f"?{variable.name}" + (f" = {reasons.term_text(value)}" if value else " (an error, unbound)")]
         case Values(variables, _):
             terms = {v.name: solution[v.name] for v in variables if v.name in solution}
-            because = [f"?{name} = {term_text(term)}" for name, term in terms.items()]
+            because = [f"?{name} = {reasons.term_text(term)}" for name, term in terms.items()]
         case Call():
-            because = [call_line(part, solution, True)]
+            because = [reasons.call_line(part, solution, True)]
     return Finding(show(part), Verdict.HOLDS, tuple(because))
 
 
 def _group(pair: ExplainedPair, group: Where, solution: Binding) -> tuple[Finding, ...]:
-    return tuple(_held(pair, part, solution) for part in parts_of(group))
+    return tuple(_held(pair, part, solution) for part in reasons.parts_of(group))
 
 
 def _contributes(pair: ExplainedPair, parts: tuple[Where, ...], solution: Binding) -> bool:
@@ -450,12 +407,9 @@ def _held_branch(pair: ExplainedPair, part: Or, branches: tuple[Where, ...], sol
     return Finding(show(part), Verdict.HOLDS, (), tuple(findings))
 
 
-# --- a miss ----------------------------------------------------------------------------------------------------------
-
-
 def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding, ...]:
     """The parts of a group that leaves no solution, up to the one at which the last is lost, and those after it."""
-    parts = cheap_first(in_order(parts_of(group)), pair.results)
+    parts = reasons.cheap_first(reasons.in_order(reasons.parts_of(group)), pair.results)
     partials = pair.solutions(within(And(())))
     findings: list[Finding] = []
     unknown: set[str] = set()  # the failed calls that what was asked so far depends on
@@ -475,9 +429,8 @@ def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding,
         findings.append(replace(failing, verdict=Verdict.UNKNOWN) if failures else failing)
         unknown |= failures
     if all(finding.verdict is Verdict.HOLDS for finding in findings):
-        findings.append(
-            Finding(show(group), Verdict.FAILS, ("each part holds with those before it, but not all at once",))
-        )
+        because = ("each part holds with those before it, but not all at once",)
+        findings.append(Finding(show(group), Verdict.FAILS, because))
     return tuple(findings)
 
 
@@ -493,4 +446,4 @@ def _failed(pair: ExplainedPair, part: Where, partials: tuple[Binding, ...], wit
         case Or(branches):
             findings = (_failed(pair, branch, partials, within) for branch in branches)
             return Finding(show(part), Verdict.FAILS, (), tuple(findings))
-    return Finding(show(part), Verdict.FAILS, tuple(why_not(pair, part, partials)))
+    return Finding(show(part), Verdict.FAILS, tuple(reasons.why_not(pair, part, partials)))

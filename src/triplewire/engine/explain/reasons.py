@@ -1,47 +1,20 @@
 """The sentences of an explanation: which triple a pattern matches, which value fails a condition, what comes nearest.
 
 Each function gives lines of text for one solution (a match) or for the partial solutions that reached the part (a
-miss). `explanation` chooses the parts.
+miss). `ExplainedPair` evaluates pieces of the subscription for that; `explanation` chooses the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import cast
 
+from triplewire.ir import nodes
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, World, evaluate
 from triplewire.ir.fulltext import occurrences, satisfies
-from triplewire.ir.nodes import (
-    AllOf,
-    And,
-    AnyOf,
-    Bind,
-    Call,
-    Compare,
-    Exists,
-    Expression,
-    Filter,
-    FullText,
-    Holds,
-    In,
-    InstanceOf,
-    Label,
-    Minus,
-    Negate,
-    Not,
-    Pattern,
-    PatternTerm,
-    TextAnd,
-    TextExpression,
-    TextNot,
-    TextOr,
-    TextTest,
-    Values,
-    Variable,
-    Where,
-    conjuncts,
-)
+from triplewire.ir.nodes import And, Call, Expression, Filter, Label, Pattern, PatternTerm, Variable, Where, conjuncts
 from triplewire.ir.show import show, show_term
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
@@ -49,11 +22,9 @@ from triplewire.model.match import Binding
 from triplewire.model.publication import Graph, Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term, Triple
 
-# --- pieces ----------------------------------------------------------------------------------------------------------
-# Evaluates pieces of one subscription, of which explanations are made.
-
-
 SOLUTIONS = 200  # partial solutions among which the nearest is searched
+LINES = 3  # of one part
+CHARACTERS = 80  # of one term
 VALUE = Variable(".value")  # the variable to which an expression is bound to get its value
 
 
@@ -90,7 +61,7 @@ class ExplainedPair:
         """The condition's effective boolean value; None is an error."""
         if self.extensions(solution, [Filter(condition)]):
             return True
-        return False if self.extensions(solution, [Filter(Negate(condition))]) else None
+        return False if self.extensions(solution, [Filter(nodes.Negate(condition))]) else None
 
     def value(self, expression: Expression, solution: Binding) -> Term | None:
         """The expression's value; None if it is an error or unbound."""
@@ -98,7 +69,7 @@ class ExplainedPair:
             return solution.get(expression.name)
         if isinstance(expression, IRI | Literal):
             return expression
-        for extension in self.extensions(solution, [Bind(VALUE, expression)]):
+        for extension in self.extensions(solution, [nodes.Bind(VALUE, expression)]):
             return extension.get(VALUE.name)
         return None
 
@@ -112,41 +83,33 @@ def inline_values(solution: Mapping[str, Term]) -> Where:
     """A solution as a part of a group."""
     # with blank nodes as they are: no text can write such Values, but they join like any other term
     row = cast(tuple[IRI | Literal | None, ...], tuple(solution.values()))
-    return Values(tuple(map(Variable, solution)), (row,))
+    return nodes.Values(tuple(map(Variable, solution)), (row,))
 
 
 def cheap_first(parts: tuple[Where, ...], made: Mapping[CallKey, object]) -> tuple[Where, ...]:
     """The parts; behind all others those that call operators and bind nothing: first those with calls that have been
     made, then the others. So a part that is cheap and fails is named without a call."""
-    bound = frozenset(name for part in parts if not calls_operators(part) for name in variables(part))
+    bound = frozenset(name for part in parts if not any(calls_in(part)) for name in variables(part))
+
+    def is_made(call: Call) -> bool:
+        if any(isinstance(argument, Variable) for argument in call.arguments):
+            return any(key.operator == call.operator for key in made)
+        return (call.operator, call.arguments) in made
 
     def rank(part: Where) -> int:
         calls = list(calls_in(part))
         if not calls or not bound.issuperset(variables(part)):
             return 0
-        return 1 if all(_is_made(call, made) for call in calls) else 2
+        return 1 if all(map(is_made, calls)) else 2
 
     return tuple(sorted(parts, key=rank))
-
-
-def calls_operators(node: object) -> bool:
-    """Is there a call of an operator in the tree?"""
-    return any(True for _ in calls_in(node))
-
-
-def _is_made(call: Call, made: Mapping[CallKey, object]) -> bool:
-    if any(isinstance(argument, Variable) for argument in call.arguments):
-        return any(key.operator == call.operator for key in made)
-    return (call.operator, call.arguments) in made
 
 
 def parts_of(where: Where) -> tuple[Where, ...]:
     """The parts of a group, with filters split into their conjuncts. Any other tree is its only part."""
     parts = where.parts if isinstance(where, And) else (where,)
-    out: list[Where] = []
-    for part in parts:
-        out += [Filter(c) for c in conjuncts(part.condition)] if isinstance(part, Filter) else [part]
-    return tuple(out)
+    split = ([Filter(c) for c in conjuncts(part.condition)] if isinstance(part, Filter) else [part] for part in parts)
+    return tuple(chain.from_iterable(split))
 
 
 def in_order(parts: tuple[Where, ...]) -> tuple[Where, ...]:
@@ -157,8 +120,8 @@ def in_order(parts: tuple[Where, ...]) -> tuple[Where, ...]:
     """
     place = {number: (number, 0) for number in range(len(parts))}
     names = [frozenset(variables(part)) for part in parts]
-    for rank, kind in ((1, Call), (2, Filter | Not)):
-        settled = [n for n, part in enumerate(parts) if not isinstance(part, Call | Filter | Not)]
+    for rank, kind in ((1, Call), (2, Filter | nodes.Not)):
+        settled = [n for n, part in enumerate(parts) if not isinstance(part, Call | Filter | nodes.Not)]
         settled += [n for n, part in enumerate(parts) if rank == 2 and isinstance(part, Call)]
         for number, part in enumerate(parts):
             if isinstance(part, kind):
@@ -167,13 +130,6 @@ def in_order(parts: tuple[Where, ...]) -> tuple[Where, ...]:
                 if last > place[number]:
                     place[number] = (last[0], rank)
     return tuple(parts[number] for number in sorted(place, key=lambda n: (place[n], n)))
-
-
-# --- reasons ------------------------------------------------------------
-
-
-LINES = 3  # of one part
-CHARACTERS = 80  # of one term
 
 
 def term_text(term: Term) -> str:
@@ -187,35 +143,26 @@ def triple_text(triple: Triple) -> str:
     return " ".join(map(term_text, triple))
 
 
-# --- patterns --------------------------------------------------------------------------------------------------------
-
-
-def matching_triple(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
-    """A triple that the pattern matches under the solution."""
-    return next(_matching(pattern, solution, graph), None)
-
-
 def _fixed(term: PatternTerm, solution: Binding) -> Term | None:
     if isinstance(term, Variable):
         return solution.get(term.name)
     return term if isinstance(term, IRI | Literal) else None
 
 
-def _fits(term: PatternTerm, value: Term) -> bool:
-    """May a bare label stand for the value? Anything else was looked up already."""
-    if not isinstance(term, Label):
-        return True
-    return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
-
-
-def _matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Triple]:
+def matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Triple]:
+    """The triples that the pattern matches under the solution."""
     terms = (pattern.subject, pattern.predicate, pattern.object)
     for triple in graph.find(*(_fixed(term, solution) for term in terms)):
-        values: dict[PatternTerm, Term] = {}
-        if all(
-            _fits(term, value) and (not isinstance(term, Variable) or values.setdefault(term, value) == value)
-            for term, value in zip(terms, triple, strict=True)
-        ):
+        values: dict[Variable, Term] = {}
+
+        def fits(term: PatternTerm, value: Term, values: dict[Variable, Term] = values) -> bool:
+            if isinstance(term, Variable):
+                return values.setdefault(term, value) == value
+            if isinstance(term, Label):  # may it stand for the value? Anything else was looked up already
+                return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
+            return True
+
+        if all(map(fits, terms, triple)):
             yield triple
 
 
@@ -233,21 +180,18 @@ def nearest_lines(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -
 
 def _instead(pattern: Pattern, partial: Binding, graph: Graph) -> tuple[int, str]:
     """The distance of the nearest triple (1 to 4), and a sentence about it."""
-    subject, predicate, object_ = (
-        _described(term, partial) for term in (pattern.subject, pattern.predicate, pattern.object)
-    )
+    terms = (pattern.subject, pattern.predicate, pattern.object)
+    subject, predicate, object_ = (_described(term, partial) for term in terms)
     any_ = Variable(".any")
-    for triple in _matching(Pattern(pattern.subject, pattern.predicate, any_), partial, graph):
-        return (
-            1,
-            f"{term_text(triple.subject)} {term_text(triple.predicate)} is {term_text(triple.object)}, not {object_}",
-        )
-    for triple in _matching(Pattern(any_, pattern.predicate, pattern.object), partial, graph):
+    for triple in matching(Pattern(pattern.subject, pattern.predicate, any_), partial, graph):
+        value, owner = term_text(triple.object), term_text(triple.subject)
+        return 1, f"{owner} {term_text(triple.predicate)} is {value}, not {object_}"
+    for triple in matching(Pattern(any_, pattern.predicate, pattern.object), partial, graph):
         owner = term_text(triple.subject)
         return 2, f"{term_text(triple.predicate)} {term_text(triple.object)} belongs to {owner}, not {subject}"
-    for triple in _matching(Pattern(any_, pattern.predicate, Variable(".other")), partial, graph):
+    for triple in matching(Pattern(any_, pattern.predicate, Variable(".other")), partial, graph):
         return 3, f"there is {triple_text(triple)}, but no {subject} {predicate} {object_}"
-    of_subject = _matching(Pattern(pattern.subject, Variable(".other"), any_), partial, graph)
+    of_subject = matching(Pattern(pattern.subject, Variable(".other"), any_), partial, graph)
     others = dict.fromkeys(term_text(triple.predicate) for triple in of_subject)
     if others and not (isinstance(pattern.subject, Variable) and pattern.subject.name not in partial):
         return 4, f"{subject} has no {predicate}; it has {', '.join(list(others)[:8])}"
@@ -261,36 +205,34 @@ def _described(term: PatternTerm, partial: Binding) -> str:
     return f"?{term.name} = {term_text(value)}"
 
 
-# --- conditions ------------------------------------------------------------------------------------------------------
-
-
 def condition_lines(pair: ExplainedPair, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
     """Why the condition has this truth value (None: an error) under the solution."""
     match condition:
-        case AllOf(conditions):
+        case nodes.AllOf(conditions):
             return _joined(pair, conditions, solution, whole=True)
-        case AnyOf(conditions):
+        case nodes.AnyOf(conditions):
             return _joined(pair, conditions, solution, whole=False)
-        case Negate(inner):
+        case nodes.Negate(inner):
             return condition_lines(pair, inner, solution, None if truth is None else not truth)
-        case Compare(op, left, right):
+        case nodes.Compare(op, left, right):
             other = _valued(pair, right, solution)
-            return [f"{_valued(pair, left, solution)} is {'' if truth else 'not '}{op} {other}{_error(truth)}"]
-        case TextTest(relation, operand, text, negated):
+            error = " (they cannot be compared)" if truth is None else ""
+            return [f"{_valued(pair, left, solution)} is {'' if truth else 'not '}{op} {other}{error}"]
+        case nodes.TextTest(relation, operand, text, negated):
             verb = f"{'not ' if negated else ''}{relation.value} {Literal(text)}"
             return [f"{_valued(pair, operand, solution)} {'does' if truth else 'does not'}: {verb}"]
-        case In(operand, choices, negated):
+        case nodes.In(operand, choices, negated):
             listed = ", ".join(show(choice) for choice in choices)
             if truth is None:
                 return [f"{_valued(pair, operand, solution)} cannot be compared with each of {listed}"]
             return [f"{_valued(pair, operand, solution)} is {'not ' if truth is negated else ''}one of {listed}"]
-        case InstanceOf():
+        case nodes.InstanceOf():
             return _instance_lines(pair, condition, solution, truth is True)
-        case FullText(variable, expression):
+        case nodes.FullText(variable, expression):
             return _text_lines(expression, variable, solution, truth is True)
-        case Exists(group):
+        case nodes.Exists(group):
             return [f"{show(group)} has {'a' if truth else 'no'} solution here"]
-        case Holds(call):
+        case nodes.Holds(call):
             return [call_line(call, solution, truth)]
     values = ", ".join(_valued(pair, Variable(name), solution) for name in variables(condition))
     outcome = "an error" if truth is None else str(truth).lower()
@@ -304,15 +246,11 @@ def _joined(pair: ExplainedPair, conditions: Sequence[Expression], solution: Bin
     is. Where no member decides alone, they are those of all. Members that call operators are asked last.
     """
     verdicts: dict[Expression, bool | None] = {}
-    for condition in sorted(conditions, key=calls_operators):
+    for condition in sorted(conditions, key=lambda condition: any(calls_in(condition))):
         verdict = verdicts[condition] = pair.truth(condition, solution)
         if (verdict is True) is not whole:
             return condition_lines(pair, condition, solution, verdict)
     return [line for c in conditions for line in condition_lines(pair, c, solution, verdicts[c])]
-
-
-def _error(truth: bool | None) -> str:
-    return " (they cannot be compared)" if truth is None else ""
 
 
 def _valued(pair: ExplainedPair, expression: Expression, solution: Binding) -> str:
@@ -328,7 +266,7 @@ def _valued(pair: ExplainedPair, expression: Expression, solution: Binding) -> s
     return f"{name} = {term_text(value)}"
 
 
-def _instance_lines(pair: ExplainedPair, condition: InstanceOf, solution: Binding, truth: bool) -> list[str]:
+def _instance_lines(pair: ExplainedPair, condition: nodes.InstanceOf, solution: Binding, truth: bool) -> list[str]:
     node, graph = solution.get(condition.variable.name), pair.publication.graph
     shown = f"?{condition.variable.name}"
     if node is None:
@@ -343,7 +281,7 @@ def _instance_lines(pair: ExplainedPair, condition: InstanceOf, solution: Bindin
     return [f"{line}; its classes here: {', '.join(classes[:8])}" if classes else line]
 
 
-def _text_lines(expression: TextExpression, variable: Variable, solution: Binding, truth: bool) -> list[str]:
+def _text_lines(expression: nodes.TextExpression, variable: Variable, solution: Binding, truth: bool) -> list[str]:
     value = solution.get(variable.name)
     if not isinstance(value, Literal) or not value.has_text:
         return [f"?{variable.name} = {term_text(value)} has no text" if value else f"?{variable.name} (unbound)"]
@@ -354,15 +292,15 @@ def _text_lines(expression: TextExpression, variable: Variable, solution: Bindin
     return [f"{shown}: {', '.join(places)}" if places else f"{shown} satisfies {show(expression)}"]
 
 
-def _failing(expression: TextExpression, lexical: str) -> Iterator[TextExpression]:
+def _failing(expression: nodes.TextExpression, lexical: str) -> Iterator[nodes.TextExpression]:
     """The smallest parts of a full-text expression that decide that the text does not satisfy it."""
-    if isinstance(expression, TextAnd):
+    if isinstance(expression, nodes.TextAnd):
         failing = next(operand for operand in expression.operands if not satisfies(operand, lexical))
         yield from _failing(failing, lexical)
-    elif isinstance(expression, TextOr):
+    elif isinstance(expression, nodes.TextOr):
         for operand in expression.operands:
             yield from _failing(operand, lexical)
-    elif isinstance(expression, TextNot) and isinstance(expression.operand, TextNot):
+    elif isinstance(expression, nodes.TextNot) and isinstance(expression.operand, nodes.TextNot):
         yield from _failing(expression.operand.operand, lexical)
     else:
         yield expression
@@ -375,9 +313,6 @@ def call_line(call: Call, solution: Binding, truth: bool | None) -> str:
         for a in call.arguments
     )
     return f"{call.operator}({arguments}) is {'unknown' if truth is None else str(truth).lower()}"
-
-
-# --- the other parts, for a miss -------------------------------------------------------------------------------------
 
 
 def why_not(pair: ExplainedPair, part: Where, partials: Sequence[Binding]) -> list[str]:
@@ -396,24 +331,19 @@ def _why_not_one(pair: ExplainedPair, part: Where, partial: Binding) -> list[str
     match part:
         case Filter(condition):
             return condition_lines(pair, condition, partial, pair.truth(condition, partial))
-        case Not(group) | Minus(group):
+        case nodes.Not(group) | nodes.Minus(group):
             for other in pair.extensions(partial, [group]):
-                triples = map(triple_text, _patterns(group, other, pair.publication.graph))
-                return [f"there is {triple}" for triple in triples] or [f"{show(group)} has a solution"]
+                patterns = (part for part in getattr(group, "parts", (group,)) if isinstance(part, Pattern))
+                first = (next(matching(part, other, pair.publication.graph), None) for part in patterns)
+                lines = [f"there is {triple_text(triple)}" for triple in first if triple]
+                return lines or [f"{show(group)} has a solution"]
             failed = pair.failed_call(partial, part)
             return [failed or f"{show(group)} has a solution that agrees with {_bound(partial)}"]
-        case Values():
+        case nodes.Values():
             return [f"no row agrees with {_bound(partial)}"]
         case Call():
             return [pair.failed_call(partial, part) or call_line(part, partial, False)]
     return [f"no solution for {_bound(partial)}"]
-
-
-def _patterns(group: Where, solution: Binding, graph: Graph) -> Iterator[Triple]:
-    """The triples of a group's own patterns under a solution."""
-    for part in getattr(group, "parts", (group,)):
-        if isinstance(part, Pattern) and (triple := matching_triple(part, solution, graph)):
-            yield triple
 
 
 def _bound(solution: Binding) -> str:

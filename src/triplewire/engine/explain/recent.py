@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -19,6 +20,8 @@ from triplewire.model.publication import Publication
 
 _WHERE = "explain(match)"
 _MANY = 64  # parts that are remembered, held or not
+
+ExplainedOf: TypeAlias = tuple[Subscription, Publication, Snapshot, CallResults]
 
 
 class RecentResults:
@@ -38,19 +41,9 @@ class RecentResults:
                 self._most = max(2 * len(self._parts), _MANY)
         return result
 
-    def _held(self) -> list[Part]:
-        with self._lock:
-            return [part for part in (known() for known in self._parts) if part is not None]
-
-    def __len__(self) -> int:
-        """How many parts of match results are held."""
-        return len(self._held())
-
-    def pair(
-        self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None
-    ) -> tuple[Subscription, Publication, Snapshot]:
-        """The subscription and the publication that a caller names: by id, or by a match; and the snapshot in which
-        the subscription is.
+    def pair(self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None) -> ExplainedOf:
+        """The subscription and the publication that a caller names: by id, or by a match; the snapshot in which the
+        subscription is; and the operator calls about the publication of a match that its result still holds.
 
         Of a match, the subscription is the one that matched, even if it was removed since. Raises `SubscriptionError`
         where there is none, and `ArgumentError` where the publication is missing or is another one.
@@ -64,14 +57,17 @@ class RecentResults:
             raise SubscriptionError("there is no subscription of this id", source=subscription)
         check_publication("explain(publication)", publication)
         assert publication is not None
-        return registered, publication, snapshot
+        return registered, publication, snapshot, {}
 
-    def _of_match(
-        self, snapshot: Snapshot, match: Match, publication: Publication | None
-    ) -> tuple[Subscription, Publication, Snapshot]:
-        part = self._part_of(match)
+    def _of_match(self, snapshot: Snapshot, match: Match, publication: Publication | None) -> ExplainedOf:
+        with self._lock:
+            known = [reference() for reference in self._parts]
+        parts = (part for part in known if part is not None and part.matched_at == match.matched_at)
+        part, numbers = next(((part, numbers) for part in parts if (numbers := _numbers(part, match))), (None, []))
+        calls: CallResults = {}
         if part is not None:
             snapshot = part.snapshot
+            calls = dict(part.chunk.calls.of(numbers[0])) if len(numbers) == 1 else {}
         elif isinstance(match.origin, ChunkOrigin):  # a copy from another process has none
             snapshot = match.origin.snapshot
         registered = snapshot.get(match.subscription)
@@ -83,30 +79,16 @@ class RecentResults:
             if publication.id != match.publication:
                 what = f"the match is one of {match.publication!r}, the publication given is {publication.id!r}"
                 raise ArgumentError(what, source=_WHERE)
-            return registered, publication, snapshot
+            return registered, publication, snapshot, calls
         remedy = "give it as well: engine.explain(match, publication)"
         if part is None:
             what = f"the publication {match.publication!r} is missing: the match result that held it is gone"
             raise ArgumentError(what, source=_WHERE, remedy=remedy)
-        graphs = {item.graph.triples: item for item in map(part.chunk.publication, _numbers(part, match))}
+        graphs = {item.graph.triples: item for item in map(part.chunk.publication, numbers)}
         if len(graphs) != 1:
             what = f"{len(graphs)} publications of the id {match.publication!r} were matched together"
             raise ArgumentError(what, source=_WHERE, remedy=remedy)
-        return registered, next(iter(graphs.values())), snapshot
-
-    def calls(self, subscription: str | Match) -> CallResults:
-        """The operator calls about the publication of a match that its result still holds; none of an id."""
-        part = self._part_of(subscription) if isinstance(subscription, Match) else None
-        if part is None:
-            return {}
-        assert isinstance(subscription, Match)
-        numbers = _numbers(part, subscription)
-        return dict(part.chunk.calls.of(numbers[0])) if len(numbers) == 1 else {}
-
-    def _part_of(self, match: Match) -> Part | None:
-        """The part of a match result that has the match."""
-        parts = (part for part in self._held() if part.matched_at == match.matched_at)
-        return next((part for part in parts if _numbers(part, match)), None)
+        return registered, next(iter(graphs.values())), snapshot, calls
 
 
 def _numbers(part: Part, match: Match) -> list[int]:
@@ -115,6 +97,5 @@ def _numbers(part: Part, match: Match) -> list[int]:
     if not numbers:
         return []
     rows = np.flatnonzero(np.isin(part.rows.publication, numbers))
-    ids = part.snapshot.ids(part.rows.subscription[rows])
-    of_subscription = [row for row, id in zip(rows, ids, strict=True) if id == match.subscription]
-    return sorted({int(part.rows.publication[row]) for row in of_subscription})
+    places, ids = part.rows.publication[rows].tolist(), part.snapshot.ids(part.rows.subscription[rows])
+    return sorted({place for place, id in zip(places, ids, strict=True) if id == match.subscription})

@@ -8,7 +8,7 @@ no rows are left is used again.
 from __future__ import annotations
 
 import weakref
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +41,15 @@ class _Piece:
         return self._lent is None or self._lent() is None
 
     def columns(self) -> Columns:
-        """Its columns, for a new user."""
-        array: NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)
-        self._lent = weakref.ref(array)
-        return _columns(array)
+        """Its columns, for a new user. They begin with a large page, so even columns of small elements lie in such."""
+        piece: NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)
+        self._lent = weakref.ref(piece)
+        address: int = piece.__array_interface__["data"][0]
+        begin = -address % _PAGE if len(piece) >= 2 * _PAGE else 0
+        size = (len(piece) - begin) // _ROW
+        publication: Ids = piece[begin : begin + 4 * size].view(np.int32)
+        subscription: Ids = piece[begin + 4 * size : begin + 8 * size].view(np.int32)
+        return publication, subscription, piece[begin + 8 * size : begin + _ROW * size].view(np.bool_)
 
 
 class Arena:
@@ -123,17 +128,3 @@ class Arena:
 def _bytes(rows: int) -> int:
     """The size of a piece for so many rows, with what may lie before its first large page."""
     return _ROW * rows + (_PAGE if _ROW * rows >= _PAGE else 0)
-
-
-def _columns(piece: NDArray[np.uint8]) -> Columns:
-    """Columns of a piece of memory. They begin with a large page, so even columns of small elements lie in such."""
-    begin = -_address(piece) % _PAGE if len(piece) >= 2 * _PAGE else 0
-    size = (len(piece) - begin) // _ROW
-    publication: Ids = piece[begin : begin + 4 * size].view(np.int32)
-    subscription: Ids = piece[begin + 4 * size : begin + 8 * size].view(np.int32)
-    return publication, subscription, piece[begin + 8 * size : begin + _ROW * size].view(np.bool_)
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

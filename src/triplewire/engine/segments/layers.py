@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import mapped_zeros
 from triplewire.encode.batch import Ids
-from triplewire.engine.chunk import Chunk, MatchedWindow, Rows, Stage
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts, SegmentRows
-from triplewire.engine.segments.texts import IdTable, TextWriter
+from triplewire.engine.segments.segment import Segment, SegmentContext, SegmentCounts, SegmentRows
+from triplewire.engine.segments.texts import IdTable
+from triplewire.engine.stats import Clock
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.select.index import owners
 
@@ -51,7 +52,7 @@ class Layer:
         removed[self.tombstones] = True
         return removed
 
-    def match(self, chunk: Chunk, stage: Stage, arena: Arena) -> Iterable[SegmentRows]:
+    def match(self, chunk: Chunk, stage: Clock, arena: Arena) -> Iterable[SegmentRows]:
         """The matches of a chunk. Leaves the clock in the stage "verify".
 
         A call has a fixed cost, which is too high for a small segment that hardly has a match. So where the chunk is a
@@ -59,26 +60,25 @@ class Layer:
         take their matches from the window. Its counts go to the first part that needs it.
         """
         if chunk.part_of is None or (size := min(PAIRS // len(self.segment), MOST)) < LEAST:
-            return (self.segment.match(chunk, self.is_removed, stage, arena),)
+            return (self.segment.rows(chunk, self.is_removed, stage, arena),)
         whole, first, last = chunk.part_of
         numbers = range(first // size, (last - 1) // size + 1)
         return (self._from_window(whole, number, (first, last), size, stage, arena) for number in numbers)
 
     def _from_window(
-        self, whole: Chunk, number: int, part: tuple[int, int], size: int, stage: Stage, arena: Arena
+        self, whole: Chunk, number: int, part: tuple[int, int], size: int, stage: Clock, arena: Arena
     ) -> SegmentRows:
         """Of the publications part[0] .. part[1] - 1, the matches that lie in the window with this number. The last
         window is kept with the chunk, as this layer's state."""
-        state, start = whole.state(self), number * size
-        if state.window is None or state.window.number != number:
+        state, start = whole.states[self], number * size
+        if state.window is None or state.window[0] != number:
             chunk = whole.part(start, min(start + size, len(whole)))
-            matched = self.segment.match(chunk, self.is_removed, stage, arena)
-            rows, waiting = _in_order(matched), matched.waiting
+            rows = _in_order(self.segment.rows(chunk, self.is_removed, stage, arena))
         else:
-            rows, waiting = state.window.rows, state.window.waiting
+            rows = state.window[1]
             stage.switch("verify")
-        state.window = MatchedWindow(number, rows.uncounted(), waiting)
-        return _between(rows, waiting, part[0] - start, part[1] - start)
+        state.window = number, replace(rows, counts=SegmentCounts())
+        return _between(rows, part[0] - start, part[1] - start)
 
     def numbers(self) -> NDArray[np.int64]:
         """The subscriptions that are there, ascending."""
@@ -86,7 +86,7 @@ class Layer:
 
     def find(self, key: bytes) -> int:
         """The number of a subscription that is there, by its id as it is looked up; else -1."""
-        number = self.segment.ids.find(key)
+        number = self.segment.ids.names.find(key)
         if number < 0 or not len(self.tombstones):
             return number
         place = int(np.searchsorted(self.tombstones, number))
@@ -102,45 +102,36 @@ class Layer:
         return Layer(self.segment, np.insert(self.tombstones, np.searchsorted(self.tombstones, new), new))
 
 
-def _in_order(matched: SegmentRows) -> Rows:
-    """The matches of a window by publication, in memory of their own."""
+def _in_order(matched: SegmentRows) -> SegmentRows:
+    """The matches of a window by publication, all as columns, in memory of their own."""
     accepted = owners(matched.offset), matched.accepted, np.zeros(len(matched.accepted), np.bool_)
-    publication, subscription, truncated = (
-        np.concatenate(pair) for pair in zip(accepted, matched.columns, strict=True)
-    )
-    order = np.argsort(publication, kind="stable")
-    return Rows(
-        publication[order],
-        subscription[order],
-        truncated[order],
-        tuple(matched.failures),
-        0,
-        *matched.counts,
-    )
+    columns = [np.concatenate(pair) for pair in zip(accepted, matched.columns, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    publication, subscription, truncated = (column[order] for column in columns)
+    return replace(matched, accepted=NONE, columns=(publication, subscription, truncated))
 
 
-def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: int) -> SegmentRows:
+def _between(rows: SegmentRows, first: int, last: int) -> SegmentRows:
     """The matches of the publications first .. last - 1, numbered from 0; `first` may lie before the window."""
     ends = np.array((first, last), np.int32)  # of another type, the whole column would be converted
-    begin, end = np.searchsorted(rows.publication, ends).tolist()
-    columns = rows.publication[begin:end] - np.int32(first), rows.subscription[begin:end], rows.truncated[begin:end]
+    begin, end = np.searchsorted(rows.columns[0], ends).tolist()
+    publication, subscription, truncated = rows.columns
+    columns = publication[begin:end] - np.int32(first), subscription[begin:end], truncated[begin:end]
     failures = [(p - first, s, error) for p, s, error in rows.failures if first <= p < last]
-    offset = np.zeros(last - first + 1, np.int64)
-    left = [(p - first, s) for p, s in waiting if first <= p < last]
-    counts = SegmentCounts(rows.atoms, rows.candidates, rows.verified, rows.join_steps)
-    return SegmentRows(offset, NONE, columns, failures, left, counts)
+    waiting = [(p - first, s) for p, s in rows.waiting if first <= p < last]
+    return SegmentRows(np.zeros(last - first + 1, np.int64), NONE, columns, failures, waiting, rows.counts)
 
 
 def calls_of(layers: Sequence[Layer]) -> SnapshotCalls:
     """The calls of all subscriptions in layers, numbered on from layer to layer."""
     offsets, rows, alone, start = [np.zeros(1, np.int32)], [np.zeros(0, np.int64)], [NONE], 0
     for layer in layers:
-        asked, table = layer.segment.clauses.asked, layer.segment.clauses.table
-        is_alone = (np.diff(table.clause_offset) == 0) & (np.diff(asked.offset) > 0)
+        calls, table = layer.segment.clauses.asked, layer.segment.clauses.table
+        is_alone = (np.diff(table.clause_offset) == 0) & (np.diff(calls.offset) > 0)
         if layer.is_removed is not None:
             is_alone &= ~layer.is_removed
-        offsets.append(asked.offset[1:] + offsets[-1][-1])
-        rows.append(layer.segment.call_rows[asked.call])
+        offsets.append(calls.offset[1:] + offsets[-1][-1])
+        rows.append(layer.segment.call_rows[calls.call])
         alone.append((np.flatnonzero(is_alone) + start).astype(np.int32))
         start += len(layer.segment)
     if layers:
@@ -155,10 +146,10 @@ def held(layers: Sequence[Layer], ids: IdTable) -> Ids:
     there = np.zeros(len(ids), np.bool_)
     for layer in layers:
         number = layer.segment.ids.find_all(ids)
-        own = number >= 0
+        is_here = number >= 0
         if layer.is_removed is not None:
-            own[own] = ~layer.is_removed[number[own]]
-        there |= own
+            is_here[is_here] = ~layer.is_removed[number[is_here]]
+        there |= is_here
     return np.flatnonzero(there).astype(np.int32)
 
 
@@ -166,60 +157,3 @@ def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
     """One segment of the live subscriptions of several layers, and their numbers in each layer."""
     numbers = [layer.numbers() for layer in layers]
     return Segment.merged([layer.segment for layer in layers], numbers), numbers
-
-
-# --- merging ---------------------------------------------------------------------------------------------------------
-# Merges segments in the background, and puts the merged segment into the layers that are current afterwards.
-
-
-@dataclass(frozen=True, eq=False)
-class MergeJob:
-    """Neighbouring layers that are to be merged, perhaps with the delta behind them."""
-
-    context: SegmentContext
-    layers: tuple[Layer, ...]
-    delta: tuple[CompiledSubscription, ...] = ()
-
-    def __call__(self) -> MergedSegment:
-        """Do it."""
-        layers = self.layers
-        if self.delta:
-            delta = Segment.of(self.context, self.delta, TextWriter(), is_part=bool(layers))
-            layers = *layers, Layer(delta, NONE)
-        segment, numbers = merged(layers)
-        return MergedSegment(self, segment.tidied(), numbers)
-
-
-@dataclass(frozen=True, eq=False)
-class MergedSegment:
-    """The segment that was made. `numbers`: of each layer, and of the delta, the subscriptions that are in it."""
-
-    made_of: MergeJob
-    segment: Segment
-    numbers: Sequence[NDArray[np.int64]]
-
-    def put_into(
-        self, layers: Sequence[Layer], delta: Sequence[CompiledSubscription]
-    ) -> tuple[tuple[Layer, ...], tuple[CompiledSubscription, ...]]:
-        """The current layers and delta with the merged segment in place of its sources. A subscription that was removed
-        since the merge began gets a tombstone, as does one that has moved from the delta to a layer of its own."""
-        # by their clauses, as a segment may have got another context since
-        number_of = {id(layer.segment.clauses): number for number, layer in enumerate(self.made_of.layers)}
-        left = {number_of[key]: layer for layer in layers if (key := id(layer.segment.clauses)) in number_of}
-        gone, start = [], 0
-        for number, (before, own) in enumerate(zip(self.made_of.layers, self.numbers, strict=False)):  # then the delta
-            if number in left:
-                since = np.setdiff1d(left[number].tombstones, before.tombstones)
-                gone.append(start + np.searchsorted(own, since))
-            else:
-                gone.append(np.arange(start, start + len(own)))  # all of it
-            start += len(own)
-        waiting, taken = set(map(id, delta)), set(map(id, self.made_of.delta))
-        is_gone = np.array([id(compiled) not in waiting for compiled in self.made_of.delta], np.bool_)
-        whole = Layer(self.segment, np.concatenate([*gone, start + np.flatnonzero(is_gone)]).astype(np.int32))
-        others = [layer for layer in layers if id(layer.segment.clauses) not in number_of]
-        # those merged were neighbours; what came before them still does
-        place = next((n for n, layer in enumerate(layers) if id(layer.segment.clauses) in number_of), len(others))
-        others.insert(place, whole)
-        alive = tuple([layer for layer in others if layer.alive])
-        return alive, tuple([compiled for compiled in delta if id(compiled) not in taken])

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
 
 import numpy as np
 
 from triplewire.clauses.builder import ClauseBuilder
-from triplewire.clauses.node_tests.columns import Strings
+from triplewire.clauses.node_tests.columns import Strings, to_bytes
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.compiler import Compiler, call_warnings, class_warning, id_is_taken, line_of
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.segment import Segment, SegmentContext, Selection, selection_of
 from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
-from triplewire.engine.segments.texts import SEED, IdTable, Texts, TextWriter, id_key
+from triplewire.engine.segments.texts import SEED, IdTable, Texts, TextWriter
 from triplewire.engine.stats import Clock
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.advice.conditions import contradictions
 from triplewire.ir.advice.questions import conditions_of, questions_of, schema_of, schema_warning, term_warning
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import Call, Expression, InstanceOf, Label, Variable
-from triplewire.ir.normal_form import Clause, Position, normal_form
+from triplewire.ir.nodes import Call, Expression, InstanceOf, Variable
+from triplewire.ir.normal_form import Clause, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages.sources.files import ParsedRow
@@ -38,69 +38,19 @@ from triplewire.languages.sources.tables import pointer_to
 from triplewire.languages.templates import AnyTemplate
 from triplewire.languages.templates.conjunctions import CallList
 from triplewire.languages.templates.template import Parameters, Template, content, replaced
+from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 
-if TYPE_CHECKING:
-    from triplewire.engine.segments.segment import Segment
-
-
-# --- rehearsal -------------------------------------------------------------------------------------------------------
-# A rehearsal: a new segment matches a few publications that are made of its own clauses, before the first real one.
-
-
-LEAST = 1_000  # subscriptions of a segment that is worth it
+LEAST = 1_000  # subscriptions of a segment that is worth a rehearsal
 _SOME = 4  # of its subscriptions, of which publications are made
 _NAMES = 1 << 15  # of the taxonomy, of which it is found out which class tests hold of them
 _PREDICATES = 1_000  # residual ones, whose subscriptions are compiled
 _NODE = "urn:triplewire:rehearsal:"
 _MANY = (1 << 10) + 1  # publications, and distinct terms, of a batch that kernels for few do not take
-
-
-def rehearse(segment: Segment) -> None:
-    """Match publications that are instances of some clauses: alone, and in a large batch, as other kernels take that.
-    No operator is called."""
-    world = segment.context.compiler.world
-    most = world.settings.max_branches
-    numbers = range(0, len(segment), max(len(segment) // _SOME, 1))
-    clauses = (clause for n in numbers for clause in normal_form(segment.meant(n), most=most).clauses[:1])
-    publications = [publication for clause in clauses if (publication := instance_of(clause)).triples]
-    segment.prepare(_NAMES, _PREDICATES)
-    if publications:
-        others = [Publication(_NODE, (_statement(number),)) for number in range(_MANY)]
-        for chunk in (publications[:1], [*publications, *others]):
-            segment.match(Chunk(chunk), None, Clock(), Arena())
-
-
-def instance_of(clause: Clause) -> Publication:
-    """A publication in which the patterns of a clause have a solution: each variable is a node of its own. The tests
-    need not hold."""
-    triples = (tuple(map(_node, pattern)) for pattern in clause.patterns)
-    return Publication(_NODE, tuple(_valid(triples)))
-
-
-def _statement(number: int) -> Triple:
-    """A triple that no subscription asks for, with a node of its own."""
-    return Triple(IRI(_NODE), IRI(_NODE), Literal(f"{_NODE}{number}"))
-
-
-def _node(position: Position) -> IRI | Literal:
-    return IRI(_NODE + str(position.name)) if isinstance(position, Variable) else position
-
-
-def _valid(triples: Iterable[tuple[IRI | Literal, ...]]) -> Iterable[Triple]:
-    for subject, predicate, object_ in triples:
-        if isinstance(subject, IRI) and isinstance(predicate, IRI):
-            yield Triple(subject, predicate, object_)
-
-
-# --- loading ------------------------------------------------------------
-
-
 Refuse = Callable[[Refusal], None]
 Tell = Callable[[str, str], None]
-Class = IRI | Label
-_MOST_KNOWN = 1 << 16  # entries of each cache (of templates, classes, calls) before it is cleared
+_MOST_KNOWN = 1 << 16  # entries of each cache (of templates, classes, calls)
 
 
 class SegmentRegistrar:
@@ -109,12 +59,9 @@ class SegmentRegistrar:
     def __init__(
         self, compiler: Compiler, current: CurrentSnapshot, size: int, refuse: Refuse, warn: Tell | None
     ) -> None:
-        self._compiler = compiler
-        self._current = current
-        self._size = size
-        self._refuse = refuse
-        self._warn = warn
-        self._loader = self._new_loader()
+        self._compiler, self._current, self._size = compiler, current, size
+        self._refuse, self._warn = refuse, warn
+        self._loader = Loader(self._snapshot.context, compiler, size)
 
     def add(self, rows: list[ParsedRow]) -> int:
         """Take rows out of the list. Returns how many were registered."""
@@ -127,16 +74,14 @@ class SegmentRegistrar:
             added += len(self._loader) - before
             if len(self._loader) >= LARGE or self._loader.is_full:
                 added -= self._install()
-                self._loader = self._new_loader()
+                self._loader = Loader(self._snapshot.context, self._compiler, self._size)
         return added
 
     def _refuse_taken(self, rows: list[ParsedRow]) -> None:
         """Refuse the rows whose ids are taken, before anything is said of them, and take them out of the list."""
-        if not rows or not len(self._current.snapshot):
+        if not rows or not len(self._snapshot):
             return
-        snapshot = self._current.snapshot
-        assert isinstance(snapshot, SegmentSnapshot)
-        taken = snapshot.registered([parsed.row.id for parsed in rows])
+        taken = self._snapshot.registered([parsed.row.id for parsed in rows])
         for parsed in rows:
             if parsed.row.id in taken:
                 self._refuse(parsed.row.refusal(id_is_taken(parsed.row.id)))
@@ -147,10 +92,11 @@ class SegmentRegistrar:
         meanwhile."""
         return -self._install() if len(self._loader) else 0
 
-    def _new_loader(self) -> Loader:
+    @property
+    def _snapshot(self) -> SegmentSnapshot:
         snapshot = self._current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
-        return Loader(snapshot.context, self._compiler, self._size)
+        return snapshot
 
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
@@ -158,9 +104,7 @@ class SegmentRegistrar:
         if len(segment) >= LEAST:
             rehearse(segment)
         with self._current.lock:
-            snapshot = self._current.snapshot
-            assert isinstance(snapshot, SegmentSnapshot)
-            self._current.snapshot, taken = snapshot.with_segment(segment)
+            self._current.snapshot, taken = self._snapshot.with_segment(segment)
         for id_ in taken:  # since their rows were read
             self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
         return len(taken)
@@ -182,9 +126,10 @@ class Loader:
         self._construct = bytearray()
         self._pinned: dict[int, Subscription] = {}
         self._operators: set[tuple[str, int]] = set()
-        self._known: dict[Template, _TemplateFacts] = {}
-        self._unknown: dict[object, str] = {}  # class -> its warning, or ""
-        self._silent: dict[CallKey, bool] = {}  # call -> does its operator neither warn of it nor refuse it?
+        world = compiler.world
+        self._facts = lru_cache(_MOST_KNOWN)(_TemplateFacts)
+        self._class_warning = lru_cache(_MOST_KNOWN)(partial(class_warning, taxonomy=world.taxonomy))
+        self._is_silent = lru_cache(_MOST_KNOWN)(partial(_is_silent, operators=world.operators))
 
     def __len__(self) -> int:
         return len(self._construct)
@@ -213,18 +158,18 @@ class Loader:
 
     def _add(self, parsed: ParsedRow, warn: Tell | None) -> bytes:
         row, template, parameters, subscription, is_plain = parsed
-        asked = () if template is None else self._asked(template, parameters)
-        if template is not None and asked is None:
+        calls = () if template is None else self._asked(template, parameters)
+        if template is not None and calls is None:
             subscription = template.subscription(parameters, row.id, row.query, row.prefixes, row.base)
         if subscription is not None:
             return self._add_compiled(row, subscription, is_plain, warn)
         assert template is not None
-        assert asked is not None
-        self._operators.update([(call.operator, len(call.arguments)) for call in asked])
+        assert calls is not None
+        self._operators.update([(call.operator, len(call.arguments)) for call in calls])
         if warn is not None:
             for warning in self._warnings(template, parameters):
                 warn(row.id, warning)
-        self._builder.add_from_template(template, parameters, asked)
+        self._builder.add_from_template(template, parameters, calls)
         self._end(row.id, self._select(template, parameters), False)
         return _line(row)
 
@@ -245,12 +190,10 @@ class Loader:
         return _line(row) if plain else b""
 
     def _end(self, id: str, select: Selection, construct: bool) -> None:
-        self._ids += id_key(id)
+        self._ids += to_bytes(id)
         self._id_ends.append(len(self._ids))
         self._selection.append(self._selections.setdefault(select, len(self._selections)))
         self._construct.append(construct)
-
-    # --- what is to be known of a template
 
     def _asked(self, template: AnyTemplate, parameters: Parameters) -> tuple[CallKey, ...] | None:
         """The calls that must hold; None where the text has other calls, or an operator warns of one or refuses it."""
@@ -265,34 +208,10 @@ class Loader:
             calls = template.asked(parameters)
         return calls if all(map(self._is_silent, calls)) else None
 
-    def _is_silent(self, call: CallKey) -> bool:
-        """Has the operator nothing to say of the constants of a call?"""
-        silent = self._silent.get(call)
-        if silent is None:
-            if len(self._silent) >= _MOST_KNOWN:
-                self._silent.clear()
-            try:
-                stated = Call(call.operator, call.arguments)  # type: ignore[arg-type]  # constants, no outputs
-                silent = not call_warnings(stated, "", self._compiler.world.operators)
-            except SubscriptionError:
-                silent = False
-            self._silent[call] = silent
-        return silent
-
     def _select(self, template: AnyTemplate, parameters: Parameters) -> Selection:
-        if isinstance(template, Template):
-            facts = self._facts(template)
-            if facts.is_one_selection:
-                return facts.selection
+        if isinstance(template, Template) and (facts := self._facts(template)).is_one_selection:
+            return facts.selection
         return tuple(dict.fromkeys(template.selected(parameters)))
-
-    def _facts(self, template: Template) -> _TemplateFacts:
-        facts = self._known.get(template)
-        if facts is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            facts = self._known[template] = _TemplateFacts(template)
-        return facts
 
     def _warnings(self, template: AnyTemplate, parameters: Parameters) -> dict[str, None]:
         """The warnings that `Compiler.checked` gives the subscription of this text."""
@@ -300,19 +219,19 @@ class Loader:
         schemas: set[int] = set()
         together: list[Expression] = []  # conditions of all parts of a conjunction
         parts = list(template.parts(parameters))
-        for part, own in parts:
+        for part, values in parts:
             facts = self._facts(part)
             schemas |= facts.schemas
             warnings |= facts.fixed
             for number in facts.iris:
-                iri = content(own[number])
+                iri = content(values[number])
                 schemas.add(schema_of(iri))
                 if warning := term_warning(iri):
                     warnings[warning] = None
             if facts.classes or facts.asks or facts.conditions:
-                replacement = part.replacement(own)
+                replacement = part.replacement(values)
                 for cls in facts.classes:
-                    if warning := self._warning(replaced(cls, replacement)):
+                    if warning := self._class_warning(replaced(cls, replacement)):
                         warnings[warning] = None
                 if facts.asks:
                     warnings |= dict.fromkeys(replaced(facts.asked, replacement).of_conditions())
@@ -323,20 +242,13 @@ class Loader:
             warnings[warning] = None
         return warnings
 
-    def _warning(self, cls: Class) -> str:
-        warning = self._unknown.get(cls)
-        if warning is None:
-            if len(self._unknown) >= _MOST_KNOWN:
-                self._unknown.clear()
-            warning = self._unknown[cls] = class_warning(cls, self._compiler.world.taxonomy)
-        return warning
-
     def segment(self) -> Segment:
         """The segment of all rows. The loader cannot be used afterwards: it drops its small objects before the arrays
         of the segment are made, so that their memory can be given back (decision 025)."""
         selections = json.dumps(list(self._selections))
-        for table in (self._selections, self._known, self._unknown, self._silent):
-            table.clear()
+        self._selections.clear()
+        for cached in (self._facts, self._class_warning, self._is_silent):
+            cached.cache_clear()
         clauses, starts = self._builder.build(), np.array(self._starts, np.int64)
         return Segment(
             self._context,
@@ -350,6 +262,15 @@ class Loader:
             self._pinned,
             frozenset(self._operators),
         )
+
+
+def _is_silent(call: CallKey, operators: Mapping[str, Operator]) -> bool:
+    """Does its operator neither warn of the constants of a call nor refuse them?"""
+    try:
+        stated = Call(call.operator, call.arguments)  # type: ignore[arg-type]  # constants, no outputs
+        return not call_warnings(stated, "", operators)
+    except SubscriptionError:
+        return False
 
 
 def _line(row: Row) -> bytes:
@@ -380,3 +301,30 @@ class _TemplateFacts:
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
         self.is_one_selection = template.ask or not template.has_variables
         self.selection: Selection = None if template.ask else tuple(dict.fromkeys(template.select))
+
+
+def rehearse(segment: Segment) -> None:
+    """Match publications that are instances of some clauses of a new segment, before the first real one comes: alone,
+    and in a large batch, as other kernels take that. No operator is called."""
+    most = segment.context.compiler.world.settings.max_branches
+    numbers = range(0, len(segment), max(len(segment) // _SOME, 1))
+    clauses = (clause for n in numbers for clause in normal_form(segment.meant(n), most=most).clauses[:1])
+    publications = [publication for clause in clauses if (publication := instance_of(clause)).triples]
+    segment.prepare(_NAMES, _PREDICATES)
+    if publications:
+        # triples that no subscription asks for, with nodes of their own
+        unasked = (Triple(IRI(_NODE), IRI(_NODE), Literal(f"{_NODE}{number}")) for number in range(_MANY))
+        others = [Publication(_NODE, (triple,)) for triple in unasked]
+        for chunk in (publications[:1], [*publications, *others]):
+            segment.rows(Chunk(chunk), None, Clock(), Arena())
+
+
+def instance_of(clause: Clause) -> Publication:
+    """A publication in which the patterns of a clause have a solution: each variable is a node of its own. The tests
+    need not hold."""
+    triples = []
+    for pattern in clause.patterns:
+        subject, predicate, object_ = (IRI(_NODE + str(t.name)) if isinstance(t, Variable) else t for t in pattern)
+        if isinstance(subject, IRI) and isinstance(predicate, IRI):
+            triples.append(Triple(subject, predicate, object_))
+    return Publication(_NODE, tuple(triples))

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from triplewire.bounded_cache import BoundedCache
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses, merge
-from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
-from triplewire.engine.chunk import Chunk, Details, Stage, SubscriptionCompiler
-from triplewire.engine.compiler import line_of, row_of
+from triplewire.engine.chunk import Chunk, Details
+from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.segments.arena import Arena, Columns
 from triplewire.engine.segments.operator_pairs import OperatorPairs
 from triplewire.engine.segments.texts import IdTable, Texts, TextSource, TextWriter
+from triplewire.engine.stats import Clock
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form import NormalForm, normal_form
@@ -40,10 +40,11 @@ from triplewire.verify.batch_verifier import BatchVerifier
 from triplewire.verify.bindings import json_column, of_few, shared
 from triplewire.verify.verifier import NamesClauses, Verified, Verifier, VerifierInput, VerifierMaker
 
-# --- context ---------------------------------------------------------------------------------------------------------
-# What the segments of an engine share: how texts are compiled and indexed, match rows' memory, the operator stage.
-
-
+LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
+_TOGETHER = 1 << 18  # triples whose atoms are found together
+_FEW = 64  # pairs whose bindings are listed without NumPy
+_FORMS = 16  # normal forms that are kept while tests of their subscriptions are asked for
+_NO_COLUMNS: Columns = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_)
 KEPT_BYTES = 4 << 20
 """The bound of the cache of compiled subscriptions, in bytes of their texts. A subscription that is compiled and was
 evaluated once takes some 50 times the memory of its text (`docs/decisions/027-texts-and-caches.md`)."""
@@ -62,26 +63,32 @@ class SegmentContext:
     Any number of threads may use it.
     """
 
-    def __init__(self, compiler: SubscriptionCompiler, maker: IndexMaker) -> None:
+    def __init__(self, compiler: Compiler, maker: IndexMaker) -> None:
         self.compiler = compiler
         self.maker = maker
         self._cache: BoundedCache[tuple[int, int, int], tuple[weakref.ref[TextSource], Forms]] = BoundedCache()
         self.arenas: Pool[Arena] = Pool()
         self.operators = OperatorPairs(compiler.world, compiler.learned)
+        self.most_bindings = compiler.world.settings.most_bindings
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> SegmentContext:
+    def with_compiler(self, compiler: Compiler) -> SegmentContext:
         """The same with a compiler of another taxonomy, on which nothing in the cache depends."""
         other = SegmentContext(compiler, self.maker)
         other._cache, other.arenas = self._cache, self.arenas
         return other
 
     def compiled(self, source: TextSource, start: int, length: int) -> Forms:
-        """The subscription whose text lies at this place of the source; its warnings are those of the text alone."""
+        """The subscription whose text lies at this place of the source; its warnings are those of the text alone.
+        Raises what `Compiler.compiled` raises, and `StoreError` where the text has changed since it was checked."""
         key = id(source), start, length
         known = self._cache.get(key)
         if known is not None and known[0]() is source:
             return known[1]
-        registered = self.compiler.compiled(_row(source.read(start, length)), full=False)
+        try:
+            row: dict[str, Any] = json.loads(source.read(start, length).decode("utf-8", "surrogatepass"))
+        except ValueError as error:
+            raise StoreError("the text of a subscription is damaged", remedy="load the engine again") from error
+        registered = self.compiler.compiled(row, full=False)
         self.compiler.check_calls(registered)
         forms = Forms(registered, self.compiler.meant(registered))
         size = max(length, len(registered.text))  # of a pointer, that of the text
@@ -89,32 +96,18 @@ class SegmentContext:
         return forms
 
 
-def _row(text: bytes) -> dict[str, Any]:
-    """A text as a row. Raises `StoreError` where it has changed since it was checked."""
-    try:
-        row: dict[str, Any] = json.loads(text.decode("utf-8", "surrogatepass"))
-    except ValueError as error:
-        raise StoreError("the text of a subscription is damaged", remedy="load the engine again") from error
-    return row
-
-
-def text_row(subscription: Subscription) -> bytes:
-    """The subscription as a line of a subscription file."""
-    return line_of(row_of(subscription))
-
-
-# --- segment ------------------------------------------------------------
-
-
-LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
-_TOGETHER = 1 << 18  # triples whose atoms are found together
-_FEW = 64  # pairs whose bindings are listed without NumPy
-_FORMS = 16  # normal forms that are kept while tests of their subscriptions are asked for
-
-_NO_COLUMNS: Columns = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_)
-
 Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
+
+Removed: TypeAlias = "NDArray[np.bool_] | None"
+"""Subscription -> is it removed? None where none is."""
+
+
+@runtime_checkable
+class AsksFeatures(Protocol):
+    """An index that asks for the features of every batch (`View.features`). They are looked up before it is asked."""
+
+    asks_features: bool
 
 
 class SegmentCounts(NamedTuple):
@@ -150,9 +143,9 @@ class CompiledSubscription:
     operators: frozenset[tuple[str, int]]
 
     @classmethod
-    def of(cls, subscription: Subscription, compiler: SubscriptionCompiler, plain: bool) -> CompiledSubscription:
+    def of(cls, subscription: Subscription, compiler: Compiler, plain: bool) -> CompiledSubscription:
         """`plain` says that the subscription is what its text gives by itself."""
-        row = text_row(subscription) if plain or compiler.is_plain(subscription) else b""
+        row = line_of(row_of(subscription)) if plain or compiler.is_plain(subscription) else b""
         form = normal_form(compiler.meant(subscription), most=compiler.world.settings.max_branches)
         operators = frozenset((call.operator, len(call.arguments)) for call in calls_in(subscription.where))
         return cls(subscription, form, row, operators)
@@ -175,6 +168,8 @@ class Segment:
     operators: frozenset[tuple[str, int]] = frozenset()  # those called, with the number of arguments
     saved_network: Mapping[str, NDArray[Any]] | None = field(repr=False, default=None)  # what `verifier_arrays` gave
     names_clauses: bool = False  # did the verifiers of segments that it was merged of have anything to do?
+    # those whose tests were asked for last: their others are mostly asked for next
+    _last_forms: dict[int, NormalForm] = field(init=False, repr=False, default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.selection)
@@ -202,11 +197,13 @@ class Segment:
         """The revisions of some subscriptions. Each is worked out once, from the text, without compiling it."""
         known = self._revisions
         for number in np.unique(numbers[known[numbers] == 0]).tolist():
-            pinned = self.pinned.get(number)
-            if pinned is not None:
-                known[number] = int(pinned.revision, 16)
+            if (pinned := self.pinned.get(number)) is not None:
+                revision = pinned.revision
+            elif is_pointer(row := json.loads(self.texts.read(number))):
+                revision = str(row["revision"])
             else:
-                known[number] = int(_revision(json.loads(self.texts.read(number))), 16)
+                revision = revision_of(row["language"], row["query"], row["prefixes"], row["base"])
+            known[number] = int(revision, 16)
         revisions: NDArray[np.uint64] = known[numbers]
         return revisions
 
@@ -214,14 +211,6 @@ class Segment:
     def _revisions(self) -> NDArray[np.uint64]:
         """The revisions by number; 0 where it is not known yet. Its memory is taken where it is written."""
         return np.zeros(len(self), np.uint64)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays; what is mapped from a file is counted as well."""
-        texts, ids = self.texts, self.ids
-        own: list[NDArray[Any]] = [self.selection, self.construct, texts.source, texts.start, texts.length, ids.rank]
-        own += [*flat(ids.names).values(), *self.index.arrays().values()]
-        return self.clauses.nbytes + sum(array.nbytes for array in own)
 
     @cached_property
     def call_rows(self) -> NDArray[np.int64]:
@@ -232,19 +221,13 @@ class Segment:
 
     @cached_property
     def _verifier(self) -> Verifier:
-        maker, saved = self.context.maker, self.saved_network
-        world = self.context.compiler.world
-        given = VerifierInput(self.clauses, self.index, self._expression, self.meant, world, saved)
-        return maker.verifier(given) if isinstance(maker, VerifierMaker) else BatchVerifier(given)
+        maker, world = self.context.maker, self.context.compiler.world
+        what = VerifierInput(self.clauses, self.index, self._expression, self.meant, world, self.saved_network)
+        return maker.verifier(what) if isinstance(maker, VerifierMaker) else BatchVerifier(what)
 
     def verifier_arrays(self) -> Mapping[str, NDArray[Any]]:
         """What is saved of the verifier, which is made ready before where the index names clauses as a rule."""
         return self.ready()._verifier.arrays()
-
-    @property
-    def has_verified(self) -> bool:
-        """Has anything been left to the verifier, here or in the segments that this one was merged of?"""
-        return self.names_clauses or self.network_rows > 0
 
     @property
     def network_rows(self) -> int:
@@ -263,11 +246,6 @@ class Segment:
         return form.clauses[clause].tests[place][1]
 
     @cached_property
-    def _last_forms(self) -> dict[int, NormalForm]:
-        """Normal forms of subscriptions whose tests were asked for last: their others are mostly asked for next."""
-        return {}
-
-    @cached_property
     def _owner(self) -> Ids:
         """Place in the order of the index -> subscription."""
         order, owner = self.index.order, self.clauses.facts.owner
@@ -275,7 +253,7 @@ class Segment:
 
     def _view(self, chunk: Chunk) -> View:
         """The chunk as this segment sees it. It stays with the chunk, as the bindings need it again."""
-        state = chunk.state(self)
+        state = chunk.states[self]
         if state.view is None:
             if chunk.part_of is not None:
                 whole, first, last = chunk.part_of
@@ -291,26 +269,34 @@ class Segment:
         if chunk.part_of is None or len(chunk.part_of.chunk.batch.subject) > _TOGETHER:
             return None
         whole, first, last = chunk.part_of
-        state = whole.state(self)
+        state = whole.states[self]
         prepared = state.prepared or self.index.prepare(self._view(whole))
         state.prepared = prepared if last < len(whole) else None
         return prepared.part(first, last) if prepared is not None else None
 
-    def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
+    def rows(self, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena) -> SegmentRows:
         """The matches of a chunk, without those of removed subscriptions. Accepted subscriptions may lie in the arena.
-        Leaves the clock in the stage "verify"."""
-        most = self.context.compiler.world.settings.most_bindings
+        What the terms of the chunk satisfy is looked up first, where the index asks for it. Leaves the clock in the
+        stage "verify"."""
         stage.switch("select")
-        view = self._view(chunk)
-        selected = self.index.select(view, self._prepared(chunk), most, arena)
+        view, prepared = self._view(chunk), self._prepared(chunk)
+        if isinstance(self.index, AsksFeatures):
+            _ = view.features
+        return self.match(view, prepared, chunk, removed, stage, arena)
+
+    def match(
+        self, view: View, prepared: Prepared | None, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena
+    ) -> SegmentRows:
+        """The matches of a chunk in the eyes of this segment: those that the index accepts, and of the clauses that it
+        leaves to check those that hold. The rest as for `rows`."""
+        selected = self.index.select(view, prepared, self.context.most_bindings, arena)
         if removed is not None:
             selected = selected.without(removed, self._owner)
         stage.switch("verify")
         if not len(selected.check_place):
             counts = SegmentCounts(selected.atoms, selected.candidates)
             return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
-        publication = owners(selected.check_offset)
-        verdict = self._verifier.verify(view, publication, selected.check_place, chunk)
+        verdict = self._verifier.verify(view, owners(selected.check_offset), selected.check_place, chunk)
         return self._joined(selected, verdict)
 
     def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
@@ -348,8 +334,8 @@ class Segment:
         if not cut and len(subscription) <= _FEW:
             rows = self._verifier.few_rows(view, publication, subscription)
             if rows is not None:
-                made = of_few(rows, [selections[place] for place in selection.tolist()], chunk.decoder.terms)
-                return Details.of([(bindings, templates.get(place)) for place, bindings in enumerate(made)])
+                few = of_few(rows, [selections[place] for place in selection.tolist()], chunk.decoder.terms)
+                return Details.of([(bindings, templates.get(place)) for place, bindings in enumerate(few)])
         bindings = self._verifier.bindings(view, publication, subscription, chunk)
         return Details(
             shared(bindings, selection, selections, chunk.decoder.terms),
@@ -380,7 +366,7 @@ class Segment:
             builder.add(compiled.form, compiled.subscription.select, compiled.subscription.ask)
         numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
-        texts, pinned = _texts_of(subscriptions, writer)
+        texts, pinned = texts_of(subscriptions, writer)
         return cls(
             context,
             clauses,
@@ -401,15 +387,15 @@ class Segment:
         selections: dict[Selection, int] = {}
         selection, pinned, start = [], {}, 0
         pairs = list(zip(parts, numbers, strict=True))
-        for part, own in pairs:
+        for part, taken in pairs:
             places = [selections.setdefault(variables, len(selections)) for variables in part.selections]
-            selection.append(np.array(places or [0], np.int32)[part.selection[own]])
+            selection.append(np.array(places or [0], np.int32)[part.selection[taken]])
             for number, subscription in part.pinned.items():
-                at = int(np.searchsorted(own, number))
-                if at < len(own) and own[at] == number:
-                    pinned[start + at] = subscription
-            start += len(own)
-        context, clauses = parts[0].context, merge([(part.clauses, own) for part, own in pairs])
+                place = int(np.searchsorted(taken, number))
+                if place < len(taken) and taken[place] == number:
+                    pinned[start + place] = subscription
+            start += len(taken)
+        context, clauses = parts[0].context, merge([(part.clauses, taken) for part, taken in pairs])
         index, first = parts[0].index, len(numbers[0])
         if can_grow(index) and first == len(parts[0]):
             index = index.inserted(clauses, first)
@@ -420,13 +406,13 @@ class Segment:
             clauses,
             index,
             IdTable.joined([part.ids for part in parts], numbers),
-            Texts.joined([part.texts.take(own) for part, own in pairs]),
+            Texts.joined([part.texts.take(taken) for part, taken in pairs]),
             tuple(selections),
             np.concatenate(selection),
-            np.concatenate([part.construct[own] for part, own in pairs]),
+            np.concatenate([part.construct[taken] for part, taken in pairs]),
             pinned,
             frozenset().union(*(part.operators for part in parts)),
-            names_clauses=any(part.has_verified for part in parts),
+            names_clauses=any(part.names_clauses or part.network_rows > 0 for part in parts),
         )
 
     def within(self, context: SegmentContext) -> Segment:
@@ -443,11 +429,6 @@ class Segment:
         if "_revisions" in vars(self):
             vars(other)["_revisions"] = self._revisions
         return other
-
-    def with_texts(self, subscriptions: Sequence[CompiledSubscription], writer: TextWriter) -> Segment:
-        """The same segment, of these subscriptions, whose texts go from objects to `writer`."""
-        texts, pinned = _texts_of(subscriptions, writer)
-        return replace(self, texts=texts, pinned=pinned)
 
     def tidied(self) -> Segment:
         """The same segment for long use: its texts in few files, its ranks of ids computed, and it is `ready`."""
@@ -471,14 +452,7 @@ class Segment:
         return self
 
 
-def _revision(row: Mapping[str, Any]) -> str:
-    """The revision of the text in a row, or to which it refers."""
-    if is_pointer(row):
-        return str(row["revision"])
-    return revision_of(row["language"], row["query"], row["prefixes"], row["base"])
-
-
-def _texts_of(
+def texts_of(
     subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
 ) -> tuple[Texts, dict[int, Subscription]]:
     """The texts, appended to `writer`, and by number those subscriptions that are kept as objects: without a writer

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import add
@@ -21,14 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses import clauses as table
+from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
-from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Stage, SubscriptionCompiler, Template
+from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Template
+from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.arena import Arena
-from triplewire.engine.segments.layers import NONE, Layer, MergeJob, calls_of, held, merged
+from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts
-from triplewire.engine.segments.texts import IdTable, Texts, TextWriter, id_key, ranks_together
+from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts, texts_of
+from triplewire.engine.segments.texts import IdTable, TextWriter, ranks_together
+from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
@@ -59,6 +62,8 @@ class SegmentSnapshot:
         """`before`: a segment of the first subscriptions of the delta, which can grow."""
         self.context = context
         self.compiler = context.compiler
+        # a segment of so many subscriptions is left as it is, and the next one begun
+        self._full = self.compiler.world.settings.merge_subscriptions
         self.layers = tuple(layers)
         self.delta = tuple(delta)
         self._extra_calls = 0  # calls to segments that one segment of all would have saved
@@ -68,22 +73,15 @@ class SegmentSnapshot:
 
     # --- changes
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> SegmentSnapshot:
+    def with_compiler(self, compiler: Compiler) -> SegmentSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""
         context, indexed = self.context.with_compiler(compiler), self._indexed
-        delta = [
-            replace(waiting, subscription=compiler.checked_again(waiting.subscription, self.compiler))
-            for waiting in self.delta
-        ]
+        again = [compiler.checked_again(waiting.subscription, self.compiler) for waiting in self.delta]
+        delta = [replace(waiting, subscription=new) for waiting, new in zip(self.delta, again, strict=True)]
         other = SegmentSnapshot(context, [layer.within(context) for layer in self.layers], delta)
         if indexed is not None:
             other._indexed = (*other.layers, *(layer.within(context) for layer in indexed[len(self.layers) :]))
         return other
-
-    @property
-    def _full(self) -> int:
-        """The number of subscriptions from which a segment is left as it is, and the next one begun."""
-        return self.context.compiler.world.settings.merge_subscriptions
 
     def changed(
         self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
@@ -93,8 +91,7 @@ class SegmentSnapshot:
         if removed:
             layers, delta = self._without(frozenset(removed))
         before = self._growing() if len(delta) == len(self.delta) else None
-        compiler = self.context.compiler
-        compiled = [CompiledSubscription.of(subscription, compiler, plain) for subscription in added]
+        compiled = [CompiledSubscription.of(subscription, self.compiler, plain) for subscription in added]
         if len(delta) + len(compiled) <= DELTA:
             return SegmentSnapshot(self.context, layers, (*delta, *compiled), before)
         if delta:
@@ -106,7 +103,7 @@ class SegmentSnapshot:
     def _without(self, ids: Collection[str]) -> tuple[tuple[Layer, ...], tuple[CompiledSubscription, ...]]:
         delta = tuple(compiled for compiled in self.delta if compiled.subscription.id not in ids)
         numbers = defaultdict(list)
-        for key in map(id_key, ids):
+        for key in map(to_bytes, ids):
             for place, layer in enumerate(self.layers):
                 number = layer.find(key)
                 if number >= 0:
@@ -128,27 +125,28 @@ class SegmentSnapshot:
         if before is None:
             return Segment.of(self.context, delta, writer)
         if len(before) < len(delta):
-            more = Segment.of(self.context, delta[len(before) :], None, is_part=True)
-            before = Segment.merged([before, more], [np.arange(len(before)), np.arange(len(more))])
-        return before if writer is None else before.with_texts(delta, writer)
+            rest = Segment.of(self.context, delta[len(before) :], None, is_part=True)
+            before = Segment.merged([before, rest], [np.arange(len(before)), np.arange(len(rest))])
+        if writer is None:
+            return before
+        texts, pinned = texts_of(delta, writer)
+        return replace(before, texts=texts, pinned=pinned)
 
     def _grown(
         self, layers: Sequence[Layer], added: Sequence[CompiledSubscription], before: Segment | None = None
     ) -> tuple[Layer, ...]:
         """The layers with some more subscriptions: in the last segment, or in one of their own. `before`: a segment of
         the first of them, which can grow."""
-        writer, last = TextWriter(), None
-        if layers and max(len(layers[-1].segment), len(added)) < self._full:
-            last = layers[-1]
-            source = last.segment.texts.sources[-1]
-            writer = source if isinstance(source, TextWriter) else writer
-        if last is None:
-            return (*layers, Layer(self._of_delta(added, before, writer), NONE))
-        own = Segment.of(self.context, added, writer, is_part=True)
-        if last.rows + own.clauses.table.rows > table.MOST_ROWS:
-            return (*layers, Layer(replace(own, index=self.context.maker.build(own.clauses)), NONE))
-        new, _ = merged([last, Layer(own, NONE)])
-        if _wasteful(new.texts):
+        if not layers or max(len(layers[-1].segment), len(added)) >= self._full:
+            return (*layers, Layer(self._of_delta(added, before, TextWriter()), NONE))
+        last, source = layers[-1], layers[-1].segment.texts.sources[-1]
+        writer = source if isinstance(source, TextWriter) else TextWriter()
+        part = Segment.of(self.context, added, writer, is_part=True)
+        if last.rows + part.clauses.table.rows > table.MOST_ROWS:
+            return (*layers, Layer(replace(part, index=self.context.maker.build(part.clauses)), NONE))
+        new, _ = merged([last, Layer(part, NONE)])
+        size = sum(source.size for source in new.texts.sources)
+        if size > WASTE and int(new.texts.length.sum()) * REMOVED < size:  # most are of removed subscriptions
             new = replace(new, texts=new.texts.tidied(0))
         return (*layers[:-1], Layer(new, NONE))
 
@@ -197,12 +195,11 @@ class SegmentSnapshot:
             first -= 1
             total, rows = total + layers[first].alive, rows + layers[first].rows
         if first < len(layers) - 1:
-            return _work(MergeJob(self.context, layers[first:]))
+            return MergeJob(self.context, layers[first:])
         for layer in layers:
             if REMOVED * len(layer.tombstones) > len(layer.segment):
-                return _work(MergeJob(self.context, (layer,)))
-        merging = self._amortised_merge() if self._extra_calls >= LEAST_CALLS else None
-        return None if merging is None else _work(merging)
+                return MergeJob(self.context, (layer,))
+        return self._amortised_merge() if self._extra_calls >= LEAST_CALLS else None
 
     def _amortised_merge(self) -> MergeJob | None:
         """A merge of as many of the last segments as `LARGE` allows and as the surplus calls so far have paid for."""
@@ -218,16 +215,14 @@ class SegmentSnapshot:
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
-        layers = self.layers
-        if self.delta:  # its texts go elsewhere, as the segment will go
-            layers = *layers, Layer(Segment.of(self.context, self.delta, TextWriter(), is_part=bool(layers)), NONE)
+        layers = _with_delta(self.context, self.layers, self.delta)
         if not layers:
             return None
         return layers[0].segment if len(layers) == 1 and not len(layers[0].tombstones) else merged(layers)[0]
 
     # --- matching
 
-    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+    def match(self, chunk: Chunk, stage: Clock) -> Rows:
         """See `triplewire.engine.chunk.Snapshot`."""
         outer, arena = stage.switch("encode"), self.context.arenas.take(Arena)
         rows = self._matched(chunk, stage, arena)
@@ -235,7 +230,7 @@ class SegmentSnapshot:
         stage.switch(outer)
         return rows
 
-    def _matched(self, chunk: Chunk, stage: Stage, arena: Arena) -> Rows:
+    def _matched(self, chunk: Chunk, stage: Clock, arena: Arena) -> Rows:
         batch = chunk.batch
         arena.begin(len(batch))
         layers = self._indexed
@@ -267,11 +262,9 @@ class SegmentSnapshot:
 
     @cached_property
     def _calls(self) -> SnapshotCalls:
-        """The calls of all subscriptions."""
         return calls_of(self._all_layers)
 
     def _meant(self, number: int) -> Subscription:
-        """A subscription as it is evaluated."""
         place = bisect_right(self._starts, number) - 1
         return self._all_layers[place].segment.meant(number - self._starts[place])
 
@@ -337,11 +330,9 @@ class SegmentSnapshot:
 
     def revision(self, id: str) -> str:
         """See `triplewire.engine.chunk.Snapshot`."""
-        for added in self.delta:
-            if added.subscription.id == id:
-                return added.subscription.revision
-        place = self._find(id)
-        if place is None:
+        if (waiting := self._waiting(id)) is not None:
+            return waiting.revision
+        if (place := self._find(id)) is None:
             return ""
         layer, number = place
         return f"{int(layer.segment.revisions(np.array([number], np.int32))[0]):0{REVISION_DIGITS}x}"
@@ -354,9 +345,12 @@ class SegmentSnapshot:
         parts = [(layer.segment.ids, mine, local) for layer, mine, local in self._by_layer(used)]
         return ranks_together(parts, len(used))[inverse]
 
+    def _waiting(self, id: str) -> Subscription | None:
+        return next((compiled.subscription for compiled in self.delta if compiled.subscription.id == id), None)
+
     def _find(self, id: str) -> tuple[Layer, int] | None:
         """The layer and the number in its segment; those of the delta are not looked at."""
-        key = id_key(id)
+        key = to_bytes(id)
         for layer in reversed(self.layers):
             number = layer.find(key)
             if number >= 0:
@@ -369,13 +363,12 @@ class SegmentSnapshot:
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str):
             return False
-        return any(compiled.subscription.id == id for compiled in self.delta) or self._find(id) is not None
+        return self._waiting(id) is not None or self._find(id) is not None
 
     def get(self, id: str) -> Subscription | None:
         """See `triplewire.engine.chunk.Snapshot`."""
-        for compiled in self.delta:
-            if compiled.subscription.id == id:
-                return compiled.subscription
+        if (waiting := self._waiting(id)) is not None:
+            return waiting
         place = self._find(id)
         return place[0].segment.stated(place[1]) if place is not None else None
 
@@ -395,23 +388,57 @@ class SegmentSnapshot:
             yield compiled.subscription
 
 
-def _wasteful(texts: Texts) -> bool:
-    """Do the texts of removed subscriptions take up most of their sources?"""
-    size = sum(source.size for source in texts.sources)
-    return size > WASTE and int(texts.length.sum()) * REMOVED < size
+@dataclass(frozen=True, eq=False)
+class MergeJob:
+    """Work in the background: neighbouring layers are merged, perhaps with the delta behind them."""
 
+    context: SegmentContext
+    layers: tuple[Layer, ...]
+    delta: tuple[CompiledSubscription, ...] = ()
 
-def _work(merging: MergeJob) -> Callable[[], Install]:
-    """The merge, whose outcome is put into whatever snapshot there is then."""
-
-    def work() -> Install:
-        merged = merging()
+    def __call__(self) -> Install:
+        """Merge them. The segment takes the place of its sources in whatever snapshot there is then."""
+        segment, numbers = merged(_with_delta(self.context, self.layers, self.delta))
+        segment = segment.tidied()
 
         def install(latest: Snapshot) -> Snapshot:
             assert isinstance(latest, SegmentSnapshot)
-            layers, delta = merged.put_into(latest.layers, latest.delta)
-            return SegmentSnapshot(latest.context, [layer.within(latest.context) for layer in layers], delta)
+            layers = [layer.within(latest.context) for layer in self._put_into(latest, segment, numbers)]
+            taken = set(map(id, self.delta))
+            return SegmentSnapshot(latest.context, layers, [each for each in latest.delta if id(each) not in taken])
 
         return install
 
-    return work
+    def _put_into(
+        self, latest: SegmentSnapshot, segment: Segment, numbers: Sequence[NDArray[np.int64]]
+    ) -> Iterator[Layer]:
+        """The latest layers with the merged segment in place of its sources. A subscription that was removed since the
+        merge began gets a tombstone, as does one that has moved from the delta to a layer of its own. `numbers`: of
+        each layer, and of the delta, the subscriptions that are in the segment."""
+        # by their clauses, as a segment may have got another context since
+        sources = [id(layer.segment.clauses) for layer in self.layers]
+        current = {id(layer.segment.clauses): layer for layer in latest.layers}
+        gone, start = [], 0
+        for key, before, merged_numbers in zip(sources, self.layers, numbers, strict=False):  # then the delta
+            if key in current:
+                since = np.setdiff1d(current[key].tombstones, before.tombstones)
+                gone.append(start + np.searchsorted(merged_numbers, since))
+            else:
+                gone.append(np.arange(start, start + len(merged_numbers)))  # all of it
+            start += len(merged_numbers)
+        waiting = set(map(id, latest.delta))
+        is_gone = np.array([id(compiled) not in waiting for compiled in self.delta], np.bool_)
+        whole = Layer(segment, np.concatenate([*gone, start + np.flatnonzero(is_gone)]).astype(np.int32))
+        others = [layer for key, layer in current.items() if key not in sources]
+        # those merged were neighbours; what came before them still does
+        others.insert(next((place for place, key in enumerate(current) if key in sources), len(others)), whole)
+        return (layer for layer in others if layer.alive)
+
+
+def _with_delta(
+    context: SegmentContext, layers: tuple[Layer, ...], delta: Sequence[CompiledSubscription]
+) -> tuple[Layer, ...]:
+    """The layers, and those of the delta behind them, whose texts go elsewhere."""
+    if not delta:
+        return layers
+    return *layers, Layer(Segment.of(context, delta, TextWriter(), is_part=bool(layers)), NONE)

@@ -1,4 +1,4 @@
-"""The texts of subscriptions, on disk: one JSON row a subscription, found by its place.
+"""The texts of subscriptions, on disk: one JSON row a subscription, found by its place. And the table of their ids.
 
 A row is a line of a subscription file: {"id", "language", "query", "prefixes", "base"}. `TextWriter` holds new rows,
 in memory at first, then in a temporary file that vanishes with it; `TextFile` is the file of a saved engine. Neither is
@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import IO, Protocol, cast
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -35,17 +34,17 @@ IN_MEMORY = 1 << 20  # bytes of rows before they go to a file
 MOST_SOURCES = 200  # of one segment
 _MOVED_TOGETHER = 4_096  # rows
 _BLOCK = 1 << 20  # bytes
+_FEW = 64  # ids that are read one by one, as to copy them first takes longer
+SEED = 5  # of the hashes of ids; terms and words have lower ones
 
 
 class TextSource(Protocol):
     """Rows by place."""
 
+    size: int  # bytes of all rows
+
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place. Any thread may ask."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
 
 
 class TextWriter:
@@ -58,13 +57,8 @@ class TextWriter:
         self._memory = bytearray()
         self._file = _temporary_file() if expected > IN_MEMORY else None
         self._is_of_parent = False
-        self._size = 0
+        self.size = 0
         forget_in_children(self)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
-        return self._size
 
     def append(self, rows: Sequence[bytes]) -> tuple[Offsets, Ids]:
         """Add rows; returns where each begins and how long it is. Raises `StoreError` where they cannot be written, and
@@ -74,21 +68,20 @@ class TextWriter:
         np.cumsum(lengths[:-1], out=starts[1:])
         data = b"".join(rows)
         with self._lock:
-            starts += self._size
-            if self._is_of_parent or (self._file is None and self._size + len(data) > IN_MEMORY):
+            starts += self.size
+            if self._is_of_parent or (self._file is None and self.size + len(data) > IN_MEMORY):
                 self._move()
             if self._file is not None:
-                _write(self._file, self._size, data)
+                _write(self._file, self.size, data)
             else:
-                self._memory[self._size :] = data
-            self._size += len(data)
+                self._memory[self.size :] = data
+            self.size += len(data)
         return starts, lengths
 
     def _move(self) -> None:
-        """Into a new file."""
         file = _temporary_file()
-        for start in range(0, self._size, _BLOCK):
-            _write(file, start, self.read(start, min(self._size - start, _BLOCK)))
+        for start in range(0, self.size, _BLOCK):
+            _write(file, start, self.read(start, min(self.size - start, _BLOCK)))
         self._file, self._is_of_parent = file, False
         self._memory = bytearray()
 
@@ -115,11 +108,11 @@ def _temporary_file() -> IO[bytes]:
 
 def _write(file: IO[bytes], start: int, data: bytes) -> None:
     """Write all of the data at a place. Raises `StoreError`."""
-    left = memoryview(data)
+    unwritten = memoryview(data)
     try:
-        while left:
-            written = _write_at(file, left, start)
-            left, start = left[written:], start + written
+        while unwritten:
+            written = _write_at(file, unwritten, start)
+            unwritten, start = unwritten[written:], start + written
     except OSError as error:
         raise _unwritten(error) from error
 
@@ -134,12 +127,7 @@ class TextFile:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._size = file.seek(0, os.SEEK_END)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
-        return self._size
+        self.size = file.seek(0, os.SEEK_END)
 
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place. Raises `StoreError` where they are missing."""
@@ -172,16 +160,11 @@ class Texts:
         """All texts in order; those that lie one behind the other are read together."""
         start, length = self.start, self.length
         follows = (self.source[1:] == self.source[:-1]) & (start[1:] == start[:-1] + length[:-1])
-        begins = (
-            np.concatenate(([0], np.flatnonzero(~follows) + 1, [len(self)])) if len(self) else np.zeros(1, np.int64)
-        )
-        for first, end in pairwise(begins.tolist()):
-            source, at = self.sources[self.source[first]], int(start[first])
-            left = int(start[end - 1]) + int(length[end - 1]) - at
-            while left > 0:
-                block = source.read(at, min(left, _BLOCK))
-                yield block
-                at, left = at + len(block), left - len(block)
+        begins = [0, *(np.flatnonzero(~follows) + 1).tolist(), len(self)] if len(self) else []
+        for first, end in pairwise(begins):
+            source, last = self.sources[self.source[first]], int(start[end - 1]) + int(length[end - 1])
+            for begin in range(int(start[first]), last, _BLOCK):
+                yield source.read(begin, min(last - begin, _BLOCK))
 
     def take(self, rows: NDArray[np.int64]) -> Texts:
         """The texts of the subscriptions with these numbers."""
@@ -222,8 +205,8 @@ class Texts:
 def _read(file: IO[bytes], start: int, length: int, source: str) -> bytes:
     data = b""
     try:
-        while len(data) < length and (more := _read_at(file, length - len(data), start + len(data))):
-            data += more
+        while len(data) < length and (piece := _read_at(file, length - len(data), start + len(data))):
+            data += piece
     except OSError as error:
         raise StoreError(f"the text of a subscription cannot be read: {error.strerror}", source=source) from error
     if len(data) != length:
@@ -253,21 +236,8 @@ else:
         return os.pwrite(file.fileno(), data, start)
 
 
-# --- ids -------------------------------------------------------------------------------------------------------------
-# The ids of subscriptions as a table of byte strings: look-up, ranks, and the union of several tables.
-
-
-_FEW = 64  # ids that are read one by one, as to copy them first takes longer
-SEED = 5  # of the hashes; terms and words have lower ones
-
-
-def id_key(id: str) -> bytes:
-    """An id as it is looked up."""
-    return to_bytes(id)
-
-
 class IdTable:
-    """The ids of the subscriptions 0 .. n-1 of a segment. `rank` is given where it is known already."""
+    """The ids of the subscriptions 0 .. n-1 of a segment, in bytes. `rank` is given where it is known already."""
 
     def __init__(self, names: Names, rank: Ids | None = None) -> None:
         self.names = names
@@ -276,7 +246,7 @@ class IdTable:
     @classmethod
     def of(cls, ids: Sequence[str]) -> IdTable:
         """The table of ids, which are distinct."""
-        return cls(Names.build([id_key(id_) for id_ in ids], SEED))
+        return cls(Names.build([to_bytes(id_) for id_ in ids], SEED))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -285,21 +255,15 @@ class IdTable:
     def rank(self) -> Ids:
         """Subscription -> how many ids come before its own. Worked out when it is first asked for."""
         if self._rank is None:
-            self._rank = _ranks(self.names)
+            texts = of_text(self.names.text, self.names.offset)  # without a copy
+            order = np.frombuffer(pc.array_sort_indices(texts).buffers()[1], np.uint64, len(self.names))
+            self._rank = inverse(order)
         return self._rank
-
-    def find(self, key: bytes) -> int:
-        """The number of the subscription with an id, as `id_key` gives it; -1 where there is none."""
-        return self.names.find(key)
 
     def find_all(self, other: IdTable) -> Ids:
         """The number here of each id of another table, or -1."""
         names = other.names
         return self.names.find_all(names.text, names.offset[:-1], names.offset[1:], names.hash)
-
-    def key(self, number: int) -> bytes:
-        """The id of a subscription, as it is looked up."""
-        return self.names[number]
 
     def texts(self, numbers: Ids) -> list[str]:
         """The ids of some subscriptions."""
@@ -314,9 +278,10 @@ class IdTable:
     @classmethod
     def joined(cls, parts: Sequence[IdTable], numbers: Sequence[NDArray[np.int64]]) -> IdTable:
         """One table of some ids of several tables, which are distinct."""
-        texts, offsets = zip(*[part.names.texts(own) for part, own in zip(parts, numbers, strict=True)], strict=True)
+        taken = [(part.names, places) for part, places in zip(parts, numbers, strict=True)]
+        texts, offsets = zip(*[names.texts(places) for names, places in taken], strict=True)
         text, offset = np.concatenate(texts), concatenated(offsets)
-        hashes = np.concatenate([part.names.hash[own] for part, own in zip(parts, numbers, strict=True)])
+        hashes = np.concatenate([names.hash[places] for names, places in taken])
         slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
         fill_slots(hashes, slots)
         return cls(Names(text, offset, hashes, slots, np.array([SEED]), np.zeros(0, np.uint8)))
@@ -333,38 +298,16 @@ def ranks_together(parts: Sequence[tuple[IdTable, NDArray[np.int64], Ids]], coun
         return ranks
     (ids, places, numbers), *others = sorted(parts, key=lambda part: len(part[1]), reverse=True)
     order = np.argsort(ids.rank[numbers])
-    keys = _Keys(ids, numbers[order])
     further = sorted(
-        (other.key(number), place)
-        for other, own, its in others
-        for place, number in zip(own.tolist(), its.tolist(), strict=True)
+        (other.names[number], place)
+        for other, other_places, other_numbers in others
+        for place, number in zip(other_places.tolist(), other_numbers.tolist(), strict=True)
     )
-    before = np.array([bisect_left(keys, key) for key, _ in further], np.int64)  # how many of the first table
+    ascending, names = numbers[order], ids.names
+    before = np.array(  # how many of the first table
+        [bisect_left(ascending, key, key=lambda number: names[int(number)]) for key, _ in further], np.int64
+    )
     ranks[places[order]] = np.arange(len(places)) + np.searchsorted(before, np.arange(len(places)), side="right")
     for number, (_, place) in enumerate(further):
         ranks[place] = before[number] + number
     return ranks
-
-
-class _Keys(Sequence[bytes]):
-    """Some ids of a table, for `bisect`."""
-
-    def __init__(self, ids: IdTable, numbers: Ids) -> None:
-        self._ids = ids
-        self._numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
-        return self._ids.key(int(self._numbers[place]))
-
-
-def _ranks(names: Names) -> Ids:
-    order = np.frombuffer(pc.array_sort_indices(_column(names)).buffers()[1], np.uint64, len(names))
-    return inverse(order)
-
-
-def _column(names: Names) -> pa.Array:
-    """The strings as Arrow sees them, without a copy."""
-    return of_text(names.text, names.offset)

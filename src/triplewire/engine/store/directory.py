@@ -24,7 +24,6 @@ texts: a saved engine outlives changes of the forms inside.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import mmap
@@ -48,15 +47,19 @@ from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.folders import LOCK, alone, on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
 
-# --- manifest --------------------------------------------------------------------------------------------------------
-# The manifest of a saved engine: a JSON object that says what is in the directory, under a hash of its own.
-
-
 FORMAT, VERSION = "triplewire engine", 3
 UNHASHED = 1  # the version that had no hash: of such an engine only what has a hash of its own is taken
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 4 * 1024 * 1024
 _HASH = "sha256"
+ALIGNMENT = 64  # bytes, of an array in its file
+_PARTS = "subscriptions|taxonomy|index|learned"
+_DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
+_ASIDE = re.compile(rf"\.({_PARTS}|{re.escape(MANIFEST)})\.[0-9]+\.part")
+
+R = TypeVar("R")
+Part = tuple[str, Callable[[IO[bytes]], object]]
+"""The suffix of a data file, and what writes its content."""
 
 
 def damaged(path: Path, what: str) -> StoreError:
@@ -103,13 +106,6 @@ def hash_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-# --- arrays ----------------------------------------------------------------------------------------------------------
-# Flat arrays in one file: written one behind the other, opened as parts of a memory map.
-
-
-ALIGNMENT = 64  # bytes
-
-
 def write_arrays(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
     """Write the arrays, little-endian, to a new file; returns the directory."""
     directory: dict[str, list[Any]] = {}
@@ -125,27 +121,18 @@ def write_arrays(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> dict[
     return directory
 
 
-def map_arrays(path: Path, directory: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays of a file that its directory names. The map is private, so that kernels take the arrays as they take
-    others; nothing ever writes to it. Raises `ValueError` or `TypeError` where the directory is of another file."""
-    with open(path, "rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if path.stat().st_size else b""
-    return {
-        name: np.frombuffer(data, kind, prod(shape), begin).reshape(shape) if prod(shape) else np.zeros(shape, kind)
-        for name, (kind, shape, begin) in directory.items()
-    }
-
-
-# --- directory ------------------------------------------------------------
-
-
-_PARTS = "subscriptions|taxonomy|index|learned"
-_DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
-_ASIDE = re.compile(rf"\.({_PARTS}|{re.escape(MANIFEST)})\.[0-9]+\.part")
-
-R = TypeVar("R")
-Part = tuple[str, Callable[[IO[bytes]], object]]
-"""The suffix of a data file, and what writes its content."""
+def _mapped(path: Path, entry: Any) -> Mapping[str, NDArray[Any]]:
+    """The arrays of a file that the directory in its entry names. The map is private, so that kernels take the arrays
+    as they take others; nothing ever writes to it. Raises `StoreError` where the directory is of another file."""
+    try:
+        with open(path, "rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if path.stat().st_size else b""
+        return {
+            name: np.frombuffer(data, kind, prod(shape), begin).reshape(shape) if prod(shape) else np.zeros(shape, kind)
+            for name, (kind, shape, begin) in entry["arrays"].items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise damaged(path.with_name(MANIFEST), f"it does not say what is in the index ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -185,22 +172,6 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
         raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
 
 
-def header(settings: Settings, matcher: str, entailment: str, count: int) -> dict[str, Any]:
-    """The first fields of a manifest."""
-    return {
-        "matcher": matcher,
-        "entailment": entailment,
-        "settings": dataclasses.asdict(settings),
-        "counts": {"subscriptions": count},
-    }
-
-
-def taxonomy_part(taxonomy: Taxonomy) -> Part:
-    """The file of the class hierarchy."""
-    text = json.dumps(taxonomy.to_json(), ensure_ascii=False, indent=1) + "\n"
-    return json_part(text)
-
-
 def json_part(text: str) -> Part:
     """A file of a JSON text."""
     return "json", lambda stream: stream.write(text.encode("utf-8", "surrogatepass"))
@@ -208,23 +179,7 @@ def json_part(text: str) -> Part:
 
 def load(directory: Path, settings: Settings | None = None) -> SavedEngine:
     """What was saved, with `settings` in place of the saved ones. Raises `StoreError`."""
-    manifest, texts, index, hierarchy, learned = _of_one_state(directory, partial(_read, directory))
-    if settings is None:
-        try:
-            settings = Settings(**manifest["settings"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(directory / MANIFEST, f"its settings are not those of this version ({error})") from error
-    try:
-        classes = Taxonomy.from_json(json.loads(hierarchy))
-    except (TaxonomyError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise damaged(directory, f"its taxonomy cannot be read ({error})") from error
-    matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
-    if not isinstance(matcher, str) or not isinstance(entailment, str):
-        raise damaged(directory / MANIFEST, "it names no matcher or no entailment")
-    return SavedEngine(manifest, classes, settings, matcher, entailment, texts, index, learned)
-
-
-# --- writing ---------------------------------------------------------------------------------------------------------
+    return _of_one_state(directory, partial(_read, directory, settings))
 
 
 def _refuse_others(directory: Path) -> None:
@@ -241,18 +196,14 @@ def _refuse_others(directory: Path) -> None:
                 what = f"it is no saved engine: {MANIFEST} is none of an engine, and no data file is beside it"
                 raise StoreError(what, source=str(directory), remedy="save to another directory") from None
     for name in ours:
-        if not _is_of_a_save(entries[name]):
+        try:
+            mode = entries[name].lstat().st_mode
+        except FileNotFoundError:
+            continue  # another save has removed it just now
+        # a link may be replaced, as it is not followed, but that of a lock
+        if not stat.S_ISREG(mode) and not (stat.S_ISLNK(mode) and name != LOCK):
             what = f"it holds {name}, which no save has written"
             raise StoreError(what, source=str(directory), remedy="remove that, or save to another directory")
-
-
-def _is_of_a_save(entry: Path) -> bool:
-    """May something with one of our names be replaced? A link may, as it is not followed, but that of a lock."""
-    try:
-        mode = entry.lstat().st_mode
-    except FileNotFoundError:
-        return True  # another save has removed it just now
-    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and entry.name != LOCK)
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
@@ -325,9 +276,6 @@ def _hash_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
 def load_learned(directory: Path) -> Any:
     """What the engine of a directory has learned of operators; None where it has called none. Raises `StoreError`."""
     return _of_one_state(directory, partial(_learned, directory))
@@ -347,16 +295,25 @@ def _of_one_state(directory: Path, read: Callable[[Mapping[str, Any]], R]) -> R:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
 
 
-def _read(
-    directory: Path, manifest: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], IO[bytes], Mapping[str, NDArray[Any]] | None, bytes, Any]:
-    """The manifest, the texts, the index, the taxonomy and what was learned."""
+def _read(directory: Path, settings: Settings | None, manifest: Mapping[str, Any]) -> SavedEngine:
+    matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
     has_index = "index" in manifest and manifest["version"] == VERSION
     parts = ["subscriptions", "taxonomy"] + ["index"] * has_index
     texts, hierarchy, *others = _whole(directory, manifest, parts)
     index = _mapped(others[0], manifest["index"]) if others else None
     learned = _learned(directory, manifest)
-    return manifest, open(texts, "rb"), index, hierarchy.read_bytes(), learned  # the caller closes it
+    try:
+        settings = Settings(**manifest["settings"]) if settings is None else settings
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(directory / MANIFEST, f"its settings are not those of this version ({error})") from error
+    try:
+        taxonomy = Taxonomy.from_json(json.loads(hierarchy.read_bytes()))
+    except (TaxonomyError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise damaged(directory, f"its taxonomy cannot be read ({error})") from error
+    if not isinstance(matcher, str) or not isinstance(entailment, str):
+        raise damaged(directory / MANIFEST, "it names no matcher or no entailment")
+    # the caller closes the texts
+    return SavedEngine(manifest, taxonomy, settings, matcher, entailment, open(texts, "rb"), index, learned)
 
 
 def _learned(directory: Path, manifest: Mapping[str, Any]) -> Any:
@@ -368,13 +325,6 @@ def _learned(directory: Path, manifest: Mapping[str, Any]) -> Any:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise damaged(path, "it is no JSON") from error
-
-
-def _mapped(path: Path, entry: Any) -> Mapping[str, NDArray[Any]]:
-    try:
-        return map_arrays(path, entry["arrays"])
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise damaged(path.with_name(MANIFEST), f"it does not say what is in the index ({error})") from error
 
 
 def _whole(directory: Path, manifest: Mapping[str, Any], parts: Sequence[str]) -> list[Path]:

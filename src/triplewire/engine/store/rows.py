@@ -17,10 +17,10 @@ from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.store.directory import MANIFEST, damaged, read_manifest
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import calls_in
 from triplewire.model.operator import Operator
 
 MOST_GONE = 100  # rows that stand in each other
+UNITS = "units"  # of the parameters of the operators that are called: a field of the manifest
 _FIELDS = {"id", "language", "query", "prefixes", "base"}
 _OF_POINTERS = {"id", "table", "revision"}  # (`triplewire.languages.sources.tables`)
 
@@ -31,7 +31,7 @@ def rows(subscriptions: Iterable[Subscription], compiler: Compiler) -> Iterator[
     rules = {subscription.id: subscription for subscription in subscriptions if subscription.language == "mdv"}
     before: dict[str, Subscription] = {}
     for subscription in subscriptions:
-        yield proved_row(subscription, rules, before, compiler)
+        yield line_of(proved_row(subscription, rules, (rules, before), compiler))
         if subscription.language == "mdv":
             before[subscription.id] = subscription
 
@@ -39,52 +39,32 @@ def rows(subscriptions: Iterable[Subscription], compiler: Compiler) -> Iterator[
 def proved_row(
     subscription: Subscription,
     rules: Mapping[str, Subscription],
-    before: Mapping[str, Subscription],
-    compiler: Compiler,
-) -> bytes:
-    """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of those
-    `before` it, or of those that were there when it was registered. Raises `StoreError` where it does not."""
-    return line_of(_proved(subscription, rules, (rules, before), compiler, 0))
-
-
-def _proved(
-    subscription: Subscription,
-    rules: Mapping[str, Subscription],
     visible: Iterable[Mapping[str, Subscription]],
     compiler: Compiler,
-    depth: int,
+    depth: int = 0,
 ) -> dict[str, Any]:
-    """The row of a subscription. Its "rules" are those that it names: the id where that is still the same rule, else
-    the whole row of the rule as it was. `depth`: how many rows it stands in."""
+    """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of others
+    that are `visible` to it, or of those that were there when it was registered. Raises `StoreError` where it does not.
+
+    Its "rules" are those that it names: the id where that is still the same rule, else the whole row of the rule as it
+    was. `depth`: how many rows it stands in."""
     if depth > MOST_GONE:
         what = f"it names a rule that is gone, which names another that is, and so on, more than {MOST_GONE} times"
         raise StoreError(what, source=subscription.id, remedy="register one of them again")
     row = row_of(subscription)
-    named = _named(row, subscription, (*visible, {rule.id: rule for rule in subscription.rules}), compiler)
-    if named:
+    for seen in (*visible, {rule.id: rule for rule in subscription.rules}):
+        with suppress(StoreError):
+            if (again := _compiled(row, seen, compiler, subscription.id)) == subscription:
+                break
+    else:
+        what = "its text does not give the registered subscription any more"
+        raise StoreError(what, source=subscription.id, remedy="register it again from its text")
+    if again.rules:
         row["rules"] = [
-            rule.id if rules.get(rule.id) == rule else _proved(rule, rules, (), compiler, depth + 1) for rule in named
+            rule.id if rules.get(rule.id) == rule else proved_row(rule, rules, (), compiler, depth + 1)
+            for rule in sorted(again.rules, key=lambda rule: rule.id)
         ]
     return row
-
-
-def _named(
-    row: Mapping[str, Any],
-    subscription: Subscription,
-    visible: Iterable[Mapping[str, Subscription]],
-    compiler: Compiler,
-) -> list[Subscription]:
-    """The rules with which the row gives the subscription, among the first of those `visible` that do."""
-    for rules in visible:
-        with suppress(StoreError):
-            again = _compiled(row, rules, compiler, subscription.id)
-            if again == subscription:
-                return sorted(again.rules, key=lambda rule: rule.id)
-    raise StoreError(
-        "its text does not give the registered subscription any more",
-        source=subscription.id,
-        remedy="register it again from its text",
-    )
 
 
 def parsed_row(line: bytes, source: str) -> dict[str, Any]:
@@ -115,14 +95,13 @@ def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, sou
         while way:
             id_ = way[-1]
             if id_ not in done:
-                try:
-                    done[id_] = _compiled_row(rows[id_], done, compiler, source)
-                except _Wait as wait:
-                    name = str(wait)
+                name = next((name for name in named_by(rows[id_]) if name not in done), None)
+                if name is not None:
                     if name in way or name not in rows:
-                        raise damaged(Path(source), f"the rule {id_!r} names {name!r} in vain") from None
+                        raise damaged(Path(source), f"the rule {id_!r} names {name!r} in vain")
                     way.append(name)
                     continue
+                done[id_] = _compiled_row(rows[id_], done, compiler, source)
             way.pop()
         yield done[first]
 
@@ -130,15 +109,13 @@ def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, sou
 def _compiled_row(
     row: Mapping[str, Any], done: Mapping[str, Subscription], compiler: Compiler, source: str
 ) -> Subscription:
-    """The subscription of a row, with those rules that it names and those that stand in it."""
+    """The subscription of a row, with those rules that it names, which are `done`, and those that stand in it."""
     named: dict[str, Subscription] = {}
     for rule in row.get("rules", ()):
         if isinstance(rule, Mapping):
             named[rule["id"]] = _compiled_row(rule, done, compiler, source)
-        elif rule in done:
-            named[rule] = done[rule]
         else:
-            raise _Wait(rule)
+            named[rule] = done[rule]
     return _compiled(row, named, compiler, source)
 
 
@@ -148,10 +125,6 @@ def checked(subscription: Subscription, compiler: Compiler, source: str) -> Subs
         return compiler.checked(subscription)
     except TriplewireError as error:
         raise StoreError(f"the subscription {subscription.id!r} cannot be used: {error}", source=source) from error
-
-
-class _Wait(Exception):
-    """A rule names another that is not compiled yet."""
 
 
 def _compiled(
@@ -167,19 +140,6 @@ def _compiled(
         raise StoreError(what, source=source, remedy=remedy) from error
 
 
-# --- called operators ------------------------------------------------------------------------------------------------
-# Which operators the subscriptions of a saved engine call, and the units of their parameters, as its manifest says.
-
-
-UNITS = "units"
-
-
-def units_in(subscriptions: Iterable[Subscription], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
-    """The operators that some subscriptions call, each with the units of its parameters."""
-    called = {call.operator for subscription in subscriptions for call in calls_in(subscription.where)}
-    return units_of(called, operators)
-
-
 def units_of(names: Iterable[str], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
     """The units of the parameters of those operators that are there."""
     return {name: [each.unit for each in operators[name].parameters] for name in sorted(names) if name in operators}
@@ -192,6 +152,6 @@ def units_of_called(directory: Path) -> dict[str, tuple[str, ...]]:
     entry = manifest.get("index", manifest)
     units = entry.get(UNITS, {}) if isinstance(entry, Mapping) else {}
     try:
-        return {str(name): tuple(map(str, own)) for name, own in units.items()}
+        return {str(name): tuple(map(str, of_parameters)) for name, of_parameters in units.items()}
     except (AttributeError, TypeError) as error:
         raise damaged(directory / MANIFEST, f"it does not say which operators are called ({error})") from error

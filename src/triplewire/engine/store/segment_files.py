@@ -7,7 +7,7 @@ opened; nothing else is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import VERSION, Clauses
-from triplewire.clauses.node_tests.columns import flat, prefixed, under, unflat
+from triplewire.clauses.node_tests.columns import flat, prefixed, to_bytes, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.chunk import Snapshot
-from triplewire.engine.compiler import Compiler
+from triplewire.engine.compiler import Compiler, line_of
 from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment, SegmentContext
 from triplewire.engine.segments.snapshot import SegmentSnapshot
-from triplewire.engine.segments.texts import IdTable, TextFile, Texts, id_key
+from triplewire.engine.segments.texts import IdTable, TextFile, Texts
 from triplewire.engine.store.directory import Part, SavedEngine, damaged, write_arrays
 from triplewire.engine.store.rows import UNITS, checked, compiled_rows, named_by, parsed_row, proved_row, units_of
+from triplewire.engine.subscriptions import Rules
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.memory import give_back
@@ -34,26 +35,21 @@ from triplewire.verify import network
 
 
 class StoredSegment:
-    """A segment on its way to the files of a saved engine. Raises `StoreError` where a subscription would not come back
-    as it is."""
+    """A snapshot of segments, which is not empty, on its way to the files of a saved engine, as one segment. Raises
+    `StoreError` where a subscription would not come back as it is."""
 
-    def __init__(self, segment: Segment, compiler: Compiler) -> None:
+    def __init__(self, snapshot: Snapshot, compiler: Compiler) -> None:
+        assert isinstance(snapshot, SegmentSnapshot)
+        segment = snapshot.whole()
+        assert segment is not None
         self._segment = segment
-        rules = _SegmentRules(segment, len(segment))
+        rules = _rules_of(segment, len(segment))
         self._rows = {
-            number: proved_row(subscription, rules, _SegmentRules(segment, number), compiler)
+            number: line_of(proved_row(subscription, rules, (rules, _rules_of(segment, number)), compiler))
             for number, subscription in sorted(segment.pinned.items())
         }
         self._units = units_of((name for name, _ in segment.operators), compiler.world.operators)
         self._directory: dict[str, list[Any]] = {}
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, compiler: Compiler) -> StoredSegment:
-        """All of a snapshot that has segments and is not empty."""
-        assert isinstance(snapshot, SegmentSnapshot)
-        segment = snapshot.whole()
-        assert segment is not None
-        return cls(segment, compiler)
 
     def parts(self) -> dict[str, Part]:
         """The data files."""
@@ -79,7 +75,7 @@ class StoredSegment:
         for number, row in self._rows.items():
             length[number] = len(row)
         start = np.cumsum(length, dtype=np.int64) - length
-        own = {
+        columns = {
             "start": start,
             "length": length,
             "rank": segment.ids.rank,
@@ -91,7 +87,7 @@ class StoredSegment:
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
         arrays |= prefixed("ids", flat(segment.ids.names)) | prefixed("network", segment.verifier_arrays())
-        self._directory = write_arrays(stream, arrays | own)
+        self._directory = write_arrays(stream, arrays | columns)
 
 
 def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
@@ -113,7 +109,13 @@ def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: st
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
-    _check_operators(segment, compiler, source)
+    for name, count in sorted(segment.operators):
+        operator = compiler.world.operators.get(name)
+        if operator is None:
+            raise StoreError(f"its subscriptions call the operator {name!r}, which is not there", source=source)
+        if len(operator.parameters) != count:
+            what = f"its subscriptions call {name} with {count} arguments, and it takes {len(operator.parameters)}"
+            raise StoreError(what, source=source)
     segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
     give_back()
     return SegmentSnapshot(segment.context, [Layer(segment, NONE)])
@@ -125,14 +127,14 @@ def _segment(
     """The segment of the arrays. `entry` says in the manifest who made the index and the network. Raises an error of
     Python where something is missing."""
     texts, maker = TextFile(saved.subscriptions), context.maker
-    clauses, of_network = Clauses.from_arrays(under("clauses", arrays)), None
+    clauses, joins = Clauses.from_arrays(under("clauses", arrays)), None
     if entry.get("made_by") != _made_by(maker):
         index = maker.build(clauses)
     else:
         index = maker.open(clauses, under("index", arrays))
         if entry.get("network") == network.VERSION and (saved_network := under("network", arrays)):
             # it goes by what the index proves, and its order
-            of_network = network.opened_network(saved_network)._asdict()
+            joins = network.opened_network(saved_network)._asdict()
     start = arrays["start"]
     selections = [None if names is None else tuple(names) for names in _from_array(arrays["selections"])]
     return Segment(
@@ -146,7 +148,7 @@ def _segment(
         arrays["construct"],
         {},
         frozenset((name, count) for name, count in _from_array(arrays["operators"])),
-        of_network,
+        joins,
     )
 
 
@@ -160,9 +162,9 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
         if row["id"] in rows:
             continue
         rows[row["id"]] = row
-        named = (segment.ids.find(id_key(name)) for name in named_by(row))
+        named = (segment.ids.names.find(to_bytes(name)) for name in named_by(row))
         waiting += [number for number in named if number >= 0]
-    compiled = {segment.ids.find(id_key(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
+    compiled = {segment.ids.names.find(to_bytes(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
     return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
 
 
@@ -170,42 +172,19 @@ def _means_the_same(saved: SavedEngine, entry: Mapping[str, Any], compiler: Comp
     """Were the clauses made with these limits of their number, and with the units of these operators?"""
     units, world = entry[UNITS], compiler.world
     now = units_of(units, world.operators)
-    # of an operator with more or fewer parameters, `_check_operators` tells
+    # of an operator with more or fewer parameters, `opened` tells
     same = all(len(now[name]) != len(units[name]) or now[name] == units[name] for name in now)
     return same and saved.manifest["settings"]["max_branches"] == world.settings.max_branches
 
 
-def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:
-    for name, count in sorted(segment.operators):
-        operator = compiler.world.operators.get(name)
-        if operator is None:
-            raise StoreError(f"its subscriptions call the operator {name!r}, which is not there", source=source)
-        if len(operator.parameters) != count:
-            what = f"its subscriptions call {name} with {count} arguments, and it takes {len(operator.parameters)}"
-            raise StoreError(what, source=source)
-
-
-class _SegmentRules(Mapping[str, Subscription]):
+def _rules_of(segment: Segment, end: int) -> Rules:
     """The MDV rules among the first subscriptions of a segment."""
 
-    def __init__(self, segment: Segment, end: int) -> None:
-        self._segment = segment
-        self._end = end
+    def get(id: str) -> Subscription | None:
+        number = segment.ids.names.find(to_bytes(id))
+        return segment.stated(number) if 0 <= number < end else None
 
-    def __getitem__(self, name: str) -> Subscription:
-        number = self._segment.ids.find(id_key(name))
-        if 0 <= number < self._end:
-            rule = self._segment.stated(number)
-            if rule.language == "mdv":
-                return rule
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        subscriptions = (self._segment.stated(number) for number in range(self._end))
-        return (subscription.id for subscription in subscriptions if subscription.language == "mdv")
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    return Rules(get, lambda: map(segment.stated, range(end)))
 
 
 def _made_by(maker: IndexMaker) -> str:

@@ -8,9 +8,10 @@ from functools import partial
 from itertools import groupby
 from typing import Self
 
-from triplewire.engine.chunk import Chunk, Install, Rows, Snapshot, Stage, SubscriptionCompiler
+from triplewire.engine.chunk import Chunk, Install, Rows, Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.reference import Reference, ReferenceSnapshot
+from triplewire.engine.stats import Clock
 from triplewire.engine.tiers.kernels import KERNELS
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
@@ -26,15 +27,14 @@ def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snaps
     if isinstance(matcher, Reference):
         return ReferenceSnapshot(compiler)
     if not isinstance(matcher, IndexMaker):
-        raise TriplewireError(
-            f"the plug-in {matcher!r:.80} is no matcher", remedy="give it what triplewire.extend.IndexMaker asks for"
-        )
+        remedy = "give it what triplewire.extend.IndexMaker asks for"
+        raise TriplewireError(f"the plug-in {matcher!r:.80} is no matcher", remedy=remedy)
     if KERNELS.are_loaded():
         return _compiled(matcher, compiler)
     return InterpretedSnapshot(compiler, partial(_compiled, matcher))
 
 
-def _compiled(maker: IndexMaker, compiler: SubscriptionCompiler) -> Snapshot:
+def _compiled(maker: IndexMaker, compiler: Compiler) -> Snapshot:
     # compiled kernels, which the interpreted tier does without
     from triplewire.engine.segments.segment import SegmentContext
     from triplewire.engine.segments.snapshot import SegmentSnapshot
@@ -46,7 +46,7 @@ class InterpretedSnapshot(ReferenceSnapshot):
     """Subscriptions that are matched interpreted, and the compiled snapshot that follows: made on first use, by adding
     them to the empty one that `make` gives for a compiler."""
 
-    def __init__(self, compiler: SubscriptionCompiler, make: Callable[[SubscriptionCompiler], Snapshot]) -> None:
+    def __init__(self, compiler: Compiler, make: Callable[[Compiler], Snapshot]) -> None:
         super().__init__(compiler)
         self._make = make
         self._unproven: set[str] = set()  # ids, also former ones, of subscriptions that their texts may not give
@@ -63,13 +63,13 @@ class InterpretedSnapshot(ReferenceSnapshot):
             other._unproven = {id_ for id_ in self._unproven if id_ in other}
         return other
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> Self:
+    def with_compiler(self, compiler: Compiler) -> Self:
         """See `triplewire.engine.chunk.Snapshot`."""
         other = super().with_compiler(compiler)
         other._lock, other._follower = new_lock(), None
         return other
 
-    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+    def match(self, chunk: Chunk, stage: Clock) -> Rows:
         """See `triplewire.engine.chunk.Snapshot`."""
         begun = time.perf_counter()
         rows = super().match(chunk, stage)

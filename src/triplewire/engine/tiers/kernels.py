@@ -51,7 +51,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self.tell: Callable[[], None] = lambda: None
-        self.warn: Callable[[str], None] = _warn
+        self.warn: Callable[[str], None] = lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)
         self.compiled: Callable[[str], None] = lambda name: None
         self.spent = 0.0  # seconds of interpreted matching
         self.refused: OSError | None = None  # why compiled code could not be put into the folder, as on a full disk
@@ -64,8 +64,6 @@ class Kernels:
         self._failed = False
         self._has_warned = False
 
-    # --- states
-
     @property
     def tier(self) -> str:
         """What `TRIPLEWIRE_TIER` says. Raises `TriplewireError` where that is none of `TIERS`."""
@@ -76,9 +74,7 @@ class Kernels:
 
     def are_usable(self) -> bool:
         """May they be used at all? Not where they are not wanted, or compiled code can be kept nowhere."""
-        if self.tier == "interpreted":
-            return False
-        if self.refused is not None:
+        if self.tier == "interpreted" or self.refused is not None:
             return False
         if _without_compiler():
             return True
@@ -118,8 +114,6 @@ class Kernels:
             self.ask()
         return (are_needed or self.spent >= LOAD_SECONDS) and self.are_usable() and self.are_compiled()
 
-    # --- what to do about it
-
     def wait(self) -> bool:
         """Return when they are loaded: load them, compile them, or wait for the process that does. False if they are
         not to be used, or cannot be kept."""
@@ -142,7 +136,10 @@ class Kernels:
             if not told:
                 self.tell()
                 told = True
-            self._end_child()  # its work is kept; here it goes on with the priority of somebody who waits
+            child, self._child = self._child, None
+            if child is not None and child.poll() is None:
+                child.kill()  # its work is kept; here it goes on with the priority of somebody who waits
+                child.wait()
             with locked(missing[0] / kernel_cache.LOCK) as held:
                 if held:
                     self._run(_COMPILE)
@@ -185,21 +182,11 @@ class Kernels:
                 start_new_session=True,
             )
 
-    def _end_child(self) -> None:
-        child, self._child = self._child, None
-        if child is not None and child.poll() is None:
-            child.kill()
-            child.wait()
-
     def forget(self) -> None:
         """In the child of a fork: the background process belongs to the parent, and no thread of it is at work here."""
         if self._child is not None:
             self._child.returncode = 0  # so that nothing waits for the parent's child
         self._child = None
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _without_compiler() -> bool:
@@ -217,7 +204,14 @@ def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
     os.environ[TIER] = "compiled"
     if hasattr(os, "nice"):
         os.nice(19)
-    threading.Thread(target=_end_with, args=(parent, linger), daemon=True).start()
+
+    def end() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        time.sleep(linger)
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True).start()
     if kernel_cache.folder() is None:
         return 1
     list(plugins.loaded("matcher"))  # so that their kernels are known
@@ -227,14 +221,6 @@ def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
                 plugins.attribute(_COMPILE)()
                 kernel_cache.mark_all_complete()
     return 0
-
-
-def _end_with(parent: int, linger: float) -> None:
-    """End this process some time after its parent."""
-    while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
-    time.sleep(linger)
-    os._exit(0)
 
 
 KERNELS = Kernels()

@@ -238,6 +238,7 @@ class TrieIndex:
     """Finds the clauses whose stars a publication has."""
 
     names_clauses = True
+    asks_features = True
     proves_constants = True  # a star has all patterns of its subject
 
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
