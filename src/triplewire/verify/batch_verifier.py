@@ -29,8 +29,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, evaluate
 from triplewire.kernels.shared.columns import LEFT, MATCH, MISS, TRUNCATED, Triples, fixed_array
 from triplewire.verify.bindings import term_order
-from triplewire.verify.kernels.columns import StepColumns
-from triplewire.verify.kernels.publication import FEW
+from triplewire.verify.kernels.columns import FEW, StepColumns
 from triplewire.verify.kernels.rows import forms
 from triplewire.verify.network import SharedJoins
 from triplewire.verify.operators import Content

@@ -19,35 +19,18 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.shared.columns import LEFT, Lent, Verdicts, fixed, fixed_array
 from triplewire.memory import Pool, give_back
+from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels import decide, direct, listing
-from triplewire.verify.kernels import decide as kernels
-from triplewire.verify.kernels import listing as walk
-from triplewire.verify.kernels.columns import (
-    ABSENT,
-    APART,
-    COLUMNS,
-    KEPT,
-    MARKS,
-    NEW_WIDTH,
-    PARENT,
-    ROW,
-    SEVERAL,
-    TEST,
-    WIDTH,
-    Scratch,
-    StatedClauses,
-    StepColumns,
-)
+from triplewire.verify.kernels.columns import Scratch, StatedClauses, StepColumns
 from triplewire.verify.kernels.make_network import build, count_rows, pack
-from triplewire.verify.kernels.make_steps import Frequency
-from triplewire.verify.kernels.publication import STAMP, VISITED
+from triplewire.verify.kernels.make_trees import Frequency
 from triplewire.verify.solve import Pairs, Solved, together, with_variables
 
 VERSION = 5
 """The version of the saved arrays. It changes when the same clauses give another network."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
-_PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed
+_PLACE_BITS = 31 - net.MARKS  # of a place in the order of columns: where there are more, no solutions are listed
 
 
 def opened_network(arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
@@ -76,7 +59,7 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
     tests = clauses.tests.columns
     patterns = len(components.pattern)
     variables = clauses.table.variables
-    step = mapped_zeros((2 * patterns + 2, COLUMNS), np.int32)
+    step = mapped_zeros((2 * patterns + 2, net.COLUMNS), np.int32)
     tested = mapped_zeros((_most_tested(clauses, components) + 1, 2), np.int32)
     node_offset, node = mapped_zeros(2 * patterns + 2, np.int32), mapped_zeros(5 * patterns, np.int32)
     last = mapped_zeros(len(components.component), np.int32)
@@ -107,19 +90,19 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
         ordered, begins = 2, np.zeros(clauses.count, np.int32)
     place = np.empty(nodes, np.int32)
     size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
-    rows, step = np.zeros(ROW * size, np.int32), step[:steps]
+    rows, step = np.zeros(net.ROW * size, np.int32), step[:steps]
     pack(node_offset, node, nodes, place, step, last, rows)
     direct.mark_direct(step, place, rows)
-    width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
-    width[step[:, PARENT] <= APART] = 0
+    width = step[:, [net.WIDTH, net.NEW_WIDTH]].astype(np.uint8)
+    width[step[:, net.PARENT] <= net.APART] = 0
     of_steps = (
         compact_zeros(width),
-        compact_zeros(np.append(step[:, TEST], used).astype(np.int32)),
+        compact_zeros(np.append(step[:, net.TEST], used).astype(np.int32)),
         tested[:used].copy(),
         rows,
     )
     of_clauses = _clause_rows(clauses, components, order, last, begins)
-    return StepColumns(*fixed(step[:, :KEPT].copy(), *of_steps, *of_clauses, columns[:ordered].copy()))
+    return StepColumns(*fixed(step[:, : net.KEPT].copy(), *of_steps, *of_clauses, columns[:ordered].copy()))
 
 
 def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:
@@ -135,13 +118,13 @@ def _clause_rows(
     offset = components.component_offset
     of_clauses = offset[:-1], np.diff(offset), clauses.facts.owner, _marks(clauses), np.arange(clauses.count)
     begin, size, owner, marks, clause = _ordered(order, *of_clauses)
-    root, second = np.full(len(owner), SEVERAL, np.int32), np.full(len(owner), ABSENT, np.int32)
+    root, second = np.full(len(owner), net.SEVERAL, np.int32), np.full(len(owner), net.ABSENT, np.int32)
     few, two = (size == 1) | (size == 2), size == 2
     root[few], second[two] = last[begin[few]], last[begin[two] + 1]
     own, places = slices(offset, clause[~few])
     roots = np.insert(last[places], own[:-1], size[~few])
     second[~few] = own[:-1] + np.arange(len(own) - 1)
-    return np.column_stack([marks | begins << MARKS, root, second, owner]), roots
+    return np.column_stack([marks | begins << net.MARKS, root, second, owner]), roots
 
 
 def _most_tested(clauses: Clauses, components: StatedClauses) -> int:
@@ -159,12 +142,12 @@ def _marks(clauses: Clauses) -> Bytes:
     """Clause -> what its solutions say of its subscription."""
     table, owner = clauses.table, clauses.facts.owner
     of_subscription = np.zeros(len(table), np.uint8)
-    of_subscription |= np.where(table.flags & EXACT != 0, np.uint8(decide.EXACT), np.uint8(0))
-    of_subscription |= np.where(table.flags & ASK != 0, np.uint8(decide.ASK), np.uint8(0))
-    of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(decide.DISTINCT), np.uint8(0))
-    of_subscription |= np.where(clauses.has_alternatives, np.uint8(0), np.uint8(decide.ALONE))
+    of_subscription |= np.where(table.flags & EXACT != 0, np.uint8(net.EXACT), np.uint8(0))
+    of_subscription |= np.where(table.flags & ASK != 0, np.uint8(net.ASK), np.uint8(0))
+    of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(net.DISTINCT), np.uint8(0))
+    of_subscription |= np.where(clauses.has_alternatives, np.uint8(0), np.uint8(net.ALONE))
     marks: Bytes = of_subscription[owner]
-    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(decide.EXACT)
+    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(net.EXACT)
     return marks
 
 
@@ -215,11 +198,11 @@ class SharedJoins:
         verdicts = Verdicts(matched, np.empty(pairs, np.bool_), left)
         work = self._scratch.take(self._new_scratch)
         state = _state(work)
-        before = state.item(VISITED)
-        matches, others = kernels.decide(
+        before = state.item(net.VISITED)
+        matches, others = decide.decide(
             publication, place, work.table, triples, columns, node_key, most, verdicts
         )  # fmt: skip
-        visited = state.item(VISITED) - before
+        visited = state.item(net.VISITED) - before
         self._give(work)
         of_publication, of_subscription = matched[:, :matches]
         left_publication, left_clause = left[:, :others]
@@ -232,7 +215,7 @@ class SharedJoins:
 
     def _give(self, work: Lent) -> None:
         """Keep a scratch for the next call, if it has stamps for many more publications."""
-        if _state(work).item(STAMP) < _MOST_STAMPS:
+        if _state(work).item(net.STAMP) < _MOST_STAMPS:
             self._scratch.give(work)
 
     def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
@@ -248,7 +231,7 @@ class SharedJoins:
         components = offset[pairs.clauses + 1] - offset[pairs.clauses] + 1  # at the most
         clauses = pairs.offset[1:] - pairs.offset[:-1]
         most_lists = np.bincount(np.repeat(pairs.publication, clauses), components).max(initial=0)
-        lists = walk.lists(int(most_lists), len(components) + int(components.sum()))
+        lists = listing.lists(int(most_lists), len(components) + int(components.sum()))
         work = self._scratch.take(self._new_scratch)
         while done < len(pairs):
             done = listing.list_pairs(
@@ -258,9 +241,9 @@ class SharedJoins:
             if done < len(pairs):
                 lists = lists.grown()
         self._give(work)
-        used = lists.state[walk.ROWS]
+        used = lists.state[listing.ROWS]
         return Solved(
-            outcome, lists.rows[:used], lists.pieces[: lists.state[walk.PIECES]], int(lists.state[walk.LISTS])
+            outcome, lists.rows[:used], lists.pieces[: lists.state[listing.PIECES]], int(lists.state[listing.LISTS])
         )
 
     @cached_property
@@ -272,7 +255,7 @@ class SharedJoins:
     @property
     def network_rows(self) -> int:
         """The steps and nodes of the network; 0 where it has not been made."""
-        return 0 if self._network is None else len(self._network.step) + len(self._network.node) // ROW
+        return 0 if self._network is None else len(self._network.step) + len(self._network.node) // net.ROW
 
     def _places(self, clauses: Ids) -> Ids:
         """Clauses by their places in the order."""
@@ -290,8 +273,8 @@ class SharedJoins:
 
     def _new_scratch(self) -> Lent:
         tests = self._clauses.tests
-        scratch = kernels.scratch(self._constants, len(tests) + 1, self.network, _ROOM, mapped_zeros)
-        return Lent(kernels.LENT, self.network, tests.columns, scratch)
+        scratch = net.scratch(self._constants, len(tests) + 1, self.network, _ROOM, mapped_zeros)
+        return Lent(net.LENT, self.network, tests.columns, scratch)
 
 
 def _state(work: Lent) -> NDArray[np.int64]:

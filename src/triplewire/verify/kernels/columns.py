@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import range_holds
+from triplewire.kernels.shared.columns import TEST_FIELDS, Field, TestColumns, borrowed, places, range_holds
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.search import is_listed, lower
 
@@ -55,6 +56,39 @@ UNLISTED = 255
 places, too."""
 
 
+EXACT, ALONE, ASK, DISTINCT = 1, 2, 4, 8
+"""Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
+subscription has no other clause; is an ASK query; has a binding for each solution."""
+
+WORD, WORDS = 62, 4  # triples or terms whose bits are one number; numbers of a set of triples
+FEW = WORD * WORDS  # triples of a publication
+MOST_TERMS = 3 * FEW
+MOST_TESTS = 1024  # that hold of the terms of a publication; where there are more, each is asked of each term
+LISTING = 16  # pairs of a publication for which its tests are listed; for fewer, to ask takes less time
+SLOTS = 2048  # a power of two, at least twice as many as a publication has terms
+MOST_SOLUTIONS = 1 << 30  # counts stay there
+STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, PLAIN_STAMP, PLAIN_MASK = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""Places in `state`: the stamp of the publication at hand; how much of `rows` is used; is `tests` complete; steps and
+nodes solved; terms that are subjects or objects, which have the first numbers; how much of `bits` is used; was that too
+small; the stamp of the publication whose plain steps are in `plain`, and the number of places there, less one."""
+SOLVED, BEGIN, COUNT, TOTAL = 0, 1, 2, 3  # columns of `memo`
+TOO_MANY = -1  # as COUNT or TOTAL: nothing is known
+BY_SLOT, OF_BATCH, CONSTANT = 0, 1, 2  # rows of `terms`
+FIRST_ROW = 0  # the row that first steps are joined to; it has no variables
+BOUND = COUNT  # column of `node_memo`: solutions below for one value, at most; TOTAL: for all
+OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
+"""Columns of `memo`, of a step that is APART: triples that fit, for one value of its subject, and of its object, at
+most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
+
+MOST_PLACES = 1024  # of the table of what plain steps can be
+KEPT_STEPS = 1024  # whose values are kept: a power of two
+
+
+USES, COLOUR, NEXT_COLOUR, VALUE, VERTEX = 0, 1, 2, 3, 4  # rows of `variables` while the network is made
+NONE = -1  # as VALUE: the variable has no value yet; as VERTEX: it is none; no node, no column
+USED_STEPS, USED_TESTS, USED_NODES = 0, 1, 2  # places in `used`: how many there are
+
+
 class StepColumns(NamedTuple):
     """The join steps and trees of a segment's clauses, shared by all clauses that have them."""
 
@@ -89,6 +123,46 @@ class Scratch(NamedTuple):
     plain: Any  # shape (places, 2): hash table of what plain steps there can be (`.direct`): key, and its values
     step_values: Any  # shape (KEPT_STEPS, 2): of plain steps that were looked up: stamp << 32 | step, and its values
     state: Any  # the places are those of `triplewire.verify.kernels.publication`
+
+
+def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
+    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets.
+    `zeros` makes the arrays that are as large as the network, of a shape and a type."""
+    nodes = len(columns.node) // ROW
+    return Scratch(
+        zeros(constants, np.int64),
+        zeros(tests, np.int64),
+        np.zeros(SLOTS, np.int64),
+        np.zeros((3, SLOTS), np.int32),
+        np.zeros((MOST_TERMS + MOST_TESTS, 3, WORDS), np.int64),
+        np.zeros((3, FEW), np.int32),
+        zeros((len(columns.step), 4), np.int32),
+        zeros(room, np.int32),
+        zeros((nodes, 4), np.int32),
+        zeros(nodes, np.int64),
+        zeros(room, np.int64),
+        np.zeros((2, MOST_TERMS), np.int32),
+        np.empty(64, np.int32),
+        zeros(nodes, np.int64),
+        np.zeros((MOST_PLACES, 2), np.int64),
+        np.zeros((KEPT_STEPS, 2), np.int64),
+        np.zeros(PLAIN_MASK + 1, np.int64),
+    )
+
+
+_ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
+LENT = (
+    (StepColumns, (Field(np.int32, (KEPT,)), Field(np.uint8, (2,)), _ids, Field(np.int32, (2,)), _ids, _four, _ids,
+                   Field(np.uint8))),
+    (TestColumns, TEST_FIELDS),
+    (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
+               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, _longs,
+               Field(np.int64, (2,)), Field(np.int64, (2,)), _longs)),
+)  # fmt: skip
+"""What is in the table of addresses, in its order."""
+
+STEPS, TESTS, SCRATCH = places(LENT)
+take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
