@@ -1,4 +1,5 @@
-"""The bindings of matches as `Binding` objects, made of rows of term ids (`triplewire.verify.rows`), not all at once.
+"""The bindings of matches as `Binding` objects, not all at once, or as JSON text: made of rows of term ids
+(`triplewire.verify.rows`).
 
 A row has most in common with the row before it, as they are in order. So each object is a copy of one dictionary, in
 which only what differs is replaced; that takes half as long as making each of all its pairs.
@@ -9,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
@@ -43,14 +43,13 @@ def shared(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTer
 
     They are made shortly before they are taken, and let go behind the last pair that has them: of many, where the one
     who takes them keeps none, a part is there at a time."""
-    return chain.from_iterable(_all_taken(bindings, selection, selections, terms))
 
+    def portions() -> Iterator[Iterator[Made]]:  # nothing is worked out before the first is asked for
+        number, first = bindings.alike(selection)
+        selects = [selections[place] for place in selection[first].tolist()]
+        yield from _taken(number, first, objects(bindings, first, selects, terms))
 
-def _all_taken(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTerms) -> Iterator[Iterator[Made]]:
-    """What `shared` gives, in portions. Nothing is worked out before the first is asked for."""
-    number, first = bindings.alike(selection)
-    selects = [selections[place] for place in selection[first].tolist()]
-    yield from _taken(number, first, objects(bindings, first, selects, terms))
+    return chain.from_iterable(portions())
 
 
 def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[Iterator[Made]]:
@@ -74,11 +73,11 @@ def of_few(rows: Sequence[Sequence[Row]], selects: Selects, terms: ToTerms) -> l
     known: dict[int, Term] = dict(zip(used, terms(np.array(used, np.int64)), strict=True))
     made: dict[tuple[tuple[str, ...], tuple[Row, ...]], Made] = {}
     out: list[Made] = []
-    for own, select in zip(rows, selects, strict=True):
-        key = tuple(select), tuple(own)
+    for listed, select in zip(rows, selects, strict=True):
+        key = tuple(select), tuple(listed)
         bindings = made.get(key)
         if bindings is None:
-            ordered = own if len(own) == 1 else sorted(own, key=lambda row: row_key(map(known.get, row)))
+            ordered = listed if len(listed) == 1 else sorted(listed, key=lambda row: row_key(map(known.get, row)))
             named = ([(name, known[id_]) for name, id_ in zip(select, row, strict=True) if id_ >= 0] for row in ordered)
             bindings = made[key] = tuple(map(SharedBinding, named))
         out.append(bindings)
@@ -98,8 +97,13 @@ def objects(
         portion = pairs[begin:end]
         steps, every = _ordered(UsedTerms(bindings, portion), terms)
         for start, stop in _portions(bindings.count[portion], _ROWS):
-            with _uncollected():
+            was_enabled = gc.isenabled()
+            gc.disable()  # there is nothing to collect: all that is made is in use
+            try:
                 made = _made(steps, every, start, stop, selects[begin + start : begin + stop])
+            finally:
+                if was_enabled:
+                    gc.enable()
             for place, pair in enumerate(portion[start:stop].tolist() if bindings.answers else ()):
                 if pair in bindings.answers:
                     made[place] = bindings.answers[pair].bindings
@@ -121,9 +125,9 @@ def _made(steps: Steps, every: NDArray[Any], start: int, stop: int, selects: Sel
     """The bindings of the pairs from start to stop. What the steps are becomes objects for these only: long lists would
     take the collector long."""
     offset = steps.offset[start : stop + 1]
-    own = slice(offset[0], offset[-1])
-    columns, completes = steps.column[own].tolist(), steps.completes[own].tolist()
-    terms, ends = every[steps.place[own]].tolist(), (offset - offset[0]).tolist()
+    taken = slice(offset[0], offset[-1])
+    columns, completes = steps.column[taken].tolist(), steps.completes[taken].tolist()
+    terms, ends = every[steps.place[taken]].tolist(), (offset - offset[0]).tolist()
     is_bound = None not in every[:1]
     copied = SharedBinding if is_bound else _bound
     out: list[Made] = []
@@ -154,20 +158,7 @@ def _portions(sizes: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int,
     return pairwise([0, *(np.flatnonzero(np.diff(so_far // most)) + 1).tolist(), len(sizes)])
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for garbage meanwhile: all that is made is in use."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-# --- json texts ------------------------------------------------------------------------------------------------------
-# The bindings of matches as JSON text, made of rows of term ids (`triplewire.verify.rows`).
+# --- JSON text -------------------------------------------------------------------------------------------------------
 
 
 _KIND_RANK = np.zeros(4, np.int64)  # kind -> place in the order of `triplewire.model.match.term_key`
@@ -214,12 +205,12 @@ def _lists(
     first = np.cumsum(widths) - widths
     names = [json.dumps(name, ensure_ascii=False) + ": " for select in selects for name in select]
     variables = fixed(*joined(list(map(utf8, names))))
-    given = fixed(steps.offset, steps.column, steps.place, steps.completes), fixed(term_text, term_offset), variables
+    texts, changes = fixed(term_text, term_offset), fixed(steps.offset, steps.column, steps.place, steps.completes)
     lists = first[kind], widths[kind], np.zeros(widths.max(initial=0), np.int64)
     out_offset = np.empty(len(pairs) + 1, np.int64)
-    rows_kernels.row_offsets(given[0], given[1][1], given[2][1], *lists, out_offset)
+    rows_kernels.row_offsets(changes, texts[1], variables[1], *lists, out_offset)
     out = np.empty(out_offset[-1], np.uint8)
-    rows_kernels.write_rows(*given, *lists, out_offset, out)
+    rows_kernels.write_rows(changes, texts, variables, *lists, out_offset, out)
     return out, out_offset
 
 
@@ -251,11 +242,11 @@ def _term_texts(
     kernels.escape(text, start, end, escaped_offset, escaped)
     form = terms.kind[ids].astype(np.int64) << _TEXT_BITS | terms.suffix[ids]
     forms, form_place = np.unique(form[order], return_inverse=True)
+    if not len(forms):
+        return escaped, escaped_offset
     parts = [_around(code >> _TEXT_BITS, terms.suffixes[code & (1 << _TEXT_BITS) - 1]) for code in forms.tolist()]
     place = of_numbers(form_place)
-    heads, tails = (of_strings(side).take(place) for side in zip(*parts, strict=True)) if parts else ((), ())
-    if not parts:
-        return escaped, escaped_offset
+    heads, tails = (of_strings(side).take(place) for side in zip(*parts, strict=True))
     whole = pc.binary_join_element_wise(heads, of_text(escaped, escaped_offset), tails, of_strings([b""])[0])
     _, offsets, data = whole.buffers()
     whole_offset = np.frombuffer(offsets, np.int64, len(whole) + 1, whole.offset * 8)

@@ -1,8 +1,9 @@
 """The operator stage: pairs that expensive calls decide, after all that is cheap has been looked at.
 
 One publication at a time, over all subscriptions that are left: each (operator, arguments) is asked once, and only if
-the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`. Those that
-calls with constants decide alone, which are most, have a faster stage: `triplewire.verify.operators`.
+the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`
+(`OperatorStage`). Those that calls with constants decide alone, which are most, have a faster stage
+(`ConjunctionStage`). At the end: what is kept of a chunk's publications, and several publications at once.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ class CallCounts:
 
     def made(self, operator: str, calls: int, failed: int, seconds: float, cost: float) -> None:
         """Count calls of one operator."""
-        own = self.by_name.setdefault(operator, {"calls": 0, "failed": 0, "seconds": 0.0, "cost": 0.0})
-        for name, more in (("calls", calls), ("failed", failed), ("seconds", seconds), ("cost", cost)):
-            own[name] += more
-            setattr(self, name, getattr(self, name) + more)
+        of_operator = self.by_name.setdefault(operator, {"calls": 0, "failed": 0, "seconds": 0.0, "cost": 0.0})
+        for name, amount in (("calls", calls), ("failed", failed), ("seconds", seconds), ("cost", cost)):
+            of_operator[name] += amount
+            setattr(self, name, getattr(self, name) + amount)
 
     def add(self, other: CallCounts) -> None:
         """Count others as well."""
         for name in ("reused", "skipped", "planning_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for operator, own in other.by_name.items():
-            self.made(operator, int(own["calls"]), int(own["failed"]), own["seconds"], own["cost"])
+        for operator, counted in other.by_name.items():
+            self.made(operator, int(counted["calls"]), int(counted["failed"]), counted["seconds"], counted["cost"])
 
 
 class OperatorStage:
@@ -83,6 +84,7 @@ class OperatorStage:
         `results` are the calls of this publication that have been made already. Those made now are added, and those of
         the `recalled` ones that are needed.
         """
+        counts = counts or CallCounts()
         pairs = _Pairs(publication, subscriptions, self._world, results)
         made: list[tuple[CallKey, bool, float]] = []
         failed: list[str] = []
@@ -90,17 +92,13 @@ class OperatorStage:
             key = self.next_call(pairs.waiting)
             if recalled is not None and key in recalled:
                 results[key] = recalled[key]
-                reused = pairs.known(key)
-                if counts is not None:
-                    counts.reused += reused
+                counts.reused += pairs.known(key)
                 continue
             begun = time.perf_counter()
             (result,) = self.made([key], publication)
             seconds = time.perf_counter() - begun
-            if counts is not None:
-                counts.made(
-                    key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds
-                )
+            is_failed, cost = isinstance(result, OperatorError), self.cost(key.operator) or seconds
+            counts.made(key.operator, 1, is_failed, seconds, cost)
             if isinstance(result, OperatorError):
                 failed.append(key.operator)
             else:
@@ -187,8 +185,7 @@ class CallTable:
     """The calls of one match call that have been made, by publication. Parts of a chunk share those of the whole."""
 
     def __init__(self, results: dict[int, CallResults] | None = None, first: int = 0) -> None:
-        self._results: dict[int, CallResults] = {} if results is None else results
-        self._first = first
+        self._results, self._first = {} if results is None else results, first
 
     def of(self, publication: int) -> CallResults:
         """The calls of a publication, by its number; what is added there is kept."""
@@ -199,8 +196,7 @@ class CallTable:
         return CallTable(self._results, self._first + first)
 
 
-# --- conjunctions ----------------------------------------------------------------------------------------------------
-# Conjunctions of operator calls, decided for one publication at a time: all subscriptions, each call at most once.
+# --- conjunctions of calls -------------------------------------------------------------------------------------------
 
 
 Ask = Callable[[Sequence[CallKey]], list[Result]]
@@ -252,7 +248,8 @@ class ConjunctionStage:
         have been made; to these are added those that are not false, and with `keep` all."""
         begun = time.perf_counter()
         keys, traits = self._learned.keys, self._traits_of(asked)
-        known = self._known(asked, results)
+        is_known = np.isin(asked.row, self._learned.rows_if_known(results)) if results else np.zeros(0, np.bool_)
+        known = np.flatnonzero(is_known).astype(np.int32)
         event = asked.begun(
             candidates, known, np.array([outcome_of(key := keys[asked.row[n]], results[key]) for n in known], np.int8)
         )
@@ -286,20 +283,10 @@ class ConjunctionStage:
             names = [all_names[number] for number in np.unique(self._learned.operator_of(asked.row)).tolist()]
             keys = np.empty(len(asked.row), np.object_)
             keys[:] = [self._learned.keys[row] for row in asked.row.tolist()]
-            traits = self._traits[asked] = _Traits(
-                keys,
-                {name: cost for name in names if (cost := self._cost(name)) is not None},
-                len(names) == 1,
-                any(self._at_once(name) > 1 for name in names),
-                all(map(self._is_plain, names)),
-            )
+            declared = {name: cost for name in names if (cost := self._cost(name)) is not None}
+            together, is_plain = any(self._at_once(name) > 1 for name in names), all(map(self._is_plain, names))
+            traits = self._traits[asked] = _Traits(keys, declared, len(names) == 1, together, is_plain)
         return traits
-
-    def _known(self, asked: Conjunctions, results: CallResults) -> Numbers:
-        """The calls that have been made before."""
-        if not results:
-            return np.zeros(0, np.int32)
-        return np.flatnonzero(np.isin(asked.row, self._learned.rows_if_known(results))).astype(np.int32)
 
     def _count(
         self,
@@ -415,9 +402,7 @@ def outcome_of(key: CallKey, result: Result) -> int:
     return TRUE if is_true(key, result) else FALSE
 
 
-# --- evaluated -------------------------------------------------------------------------------------------------------
-# Answers of the evaluation, kept until the bindings of a match are asked for; and what verification needs of
-# publications beside their columns.
+# --- what is kept of a chunk's publications ---------------------------------------------------------------------------
 
 
 _MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
@@ -463,8 +448,7 @@ class Content(Protocol):
         """One of the publications."""
 
 
-# --- threaded map ----------------------------------------------------------------------------------------------------
-# An ordered map in threads, so that slow operators are asked about several publications at once.
+# --- several publications at once ------------------------------------------------------------------------------------
 
 
 Item = TypeVar("Item")
@@ -474,7 +458,8 @@ MOST = 64  # threads
 
 
 def threaded_map(function: Callable[[Item], Outcome], items: Iterable[Item], at_once: int) -> Iterator[Outcome]:
-    """Apply the function to each item, in up to `at_once` threads (at most `MOST`); yields the results in order."""
+    """Apply the function to each item, in up to `at_once` threads (at most `MOST`), so that slow operators are asked
+    about several publications at once; yields the results in order."""
     if at_once <= 1:
         yield from map(function, items)
         return

@@ -1,8 +1,5 @@
 """The tests that no index answers: evaluated by `triplewire.ir.evaluation.expressions`, once for each term that needs
-it.
-
-Of full-text tests there may be hundreds for each text: `triplewire.verify.residual_tests` answers them in less time
-than it takes to keep the answer.
+it. Of full-text tests there may be hundreds for each text: here each becomes a function once, and a text is read once.
 
 Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its residual predicates have answers.
 """
@@ -11,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -49,8 +48,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term
 from triplewire.verify.kernels.search import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 
-# --- searches --------------------------------------------------------------------------------------------------------
-# Full-text tests that many texts are asked: an expression becomes a function once, a text is read once.
+# --- full-text tests -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +58,10 @@ class _Reader:
     analyzer: Analyzer
 
 
-_READERS: dict[Analyzer, _Reader] = {}
+@cache
+def _reader(analyzer: Analyzer) -> _Reader:
+    """The one reader with this analyzer."""
+    return _Reader(analyzer)
 
 
 class LiteralText(dict[_Reader, TextWords]):
@@ -118,11 +119,6 @@ class Search:
         return steps
 
 
-def _reader(analyzer: Analyzer) -> _Reader:
-    """The one reader with this analyzer."""
-    return _READERS.setdefault(analyzer, _Reader(analyzer))
-
-
 def _steps(expression: TextExpression, in_near: bool = False) -> int:
     """For each word of a text, how many steps `satisfies` counts at the most."""
     match expression:
@@ -138,10 +134,8 @@ def _steps(expression: TextExpression, in_near: bool = False) -> int:
             return _steps(operand, in_near)
 
 
-# --- what becomes a function; whatever is rare is left to `satisfies` ------------------------------------------------
-
-
 def _test(expression: TextExpression) -> _Test:
+    """The expression as a function; whatever is rare is left to `satisfies`."""
     match expression:
         case TextNot(operand):
             test = _test(operand)
@@ -182,14 +176,14 @@ def _near(near: Near) -> _Test:
 
     def test(text: LiteralText) -> bool:
         places = first(text)
-        for starts, before, own, (least, most), ordered in links:
+        for starts, before, length, (least, most), ordered in links:
             if not places:
                 return False
             places = [
-                at
-                for at in starts(text)
-                if any_between(places, at - before - most, at - before - least)
-                or (not ordered and any_between(places, at + own + least, at + own + most))
+                place
+                for place in starts(text)
+                if any_between(places, place - before - most, place - before - least)
+                or (not ordered and any_between(places, place + length + least, place + length + most))
             ]
         return bool(places)
 
@@ -234,10 +228,10 @@ def _phrase(items: Sequence[Word | Prefix]) -> tuple[_Reader, tuple[str, ...]]:
 
 def _together(places: Iterable[list[int]]) -> list[int]:
     """Some lists of positions as one, ascending."""
-    return sorted({at for listed in places for at in listed})
+    return sorted(set(chain.from_iterable(places)))
 
 
-# --- answers ------------------------------------------------------------
+# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 MOST_KEPT, MOST_NODES = 1 << 16, 1 << 20  # answers, and nodes of expressions, that are kept from batch to batch
@@ -325,7 +319,11 @@ class ResidualTests:
         except TriplewireError:
             expression = None
         search = Search(expression.expression) if isinstance(expression, FullText) else None
-        stated = _Stated(expression, expression is not None and _depends(expression), search, self._owner(test))
+        depends = any(
+            isinstance(node, InstanceOf | Exists | Holds) or (isinstance(node, Function) and node.name == "NOW")
+            for node in walk(expression)
+        )
+        stated = _Stated(expression, depends, search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
         self._stated.put(test, stated, 1 + sum(1 for _ in walk(expression)), MOST_NODES)
         return stated
@@ -357,14 +355,6 @@ def _characters(node: Term) -> int:
     if isinstance(node, Literal):
         return len(node.lexical) + len(node.datatype) + len(node.language)
     return len(node.value if isinstance(node, IRI) else node.label)
-
-
-def _depends(expression: Expression) -> bool:
-    """Is its value another one in another publication?"""
-    return any(
-        isinstance(node, InstanceOf | Exists | Holds) or (isinstance(node, Function) and node.name == "NOW")
-        for node in walk(expression)
-    )
 
 
 def no_groups(where: Where, solution: Solution, state: Evaluation) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +34,14 @@ from triplewire.verify.kernels.columns import (
     SolutionRows,
     SortedTriples,
     StatedClauses,
+    doubled,
 )
 from triplewire.verify.residual_tests import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication; those of larger ones are sorted for patterns whose subject is not known
-_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
-_NO_IDS = np.zeros(0, np.int32)
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
+_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
@@ -55,11 +54,6 @@ class Pairs:
     offset: Offsets  # pair -> its slice of `clauses`; one longer than the pairs
     clauses: Ids
     width: Ids  # how many variables are selected; 0 where one solution is enough
-
-    @classmethod
-    def none(cls) -> Pairs:
-        """No pairs."""
-        return cls(_NO_IDS, np.zeros(1, np.int64), _NO_IDS, _NO_IDS)
 
     def __len__(self) -> int:
         return len(self.publication)
@@ -122,7 +116,9 @@ class Searched:
         """A batch, of which these publications are asked for, each as often as there are pairs of it."""
         columns = triples.offset, together(triples.subject, triples.predicate), triples.object
         ordered = SortedTriples(*fixed(*columns, *_sort_triples(triples, publication)))
-        return cls(ordered, node_features(features), features.term, term)
+        of_terms = features.offset, features.test, features.low, features.high, features.node_offset
+        of_nodes = NodeFeatures(*fixed(*of_terms, together(features.node_term, features.node_test)))
+        return cls(ordered, of_nodes, features.term, term)
 
 
 class Solver:
@@ -148,7 +144,7 @@ class Solver:
         stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], components.member[places].astype(np.int32, copy=False)
-        inverse = self._inverses.take(self._new_inverse)
+        inverse = self._inverses.take(lambda: _Inverse(int(stated.pattern.max(initial=0)) + 1))
         code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
         self._inverses.give(inverse)
         component_offset, places = slices(components.component_offset, clauses)
@@ -159,9 +155,6 @@ class Solver:
         return JoinedClauses(
             *fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
         )
-
-    def _new_inverse(self) -> _Inverse:
-        return _Inverse(int(self._table.pattern.max(initial=0)) + 1)
 
     @cached_property
     def _of_matches(self) -> StatedClauses:
@@ -184,34 +177,27 @@ class Solver:
         used, clauses = np.unique(pairs.clauses, return_inverse=True)
         joined = replace(pairs, clauses=clauses.astype(np.int32))
         joined_clauses = self._resolved(used, components, searched.known)
-        is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
-        if is_residual:
+        if (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any():
             groups = np.split(groups[0], range(_AT_ONCE, len(joined), _AT_ONCE))
         while groups:
             waiting = groups.pop()
             answers = Answers(self._residual.scope)
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.take(waiting)
-                own, rows, pieces = self._pass(portion, keep, joined_clauses, searched, answers)
+                outcome[waiting], rows, pieces = self._pass(portion, keep, joined_clauses, searched, answers)
                 pieces[:, 0] = waiting[pieces[:, 0]]
                 parts.append((rows, pieces))
-                outcome[waiting] = own
-                waiting = waiting[own == UNKNOWN + kernels.UNSURE]
+                waiting = waiting[outcome[waiting] == UNKNOWN + kernels.UNSURE]
                 if len(waiting) and not self._residual.fill(answers, searched.term, publications):
-                    apart = _by_publication(joined.publication, waiting)
+                    apart = np.split(waiting, np.flatnonzero(np.diff(joined.publication[waiting])) + 1)
                     if len(apart) > 1:  # what is too much for one publication must not depend on the others
                         groups += apart
                         break
         return _joined(outcome, parts)
 
     def _pass(
-        self,
-        pairs: Pairs,
-        keep: bool,
-        joined_clauses: JoinedClauses,
-        searched: Searched,
-        answers: Answers,
+        self, pairs: Pairs, keep: bool, joined_clauses: JoinedClauses, searched: Searched, answers: Answers
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of each pair, as far as the answers are known."""
         settings = self._world.settings
@@ -234,7 +220,7 @@ class Solver:
                 answers.grow()
                 state[kernels.KNOWN] = 0
             else:
-                rows, pieces = _doubled(rows), _doubled(pieces)
+                rows, pieces = doubled(rows), doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
@@ -247,32 +233,13 @@ def with_variables(clauses: StatedClauses, chosen: NDArray[np.bool_]) -> StatedC
     if stays.all():
         return clauses
     before = np.append(0, np.cumsum(stays)).astype(np.int32)
-    own = fixed(before[offset], clauses.component[stays])
-    return clauses._replace(component_offset=own[0], component=own[1])
-
-
-def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Some pairs, ascending by publication, in a group for each publication."""
-    return np.split(pairs, np.flatnonzero(np.diff(publication[pairs])) + 1)
-
-
-def node_features(features: Features) -> NodeFeatures:
-    """The features as kernels that join take them."""
-    columns = features.offset, features.test, features.low, features.high, features.node_offset
-    return NodeFeatures(*fixed(*columns, together(features.node_term, features.node_test)))
+    component_offset, component = fixed(before[offset], clauses.component[stays])
+    return clauses._replace(component_offset=component_offset, component=component)
 
 
 def together(first: Ids, second: Ids) -> NDArray[np.int64]:
     """Two columns of ids as one."""
-    if not len(first):
-        return _NONE
-    return first.astype(np.int64) << 32 | second
-
-
-def _doubled(array: Any) -> Any:
-    grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
+    return first.astype(np.int64) << 32 | second if len(first) else _NONE
 
 
 def _sort_triples(triples: Triples, publication: Ids) -> tuple[Offsets, NDArray[np.int64]]:
@@ -292,10 +259,11 @@ def _joined(outcome: Bytes, parts: list[tuple[Ids, NDArray[np.int64]]]) -> Solve
     """The rows of several passes as one."""
     if len(parts) == 1:
         return Solved(outcome, *parts[0])
+    if not parts:
+        return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
     start = 0
     for rows, pieces in parts:
         pieces[:, 2] += start
         start += len(rows)
-    pieces = np.concatenate([pieces for _, pieces in parts]) if parts else np.zeros((0, 4), np.int64)
-    rows = np.concatenate([rows for rows, _ in parts]) if parts else np.zeros(0, np.int32)
-    return Solved(outcome, rows, pieces[np.argsort(pieces[:, 0], kind="stable")])
+    pieces = np.concatenate([pieces for _, pieces in parts])
+    return Solved(outcome, np.concatenate([rows for rows, _ in parts]), pieces[np.argsort(pieces[:, 0], kind="stable")])

@@ -150,6 +150,13 @@ def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: 
     )
 
 
+def doubled(array: Any) -> Any:
+    """The array with room for as much again."""
+    grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
 _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
     (StepColumns, (Field(np.int32, (KEPT,)), Field(np.uint8, (2,)), _ids, Field(np.int32, (2,)), _ids, _four, _ids,

@@ -191,7 +191,7 @@ class Lists(NamedTuple):
 
     def grown(self) -> Lists:
         """These lists with twice the room."""
-        values, rows = _doubled(self.values), _doubled(self.rows)
+        values, rows = net.doubled(self.values), net.doubled(self.rows)
         return self._replace(values=values, rows=rows, row_slots=np.zeros(2 * len(self.row_slots), np.int64))
 
 
@@ -205,12 +205,6 @@ def lists(of_publication: int, pieces: int) -> Lists:
         np.zeros(_FIRST_ROOM, np.int64), levels, np.zeros((MOST_LEVELS, WORDS + 1), np.int64), np.empty(128, np.int64),
         np.empty(max(_FIRST_ROOM, 4 * pieces), np.int32), np.empty((pieces, 4), np.int64), np.zeros(8, np.int64),
     )  # fmt: skip
-
-
-def _doubled(array: Any) -> Any:
-    grown = np.empty(2 * len(array), array.dtype)
-    grown[: len(array)] = array
-    return grown
 
 
 # --- one level -------------------------------------------------------------------------------------------------------

@@ -263,7 +263,6 @@ def order_path(width: int, own: Component, clauses: StatedClauses, variables: An
 
 
 _OFTEN = 1 << 62  # more than any constant occurs
-_int: Any = np.int64
 
 
 class Tree(NamedTuple):
