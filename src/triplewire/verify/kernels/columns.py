@@ -1,4 +1,6 @@
-"""Arrays that belong together, as the kernels of the join network take them."""
+"""Arrays that belong together, as the kernels that join take them, and the numbers of their columns and places.
+
+Kernels of the network call this module `net`: `net.STAMP`. Sets of triples and of terms are bits, WORD in a number."""
 
 from __future__ import annotations
 
@@ -122,7 +124,7 @@ class Scratch(NamedTuple):
     direct: Any  # direct node with a link -> stamp << 32 | its solutions
     plain: Any  # shape (places, 2): hash table of what plain steps there can be (`.direct`): key, and its values
     step_values: Any  # shape (KEPT_STEPS, 2): of plain steps that were looked up: stamp << 32 | step, and its values
-    state: Any  # the places are those of `triplewire.verify.kernels.publication`
+    state: Any  # places: STAMP ..
 
 
 def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
@@ -172,8 +174,7 @@ STEPS, TESTS, SCRATCH = places(LENT)
 take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
 
 
-# --- columns ---------------------------------------------------------------------------------------------------------
-# Arrays that belong together, as the kernels that join patterns take them.
+# --- what kernels that join take -------------------------------------------------------------------------------------
 
 
 class SortedTriples(NamedTuple):
@@ -271,8 +272,7 @@ class ClauseConditions(NamedTuple):
     residual: ResidualAnswers
 
 
-# --- node tests ------------------------------------------------------------------------------------------------------
-# Does a test hold of a node in a publication?
+# --- does a test hold of a node in a publication ---------------------------------------------------------------------
 
 
 @called_helper

@@ -112,23 +112,19 @@ def enter_plain(triples: int, work: Scratch) -> None:
 
 
 @helper
-def _look_up(s: Any, own: Any, place: Any, steps: StepColumns, work: Scratch) -> None:
-    """Keep what values a plain step allows in its place; ALWAYS allows all."""
-    plain, values, mask, step = work.plain, work.step_values, work.state[net.PLAIN_MASK], steps.step
-    subject, object_ = _int(step[_wide(s), net.SUBJECT]), _int(step[_wide(s), net.OBJECT])
-    key = _key(step[_wide(s), net.PREDICATE], max(subject, object_) & LOOP, subject >= 0)
-    at = _place_of(key, mask, plain)
-    allowed = plain[at, 1] if plain[at, 0] == key else _int(0)
-    values[place, 0], values[place, 1] = own, _int(_ALL) if s == net.ALWAYS else allowed
-    work.state[net.VISITED] += 1
-
-
-@helper
 def _values_of_step(s: Any, steps: StepColumns, work: Scratch) -> Any:
-    """The values that a plain step allows. They are kept until those of another step take their place."""
-    place, own = _wide(s & (net.KEPT_STEPS - 1)), work.state[net.STAMP] << 32 | _int(s)
-    if work.step_values[place, 0] != own:
-        _look_up(s, own, place, steps, work)
+    """The values that a plain step allows; ALWAYS allows all. They are kept until those of another step take their
+    place."""
+    place, key_of_step = _wide(s & (net.KEPT_STEPS - 1)), work.state[net.STAMP] << 32 | _int(s)
+    if work.step_values[place, 0] != key_of_step:
+        plain, step, mask = work.plain, steps.step, work.state[net.PLAIN_MASK]
+        subject, object_ = _int(step[_wide(s), net.SUBJECT]), _int(step[_wide(s), net.OBJECT])
+        # of two positions one is a constant, and the larger; where both are a variable, -1 & LOOP is LOOP
+        key = _key(step[_wide(s), net.PREDICATE], max(subject, object_) & LOOP, subject >= 0)
+        at = _place_of(key, mask, plain)
+        allowed = plain[at, 1] if plain[at, 0] == key else _int(0)
+        work.step_values[place, 0], work.step_values[place, 1] = key_of_step, _int(_ALL) if s == net.ALWAYS else allowed
+        work.state[net.VISITED] += 1
     return work.step_values[place, 1]
 
 

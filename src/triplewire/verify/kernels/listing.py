@@ -6,8 +6,11 @@
         a piece (pair, clause, where its rows are), of which `triplewire.verify.kernels.rows` makes products and unions
 
 Equal components of which the same is selected are listed once for a publication, whatever their variables are called.
-How a component is walked: `triplewire.verify.kernels.listing`. What is not listed here (LEFT) goes to the next step
-of `triplewire.verify.batch_verifier`.
+What is not listed here (LEFT) goes to the next step of `triplewire.verify.batch_verifier`.
+
+    levels = of a tree: its root's values, then the triples of each step, from the root on | of a path: its last
+        step's rows, then the triples of each leaf; without those that give no column that is asked for
+    walk: depth first, each level's triples those that fit the values so far; behind the last level a row is complete
 """
 
 from __future__ import annotations
@@ -21,22 +24,13 @@ from triplewire.kernels.shared.compiled import called_helper, helper, kernel, pr
 from triplewire.kernels.shared.hashing import is_new_row, mix_bits
 from triplewire.kernels.shared.search import count_bits, lowest_bit
 from triplewire.verify.kernels import columns as net
+from triplewire.verify.kernels import direct
 from triplewire.verify.kernels.columns import NodeFeatures, PairColumns, Scratch, StepColumns
 from triplewire.verify.kernels.decide import AHEAD, begin_publication, components_of, fetch, most_solutions, root_of
-from triplewire.verify.kernels.direct import (
-    NOWHERE,
-    end_values,
-    fitting_link,
-    is_direct,
-    link_of,
-    linked_step,
-    values_of,
-)
 from triplewire.verify.kernels.publication import fitting, has_many_pairs, passes, triple_words, value_words
 from triplewire.verify.kernels.trees import has_value, needs, of_variable, steps_of
 
-# --- levels -------------------------------------------------------------------------------------------------------
-# What is walked to list the solutions of a component: each level gives some of the columns their values.
+# --- levels: each gives some of the columns their values -------------------------------------------------------------
 
 
 KIND, STEP, AT, SIDE, CHILD_NODE, COLUMN, COLUMN_END = 0, 1, 2, 3, 4, 5, 8
@@ -156,8 +150,7 @@ def plan(root: int, columns: int, asked: int, steps: StepColumns, levels: Levels
     return level_count, repeats
 
 
-# --- walk ------------------------------------------------------------------------------------------------------------
-# A component is walked, level by level, to list its solutions: `triplewire.verify.kernels.trees`.
+# --- lists -----------------------------------------------------------------------------------------------------------
 
 
 KEY, ASKED, FIRST, SIZE = 0, 1, 2, 3
@@ -207,7 +200,7 @@ def lists(of_publication: int, pieces: int) -> Lists:
     )  # fmt: skip
 
 
-# --- one level -------------------------------------------------------------------------------------------------------
+# --- a component is walked, level by level ---------------------------------------------------------------------------
 
 
 @called_helper
@@ -277,9 +270,6 @@ def _advance(depth: int, steps: StepColumns, lists: Lists, work: Scratch) -> boo
     return False
 
 
-# --- a component -----------------------------------------------------------------------------------------------------
-
-
 @called_helper
 def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: int, p: int, triples: int,
                    steps: StepColumns, features: NodeFeatures, lists: Lists,
@@ -317,13 +307,10 @@ def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: 
     return count
 
 
-# --- listing ------------------------------------------------------------
+# --- pieces of a clause ----------------------------------------------------------------------------------------------
 
 
 OTHER, BOTH = 0b10, 0b11  # which ends of a direct node's link are asked for, as bits; its own is the first
-
-
-# --- a component -----------------------------------------------------------------------------------------------------
 
 
 @helper
@@ -398,10 +385,10 @@ def _add_link(pair: int, clause: int, width: int, root: int, at: int, limit: int
               lists: Lists, work: Scratch) -> bool:  # fmt: skip
     """Make a piece of the solutions of a direct node with a link, whose ends are the two variables at `at`. False:
     there is no room."""
-    (own, theirs, back, place), state, rows = link_of(root, steps, work), lists.state, lists.rows
+    (own, theirs, back, place), state, rows = direct.link_of(root, steps, work), lists.state, lists.rows
     begin, count = state[ROWS], 0
     for w in range(triple_words(triples)):
-        fit = fitting_link(w, own, theirs, back, place, work)
+        fit = direct.fitting_link(w, own, theirs, back, place, work)
         while fit != 0 and count < limit:
             row, triple = begin + count * width, w * net.WORD + lowest_bit(fit)
             if row + width > rows.size:
@@ -420,17 +407,14 @@ def _add_direct(pair: int, clause: int, width: int, root: int, at: int, asked: i
                 steps: StepColumns, lists: Lists, work: Scratch) -> bool:  # fmt: skip
     """Make a piece of the solutions of a direct node, whose columns are the variables at `at`. False: there is no
     room."""
-    if linked_step(root, steps) < 0:
-        bits, is_other = values_of(root, _int(NOWHERE), steps, work), False
+    if direct.linked_step(root, steps) < 0:
+        bits, is_other = direct.values_of(root, _int(direct.NOWHERE), steps, work), False
     elif asked == BOTH:
         return bool(_add_link(pair, clause, width, root, at, limit, triples, steps, lists, work))
     else:
         is_other = asked == OTHER
-        bits = end_values(root, is_other, triples, steps, work)
+        bits = direct.end_values(root, is_other, triples, steps, work)
     return bool(_add_values(pair, clause, width, bits, _int(steps.variable[at + is_other]), limit, lists, work))
-
-
-# --- pairs -----------------------------------------------------------------------------------------------------------
 
 
 @called_helper
@@ -453,7 +437,7 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
             return OVER
         for k in range(columns):
             asked |= _int(steps.variable[at + 1 + k] < width) << k
-        if asked != 0 and root >= 0 and is_direct(root, steps, work):
+        if asked != 0 and root >= 0 and direct.is_direct(root, steps, work):
             if not _add_direct(pair, clause, width, root, at + 1, asked, limit, triples, steps, lists, work):
                 return NO_ROOM
         elif asked != 0:
@@ -491,19 +475,15 @@ def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, feature
             state[NUMBER] = p + 1
             if triples <= net.FEW:
                 begin_publication(p, batch, features.term, of_nodes, has_many_pairs(publication, i), work)
-        own, state[WALKED] = _int(MATCH if width[i] == 0 else MISS), 0
-        if triples > net.FEW:
-            own = _int(OVER)
+        verdict, state[WALKED] = _int(OVER if triples > net.FEW else MATCH if width[i] == 0 else MISS), 0
         for j in range(clause_offset[i], clause_offset[i + 1] if width[i] > 0 else clause_offset[i]):
-            if own >= 0:
-                told = _clause(
-                    i, j, _int(clauses[j]), _int(width[i]), cap + 1, most_steps, p, triples, steps,
-                    of_nodes, lists, work,
-                )  # fmt: skip
-                own = told if told < 0 else max(own, told)
-        if own < 0:
+            if verdict >= 0:
+                c, w = _int(clauses[j]), _int(width[i])
+                told = _clause(i, j, c, w, cap + 1, most_steps, p, triples, steps, of_nodes, lists, work)
+                verdict = told if told < 0 else max(verdict, told)
+        if verdict < 0:
             state[PIECES], state[ROWS] = pieces, rows
-        if own == NO_ROOM:
+        if verdict == NO_ROOM:
             return i
-        outcome[i] = LEFT if own == OVER else own
+        outcome[i] = LEFT if verdict == OVER else verdict
     return int(publication.size)

@@ -29,7 +29,7 @@ from triplewire.verify.kernels.make_trees import (
     Tree,
     add_step,
     add_tree,
-    order_clause,
+    fill,
     order_nothing,
     order_path,
 )
@@ -63,14 +63,11 @@ def _colour(code: int, own: int, variables: Any) -> Any:
 
 
 @called_helper
-def _refine(first: int, begin: int, end: int, t0: int, t1: int, clauses: StatedClauses, variables: Any) -> None:
+def _refine(own: Component, clauses: StatedClauses, variables: Any) -> None:
     """Colour the variables of a component by their tests, their places and their neighbours."""
-    pattern, member = clauses.pattern, clauses.member
-    for m in range(begin, end):
-        for k in range(3):
-            if pattern[first + member[m], k] < 0:
-                variable = -1 - pattern[first + member[m], k]
-                variables[net.COLOUR, variable], variables[net.VALUE, variable] = 1, net.NONE
+    (first, begin, end, t0, t1), pattern, member = own, clauses.pattern, clauses.member
+    fill(net.COLOUR, 1, own, clauses, variables)
+    fill(net.VALUE, net.NONE, own, clauses, variables)
     for t in range(t0, t1):
         variables[net.COLOUR, clauses.test_variable[t]] += mix_bits(_int(clauses.test[t]) + 1)
     for _ in range(_ROUNDS):
@@ -83,10 +80,10 @@ def _refine(first: int, begin: int, end: int, t0: int, t1: int, clauses: StatedC
             at = first + member[m]
             for k in range(3):
                 if pattern[at, k] < 0:
-                    seen, own = _int(k + 1), -1 - pattern[at, k]
+                    seen, variable = _int(k + 1), -1 - pattern[at, k]
                     for q in range(3):
-                        seen = mix_bits(seen + _colour(pattern[at, q], own, variables))
-                    variables[net.NEXT_COLOUR, own] += seen
+                        seen = mix_bits(seen + _colour(pattern[at, q], variable, variables))
+                    variables[net.NEXT_COLOUR, variable] += seen
         for m in range(begin, end):
             for k in range(3):
                 if pattern[first + member[m], k] < 0:
@@ -137,23 +134,13 @@ def _next(begin: int, own: Component, choice: int, clauses: StatedClauses, frequ
 def _count_listed(own: Component, clauses: StatedClauses, variables: Any) -> int:
     """How many variables stand in more than one place? The last step of the path has a value of each."""
     count = 0
-    _forget(own, clauses, variables)
+    fill(net.VALUE, net.NONE, own, clauses, variables)
     for m in range(own.begin, own.end):
         for k in range(3):
             code = clauses.pattern[own.first + clauses.member[m], k]
             if code < 0 and variables[net.USES, -1 - code] > 1 and variables[net.VALUE, -1 - code] == net.NONE:
                 variables[net.VALUE, -1 - code], count = count, count + 1
     return count
-
-
-@called_helper
-def _forget(own: Component, clauses: StatedClauses, variables: Any) -> None:
-    """No variable has a value."""
-    for m in range(own.begin, own.end):
-        for k in range(3):
-            code = clauses.pattern[own.first + clauses.member[m], k]
-            if code < 0:
-                variables[net.VALUE, -1 - code] = net.NONE
 
 
 @called_helper
@@ -175,7 +162,7 @@ def _try(own: Component, clauses: StatedClauses, frequency: Any, variables: Any,
     """Put the patterns in the order of the choices, and keep it where it is the first or the smallest. Returns -1 where
     it was the last one to be tried, or else `count` and how many patterns were looked at."""
     member, size, width, is_less = clauses.member, own.end - own.begin, 0, _int(count == 0)
-    _forget(own, clauses, variables)
+    fill(net.VALUE, net.NONE, own, clauses, variables)
     for m in range(size):
         place, alike = _next(own.begin + m, own, orders.choice[m], clauses, frequency, variables)
         member[own.begin + m], member[place] = member[place], member[own.begin + m]
@@ -205,13 +192,13 @@ def add_path(own: Component, clauses: StatedClauses, tests: TestColumns, frequen
     if _count_listed(own, clauses, variables) > MOST_VARIABLES:
         order_nothing(order)
         return net.NO_STEP
-    first, begin, end, t0, t1 = own
-    member, parent, width, looks, size = clauses.member, net.NO_STEP, 0, 0, end - begin
-    _refine(first, begin, end, t0, t1, clauses, variables)
+    (first, begin, end, _, _), member = own, clauses.member
+    parent, width, looks, size = net.NO_STEP, 0, 0, end - begin
+    _refine(own, clauses, variables)
     orders.choice[:size] = 0
     while 0 <= looks < _MOST_LOOKS:
         looks = _try(own, clauses, frequency, variables, orders, looks)
-    _forget(own, clauses, variables)
+    fill(net.VALUE, net.NONE, own, clauses, variables)
     for m in range(size):
         member[begin + m] = orders.order[1, m]
         parent, width = add_step(first + member[begin + m], parent, width, own, clauses, tests, network, variables)
@@ -219,32 +206,22 @@ def add_path(own: Component, clauses: StatedClauses, tests: TestColumns, frequen
     return int(parent)
 
 
-# --- network ---
+# --- the network -----------------------------------------------------------------------------------------------------
 
 
 MOST_PATTERNS = 32  # of a component in the network
-
-
-@helper
-def _room(rows: int) -> int:
-    """Places of a hash table for so many rows."""
-    places = 16
-    while places < 2 * rows:
-        places *= 2
-    return places
 
 
 @called_helper
 def _add(own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
          orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
     """What stands in `last` for a component. Its columns are put down, too."""
-    pattern, member = clauses.pattern, clauses.member
-    for count in range(2):
-        for m in range(own.begin, own.end):
-            for k in range(3):
-                if pattern[own.first + member[m], k] < 0:
-                    variable = -1 - pattern[own.first + member[m], k]
-                    variables[net.USES, variable] = variables[net.USES, variable] + 1 if count else 0
+    fill(net.USES, 0, own, clauses, variables)
+    for m in range(own.begin, own.end):
+        for k in range(3):
+            code = clauses.pattern[own.first + clauses.member[m], k]
+            if code < 0:
+                variables[net.USES, -1 - code] += 1
     root = add_tree(own, clauses, tests, often, variables, tree, network, order)
     if root == net.NO_STEP:
         last = add_path(own, clauses, tests, often.constant, variables, orders, network, order)
@@ -255,18 +232,20 @@ def _add(own: Component, clauses: StatedClauses, tests: TestColumns, often: Freq
 @allocating_kernel
 def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: Any, often: Frequency, step: Any,
           tested: Any, node_offset: Any, node: Any, last: Any, variable: Any, begins: Any) -> Any:  # fmt: skip
-    """Write down the network of clauses, without their residual predicates. Returns
-    how many steps, tests and nodes there are, and how much of `variable` is used (`StepColumns.variable`): what is of a
-    clause, from where `begins` says. `in_order`, shape (clauses, 2): the clauses in the order of the network, and how
-    many variables they select.
+    """Write down the network of clauses, without their residual predicates. Returns how many steps, tests and nodes
+    there are, and how much of `variable` is used (`StepColumns.variable`): what is of a clause, from where `begins`
+    says. `in_order`, shape (clauses, 2): the clauses in the order of the network, and how many variables they select.
 
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
-    `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
-    `triplewire.verify.kernels.make_trees`). `variables` has five rows and a column for each variable of a
-    clause. The members of components with cycles are put in order.
+    `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern.
+    `variables` has five rows and a column for each variable of a clause. The members of components with cycles are put
+    in order.
     """
-    slots, used = np.full(_room(step.shape[0]), -1, np.int32), np.zeros(3, np.int64)
-    node_slots = np.full(_room(node_offset.size), -1, np.int32)
+    places = 16  # of hash tables: a power of two
+    while places < 2 * max(step.shape[0], node_offset.size):
+        places *= 2
+    slots, used = np.full(places, -1, np.int32), np.zeros(3, np.int64)
+    node_slots = np.full(places, -1, np.int32)
     of_pattern = np.empty((3, MOST_PATTERNS), np.int32)
     of_vertex = np.empty((3, 2 * MOST_PATTERNS), np.int32)  # until it is known that it is no tree, there may be so many
     tree = Tree(of_pattern[0], of_pattern[1:], of_vertex[0], of_vertex[1], of_vertex[2])
@@ -283,7 +262,8 @@ def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: 
     for place in range(begins.size):
         c = in_order[place, 0]
         first, t0, t1 = clauses.pattern_offset[c], clauses.test_offset[c], clauses.test_offset[c + 1]
-        begins[place] = order_clause(in_order[place, 1], order)
+        begins[place] = order.used[0]
+        variable[order.used[0]], order.used[0] = min(in_order[place, 1], net.UNLISTED), order.used[0] + 1
         for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
             begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
             last[k] = net.NO_STEP
@@ -295,19 +275,14 @@ def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: 
     return used[net.USED_STEPS], used[net.USED_TESTS], used[net.USED_NODES], order.used[0]
 
 
-@helper
-def rows_of(steps: int) -> int:
-    """Rows of a node of so many steps."""
-    return (net.FIRST_STEP + max(steps, net.AT_HAND) + net.ROW - 1) // net.ROW
-
-
 @kernel
 def count_rows(node_offset: Any, nodes: int, place: Any) -> int:
     """The first row of each node, in `place`. Returns how many rows there are."""
     rows = 0
     for n in range(nodes):
         place[n] = rows
-        rows += rows_of(node_offset[n + 1] - node_offset[n] - 1)
+        steps = node_offset[n + 1] - node_offset[n] - 1
+        rows += (net.FIRST_STEP + max(steps, net.AT_HAND) + net.ROW - 1) // net.ROW
     return rows
 
 

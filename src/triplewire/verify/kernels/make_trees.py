@@ -22,6 +22,7 @@ import numpy as np
 from triplewire.kernels.shared.columns import RANGE_TEST, RESIDUAL, TestColumns, is_found
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.hashing import mix_bits
+from triplewire.kernels.shared.search import same_numbers
 from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels.columns import StatedClauses
 
@@ -50,6 +51,16 @@ class Component(NamedTuple):
     test_end: int
 
 
+@called_helper
+def fill(row: int, value: int, own: Component, clauses: StatedClauses, variables: Any) -> None:
+    """Write a value for all variables of a component into a row of `variables`."""
+    for m in range(own.begin, own.end):
+        for k in range(3):
+            code = clauses.pattern[own.first + clauses.member[m], k]
+            if code < 0:
+                variables[row, -1 - code] = value
+
+
 class Frequency(NamedTuple):
     """How often constants and tests occur."""
 
@@ -58,10 +69,17 @@ class Frequency(NamedTuple):
 
 
 @helper
-def _is_before(position: int, number: int, tested: Any, at: int) -> Any:
-    """Does a test belong before the one at a place? Range tests come last, and the others by position and number."""
-    other = tested[at, net.POSITION]
-    return position < other or (position == other and number < tested[at, net.NUMBER])
+def _sort_test(position: int, number: int, begin: int, end: int, tested: Any) -> None:
+    """Put a test among those from `begin` to `end`: range tests come last, and the others by position and number."""
+    place = end
+    while place > begin and (
+        position < tested[place - 1, net.POSITION]
+        or (position == tested[place - 1, net.POSITION] and number < tested[place - 1, net.NUMBER])
+    ):
+        for column in range(2):
+            tested[place, column] = tested[place - 1, column]
+        place -= 1
+    tested[place, net.POSITION], tested[place, net.NUMBER] = position, number
 
 
 @called_helper
@@ -85,15 +103,12 @@ def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: Sta
         for t in range(t0 if is_new else t1, t1):
             number = clauses.test[t]
             if clauses.test_variable[t] == variable and tests.kind[number] != RESIDUAL:
-                position, place = _int(k), end
+                position = _int(k)
                 if tests.kind[number] == RANGE_TEST:
                     position |= (_int(tests.group[number]) << net.OPS | _int(tests.op[number])) << net.PLACES
                     number = tests.rank[number]
-                while place > begin and _is_before(position, number, tested, place - 1):
-                    tested[place, net.POSITION], tested[place, net.NUMBER] = (
-                        tested[place - 1, net.POSITION], tested[place - 1, net.NUMBER])  # fmt: skip
-                    place -= 1
-                tested[place, net.POSITION], tested[place, net.NUMBER], end = position, number, end + 1
+                _sort_test(position, number, begin, end, tested)
+                end += 1
         step[own, net.SUBJECT + k] = code
         seen = mix_bits(seen + _int(code) + 1002)
     for t in range(step[own, net.TEST], end):
@@ -145,8 +160,7 @@ def add_link(edge: int, child: int, network: Network) -> Any:
     return _shared(new, mix_bits(mix_bits(_int(edge) + 5) + child), tests, network)
 
 
-# --- order -----------------------------------------------------------------------------------------------------------
-# Which variable of a clause is which column of a solution?
+# --- order: which variable of a clause is which column of a solution -------------------------------------------------
 
 
 MOST_COLUMNS = 60  # of a component whose solutions are listed: a set of columns is the bits of a number
@@ -162,18 +176,12 @@ class Order(NamedTuple):
 
 
 @helper
-def _emit(variable: int, at: int, order: Order) -> int:
-    """Put a variable behind those that end at `at`. Returns the end."""
-    order.variable[at] = min(variable, net.UNLISTED)
-    return at + 1
-
-
-@helper
 def _emit_leaves(row: int, at: int, pattern: Any, variables: Any, order: Order) -> int:
     """Put down the variables of a pattern that stand in no other place."""
     for k in range(3):
-        if pattern[row, k] < 0 and variables[net.USES, -1 - pattern[row, k]] == 1:
-            at = _emit(-1 - pattern[row, k], at, order)
+        variable = -1 - pattern[row, k]
+        if variable >= 0 and variables[net.USES, variable] == 1:
+            order.variable[at], at = min(variable, net.UNLISTED), at + 1
     return at
 
 
@@ -185,14 +193,6 @@ def _end(begin: int, at: int, order: Order) -> None:
         count = net.UNLISTED if order.variable[k] == net.UNLISTED else count
     order.variable[begin] = net.UNLISTED if count > MOST_COLUMNS else count
     order.used[0] = begin + 1 if order.variable[begin] == net.UNLISTED else at
-
-
-@helper
-def order_clause(selected: int, order: Order) -> Any:
-    """Begin a clause that selects so many variables. Returns where it begins."""
-    begin = order.used[0]
-    order.variable[begin], order.used[0] = min(selected, net.UNLISTED), begin + 1
-    return begin
 
 
 @called_helper
@@ -220,12 +220,12 @@ def order_tree(root: int, count: int, own: Component, clauses: StatedClauses, va
     pattern, step, begin = clauses.pattern, network.step, order.used[0]
     at, patterns, head, tail = begin + 1, own.end - own.begin, 0, 1
     order.queue[0] = root if count > 0 else net.NONE
-    for m in range(patterns):
-        order.is_done[m] = 0
+    order.is_done[:patterns] = 0
     for m in range(patterns):
         for k in range(2):
             if at == begin + 1 and count > 0 and tree.ends[k, m] == root:
-                at = _emit(-1 - pattern[own.first + clauses.member[own.begin + m], 2 * k], at, order)
+                variable = -1 - pattern[own.first + clauses.member[own.begin + m], 2 * k]
+                order.variable[at], at = min(variable, net.UNLISTED), at + 1
     while head < tail:
         vertex, head = order.queue[head], head + 1
         n = tree.node[max(vertex, 0)]
@@ -239,7 +239,7 @@ def order_tree(root: int, count: int, own: Component, clauses: StatedClauses, va
             at = _emit_leaves(row, at, pattern, variables, order)
             if step[s, net.PARENT] == net.LINK:
                 back = step[s, net.EDGE] & 1
-                at = _emit(-1 - pattern[row, 2 - 2 * back], at, order)
+                order.variable[at], at = min(-1 - pattern[row, 2 - 2 * back], net.UNLISTED), at + 1
                 order.queue[tail], tail = tree.ends[1 - back, pattern_at], tail + 1
     _end(begin, at, order)
 
@@ -259,7 +259,7 @@ def order_path(width: int, own: Component, clauses: StatedClauses, variables: An
     _end(begin, at, order)
 
 
-# --- trees ---
+# --- trees -----------------------------------------------------------------------------------------------------------
 
 
 _OFTEN = 1 << 62  # more than any constant occurs
@@ -280,10 +280,7 @@ def _vertices(own: Component, clauses: StatedClauses, variables: Any, tree: Tree
     """Number the vertices, and write down those of each pattern. Returns how many they are, or NONE where the component
     has a cycle, or a predicate that stands in another place, too."""
     pattern, member, count, edges = clauses.pattern, clauses.member, 0, 0
-    for m in range(own.begin, own.end):
-        for k in range(3):
-            if pattern[own.first + member[m], k] < 0:
-                variables[net.VERTEX, -1 - pattern[own.first + member[m], k]] = net.NONE
+    fill(net.VERTEX, net.NONE, own, clauses, variables)
     for m in range(own.begin, own.end):
         tree.ends[0, m - own.begin] = tree.ends[1, m - own.begin] = net.NONE
         for k in range(3):
@@ -334,25 +331,19 @@ def _describe(vertex: int, patterns: int, tree: Tree, network: Network) -> Any:
 
 
 @called_helper
-def _same_node(other: int, at: int, end: int, network: Network) -> bool:
-    """Is a node equal to the one that has been written at `at`?"""
-    node, begin = network.node, network.node_offset[other]
-    same = network.node_offset[other + 1] - begin == end - at
-    for k in range(end - at if same else 0):
-        same = same and node[begin + k] == node[at + k]
-    return bool(same)
-
-
-@called_helper
 def _add_node(vertex: int, patterns: int, tree: Tree, network: Network) -> Any:
     """The node of a vertex, which is written down if it is new."""
     slots, new = network.node_slots, network.used[net.USED_NODES]
     end, seen = _describe(vertex, patterns, tree, network)
-    place, mask = seen & (slots.size - 1), slots.size - 1
-    while slots[place] >= 0 and not _same_node(slots[place], network.node_offset[new], end, network):
-        place = (place + 1) & mask
+    offset, place, mask = network.node_offset, seen & (slots.size - 1), slots.size - 1
+    size, is_same = end - offset[new], False
+    while slots[place] >= 0 and not is_same:
+        begin = offset[slots[place]]
+        is_same = offset[slots[place] + 1] - begin == size
+        is_same = is_same and same_numbers(network.node, begin, network.node, offset[new], size)
+        place = place if is_same else (place + 1) & mask
     if slots[place] < 0:
-        slots[place], network.node_offset[new + 1], network.used[net.USED_NODES] = new, end, new + 1
+        slots[place], offset[new + 1], network.used[net.USED_NODES] = new, end, new + 1
     return slots[place]
 
 

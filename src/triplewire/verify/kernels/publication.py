@@ -1,4 +1,11 @@
-"""The publication at hand, as join steps take it: its terms by numbers of their own, its triples as sets of bits."""
+"""The publication at hand, as join steps take it: its terms by numbers of their own, its triples as sets of bits.
+
+prepare: each term gets a number; bit t of sets[term, k] says: triple t has the term in position k
+    a test's sets are the unions of those of the terms that it holds of
+fitting(step, values) = AND over the positions of the pattern: sets[its constant or its variable's value, k]
+solve_path(step): its parent first; then for each row of the parent, for each triple that fits:
+    the row and the new values; rows that differ in a leaf only are one, with the number of solutions
+"""
 
 from __future__ import annotations
 
@@ -136,8 +143,7 @@ def fitting(n: int, w: int, row: int, width: int, triples: int, t0: int, t1: int
     return bits
 
 
-# --- join ------------------------------------------------------------------------------------------------------------
-# Join steps are solved: the rows of a step are those of its parent, joined with the triples that fit its pattern.
+# --- paths -----------------------------------------------------------------------------------------------------------
 
 
 MOST_ROWS = 1024  # of a step

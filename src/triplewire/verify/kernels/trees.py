@@ -269,8 +269,7 @@ def count_tree(root: int, triples: int, steps: StepColumns, work: Scratch) -> An
     return total
 
 
-# --- selected ---
-# How many solutions of a tree that is solved differ in what a clause selects?
+# --- how many solutions of a tree differ in what a clause selects ----------------------------------------------------
 
 
 @helper
