@@ -340,10 +340,7 @@ class FirstRows:
     written in order. A publication in order is kept for its next match."""
 
     def __init__(self, view: View, content: Content, solver: Solver, most: int) -> None:
-        self._view = view
-        self._content = content
-        self._solver = solver
-        self._most = most
+        self._view, self._content, self._solver, self._most = view, content, solver, most
         self._decoder = Decoder(view.batch)
         self._ordered: dict[int, tuple[Ids, Searched]] = {}
 
@@ -377,16 +374,9 @@ class FirstRows:
         node_term, node_test = features.node_term[in_publication], features.node_test[in_publication]
         node_term = rank[np.searchsorted(used, node_term)]
         nodes = np.lexsort((node_test, node_term))
-        ordered_features = Features(
-            features.term[ids],
-            offset,
-            features.test[tests],
-            np.take(features.low, ids, axis=1),
-            np.take(features.high, ids, axis=1),
-            np.array([0, len(nodes)]),
-            node_term[nodes],
-            node_test[nodes],
-        )
+        low, high = (np.take(column, ids, axis=1) for column in (features.low, features.high))
+        of_terms, of_nodes = (features.term[ids], offset, features.test[tests]), (node_term[nodes], node_test[nodes])
+        ordered_features = Features(*of_terms, low, high, np.array([0, len(nodes)]), *of_nodes)
         ordered = Triples(np.array([0, len(subject)]), subject, predicate, object_)
         alone, decoder = np.zeros(1, np.int32), self._decoder
         searched = Searched.of(ordered, ordered_features, alone, lambda term: decoder.term(int(ids[term])))

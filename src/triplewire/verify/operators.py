@@ -181,11 +181,12 @@ class _Pairs:
         return waited
 
 
+@dataclass(eq=False)
 class CallTable:
     """The calls of one match call that have been made, by publication. Parts of a chunk share those of the whole."""
 
-    def __init__(self, results: dict[int, CallResults] | None = None, first: int = 0) -> None:
-        self._results, self._first = {} if results is None else results, first
+    _results: dict[int, CallResults] = field(default_factory=dict)
+    _first: int = 0
 
     def of(self, publication: int) -> CallResults:
         """The calls of a publication, by its number; what is added there is kept."""
@@ -212,6 +213,7 @@ class ConjunctionOutcome:
     failures: dict[int, list[OperatorError]]
 
 
+@dataclass(frozen=True, eq=False)
 class ConjunctionStage:
     """Decides conjunctions. Any thread may ask it.
 
@@ -219,20 +221,12 @@ class ConjunctionStage:
     `is_plain`: may it be called by `InTurn`?
     """
 
-    def __init__(
-        self,
-        order: CallOrder,
-        learned: LearnedCalls,
-        cost: Callable[[str], float | None],
-        at_once: Callable[[str], int],
-        is_plain: Callable[[str], bool],
-    ) -> None:
-        self._order = order
-        self._learned = learned
-        self._cost = cost
-        self._at_once = at_once
-        self._is_plain = is_plain
-        self._traits: weakref.WeakKeyDictionary[Conjunctions, _Traits] = weakref.WeakKeyDictionary()
+    order: CallOrder
+    learned: LearnedCalls
+    cost: Callable[[str], float | None]
+    at_once: Callable[[str], int]
+    is_plain: Callable[[str], bool]
+    _traits: weakref.WeakKeyDictionary[Conjunctions, _Traits] = field(default_factory=weakref.WeakKeyDictionary)
 
     def decide(
         self,
@@ -247,16 +241,16 @@ class ConjunctionStage:
         """Make the calls: by `in_turn` where that may be, else by `ask`. `results` are those of the publication that
         have been made; to these are added those that are not false, and with `keep` all."""
         begun = time.perf_counter()
-        keys, traits = self._learned.keys, self._traits_of(asked)
-        is_known = np.isin(asked.row, self._learned.rows_if_known(results)) if results else np.zeros(0, np.bool_)
+        keys, traits = self.learned.keys, self._traits_of(asked)
+        is_known = np.isin(asked.row, self.learned.rows_if_known(results)) if results else np.zeros(0, np.bool_)
         known = np.flatnonzero(is_known).astype(np.int32)
         event = asked.begun(
             candidates, known, np.array([outcome_of(key := keys[asked.row[n]], results[key]) for n in known], np.int8)
         )
         needed, open_to = int(np.count_nonzero(event.count)), event.count.copy()
-        expected = self._learned.expected(asked.row, traits.declared, traits.expected)
+        expected = self.learned.expected(asked.row, traits.declared, traits.expected)
         traits.expected = traits.expected if expected.is_drawn else expected
-        plan = self._order.plan(event, asked, expected, traits.together)
+        plan = self.order.plan(event, asked, expected, traits.together)
         spent = _CallLog(traits, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
@@ -269,8 +263,8 @@ class ConjunctionStage:
         counts.skipped += max(0, needed - len(calls))
         out = np.empty(len(candidates), np.int32)
         held = out[: kernels.surviving(event, out)]
-        if self._learned.independence.is_due():
-            self._learned.look_at_independence(asked, candidates, 1 - expected.false, held)
+        if self.learned.independence.is_due():
+            self.learned.look_at_independence(asked, candidates, 1 - expected.false, held)
         self._count(asked.row[calls], outcomes, seconds, counts, traits.declared)
         counts.planning_seconds += time.perf_counter() - begun - float(seconds.sum())
         return ConjunctionOutcome(held, self._failures(asked, event, held, results))
@@ -279,12 +273,12 @@ class ConjunctionStage:
         """What is to be known of the operators of some conjunctions."""
         traits = self._traits.get(asked)
         if traits is None:
-            all_names = self._learned.operators()
-            names = [all_names[number] for number in np.unique(self._learned.operator_of(asked.row)).tolist()]
+            all_names = self.learned.operators()
+            names = [all_names[number] for number in np.unique(self.learned.operator_of(asked.row)).tolist()]
             keys = np.empty(len(asked.row), np.object_)
-            keys[:] = [self._learned.keys[row] for row in asked.row.tolist()]
-            declared = {name: cost for name in names if (cost := self._cost(name)) is not None}
-            together, is_plain = any(self._at_once(name) > 1 for name in names), all(map(self._is_plain, names))
+            keys[:] = [self.learned.keys[row] for row in asked.row.tolist()]
+            declared = {name: cost for name in names if (cost := self.cost(name)) is not None}
+            together, is_plain = any(self.at_once(name) > 1 for name in names), all(map(self.is_plain, names))
             traits = self._traits[asked] = _Traits(keys, declared, len(names) == 1, together, is_plain)
         return traits
 
@@ -298,15 +292,15 @@ class ConjunctionStage:
     ) -> None:
         """Count and learn from the calls that were made."""
         failed = outcomes == FAILED
-        operators, operator = self._learned.operators(), self._learned.operator_of(rows)
+        operators, operator = self.learned.operators(), self.learned.operator_of(rows)
         columns = np.bincount(operator), np.bincount(operator, failed), np.bincount(operator, seconds)
         for name, made, broken, spent in zip(operators, *(column.tolist() for column in columns), strict=False):
             if made:
                 counts.made(name, made, int(broken), spent, declared[name] * made if name in declared else spent)
         if failed.any():
-            self._learned.failed([operators[number] for number in operator[failed].tolist()])
+            self.learned.failed([operators[number] for number in operator[failed].tolist()])
             rows, outcomes, seconds = rows[~failed], outcomes[~failed], seconds[~failed]
-        self._learned.add(rows, outcomes == TRUE, seconds)
+        self.learned.add(rows, outcomes == TRUE, seconds)
 
     def _failures(
         self, asked: Conjunctions, event: Event, held: Numbers, results: CallResults
@@ -317,7 +311,7 @@ class ConjunctionStage:
         failures: dict[int, list[OperatorError]] = {}
         for number in held.tolist():
             for call in asked.call[asked.offset[number] : asked.offset[number + 1]].tolist():
-                result = results.get(self._learned.keys[asked.row[call]])
+                result = results.get(self.learned.keys[asked.row[call]])
                 if event.outcome[call] == FAILED and isinstance(result, OperatorError):
                     failures.setdefault(number, []).append(result)
         return failures
@@ -344,9 +338,7 @@ class _CallLog:
         self._calls: list[Numbers] = [np.zeros(0, np.int32)]
         self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
         self._seconds: list[float] = []
-        self._traits = traits
-        self._results = results
-        self._keep = keep
+        self._traits, self._results, self._keep = traits, results, keep
 
     def columns(self) -> tuple[Numbers, Outcomes, NDArray[np.float64]]:
         """All calls, in turn."""
@@ -408,6 +400,7 @@ def outcome_of(key: CallKey, result: Result) -> int:
 _MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
 
 
+@dataclass(eq=False)
 class AnswerTable:
     """The answers of matches of one chunk, which needed an evaluation, by verifier, publication and subscription.
 
@@ -415,9 +408,8 @@ class AnswerTable:
     chunk share the answers of the whole. Any thread may use it.
     """
 
-    def __init__(self, answers: BoundedCache[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:
-        self._answers: BoundedCache[tuple[object, int, int], Answer] = BoundedCache() if answers is None else answers
-        self._first = first
+    _answers: BoundedCache[tuple[object, int, int], Answer] = field(default_factory=BoundedCache)
+    _first: int = 0
 
     def get(self, verifier: object, publication: int, subscription: int) -> Answer | None:
         """The answer, if it is kept."""

@@ -82,6 +82,7 @@ OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
 """Columns of `memo`, of a step that is APART: triples that fit, for one value of its subject, and of its object, at
 most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
 
+MOST_PATH = 64  # steps or nodes from a root down
 MOST_PLACES = 1024  # of the table of what plain steps can be
 KEPT_STEPS = 1024  # whose values are kept: a power of two
 
@@ -127,31 +128,6 @@ class Scratch(NamedTuple):
     state: Any  # places: STAMP ..
 
 
-def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
-    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets.
-    `zeros` makes the arrays that are as large as the network, of a shape and a type."""
-    nodes = len(columns.node) // ROW
-    return Scratch(
-        zeros(constants, np.int64),
-        zeros(tests, np.int64),
-        np.zeros(SLOTS, np.int64),
-        np.zeros((3, SLOTS), np.int32),
-        np.zeros((MOST_TERMS + MOST_TESTS, 3, WORDS), np.int64),
-        np.zeros((3, FEW), np.int32),
-        zeros((len(columns.step), 4), np.int32),
-        zeros(room, np.int32),
-        zeros((nodes, 4), np.int32),
-        zeros(nodes, np.int64),
-        zeros(room, np.int64),
-        np.zeros((2, MOST_TERMS), np.int32),
-        np.empty(64, np.int32),
-        zeros(nodes, np.int64),
-        np.zeros((MOST_PLACES, 2), np.int64),
-        np.zeros((KEPT_STEPS, 2), np.int64),
-        np.zeros(PLAIN_MASK + 1, np.int64),
-    )
-
-
 def doubled(array: Any) -> Any:
     """The array with room for as much again."""
     grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
@@ -172,6 +148,16 @@ LENT = (
 
 STEPS, TESTS, SCRATCH = places(LENT)
 take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+
+
+def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
+    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets.
+    `zeros` makes an array of a shape and a type, which may be as large as the network."""
+    steps, nodes = len(columns.step), len(columns.node) // ROW
+    of_publication = SLOTS, 3, MOST_TERMS + MOST_TESTS, 3
+    of_network = steps, room, nodes, nodes, room, 2, MOST_PATH, nodes, MOST_PLACES, KEPT_STEPS, PLAIN_MASK + 1
+    rows, fields = (constants, tests, *of_publication, *of_network), LENT[-1][1]
+    return Scratch(*(zeros((size, *field.row), field.dtype) for size, field in zip(rows, fields, strict=True)))
 
 
 # --- what kernels that join take -------------------------------------------------------------------------------------

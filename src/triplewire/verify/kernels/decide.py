@@ -151,19 +151,19 @@ def _selected(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     at, (first, last) = _int(steps.clause[c, net.MARK] >> net.MARKS), components_of(c, steps)
     width, at, least, most = _int(steps.variable[at]), at + 1, _int(1), _int(1)
     for j in range(first, last):
-        root, columns, asked = root_of(c, j, steps), _int(steps.variable[at]), _int(0)
+        root, columns, wanted = root_of(c, j, steps), _int(steps.variable[at]), _int(0)
         if width == net.UNLISTED or columns == net.UNLISTED:
             return _int(0), _int(net.MOST_SOLUTIONS)
         for k in range(columns):
-            asked |= _int(steps.variable[at + 1 + k] < width) << k
-        own_least, own_most = _int(1), _int(1)
-        if asked != 0 and (root < 0 or is_direct(root, steps, work)):
-            own_most = _exactly_of(root, triples, steps, work)
-            own_most = own_most if own_most >= 0 else _int(net.MOST_SOLUTIONS)
-            own_least = own_most if asked == (1 << columns) - 1 else own_least
-        elif asked != 0:
-            own_least, own_most = count_selected(root, asked, triples, steps, work)
-        least, most = min(least * own_least, net.MOST_SOLUTIONS), min(most * own_most, net.MOST_SOLUTIONS)
+            wanted |= _int(steps.variable[at + 1 + k] < width) << k
+        fewest, greatest = _int(1), _int(1)
+        if wanted != 0 and (root < 0 or is_direct(root, steps, work)):
+            greatest = _exactly_of(root, triples, steps, work)
+            greatest = greatest if greatest >= 0 else _int(net.MOST_SOLUTIONS)
+            fewest = greatest if wanted == (1 << columns) - 1 else fewest
+        elif wanted != 0:
+            fewest, greatest = count_selected(root, wanted, triples, steps, work)
+        least, most = min(least * fewest, net.MOST_SOLUTIONS), min(most * greatest, net.MOST_SOLUTIONS)
         at += columns + 1
     return least, most
 
@@ -230,8 +230,8 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, k
             first, last = components_of(c, steps)
             for j in range(first, last):
                 if total > 0:
-                    own = root_of(c, j, steps)
-                    most = most_solutions(own, p, triples, steps, features, work)
+                    root = root_of(c, j, steps)
+                    most = most_solutions(root, p, triples, steps, features, work)
                     total = min(total * most, net.MOST_SOLUTIONS) if most >= 0 else total
                     is_known = is_known and most >= 0
             if total == 0:

@@ -162,26 +162,26 @@ def link_of(n: int, steps: StepColumns, work: Scratch) -> Any:
     """Of a direct node with a link: the values that are allowed at its own end, and at the other end; whether its own
     end is the object; and where the triples of the link are in `sets`, or NOWHERE."""
     step, linked = steps.step, linked_step(n, steps)
-    own = values_of(n, linked, steps, work)
-    s, back, theirs = steps.node[net.ROW * n + net.FIRST_STEP + linked], _int(0), _int(_ALL)
+    near = values_of(n, linked, steps, work)
+    s, back, far = steps.node[net.ROW * n + net.FIRST_STEP + linked], _int(0), _int(_ALL)
     if step[s, net.PARENT] == net.LINK:
-        back, theirs = _int(step[s, net.EDGE] & 1), values_of(step[s, net.CHILD], _int(NOWHERE), steps, work)
+        back, far = _int(step[s, net.EDGE] & 1), values_of(step[s, net.CHILD], _int(NOWHERE), steps, work)
         s = step[s, net.EDGE] >> 1
     else:
         back = _int(step[s, net.SUBJECT] == net.LEAF)
     place = work.constants[step[s, net.PREDICATE]]
-    may_fit = own != 0 and theirs != 0 and place >> 32 == work.state[net.STAMP]
-    return own, theirs, back, place & _LOW if may_fit else _int(NOWHERE)
+    may_fit = near != 0 and far != 0 and place >> 32 == work.state[net.STAMP]
+    return near, far, back, place & _LOW if may_fit else _int(NOWHERE)
 
 
 @helper
-def fitting_link(w: int, own: int, theirs: int, back: int, place: int, work: Scratch) -> Any:
+def fitting_link(w: int, near: int, far: int, back: int, place: int, work: Scratch) -> Any:
     """The triples of a link (`link_of`), of those with the bits of number w, that have allowed values at both ends."""
     fit = rest = work.sets[place, 1, w] if place >= 0 else _int(0)
     while rest != 0:
         triple = w * net.WORD + lowest_bit(rest)
-        if own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1 == 0:
-            fit &= ~(rest & -rest)
+        if near >> work.triples[2 * back, triple] & far >> work.triples[2 - 2 * back, triple] & 1 == 0:
+            fit &= ~(rest & -rest)  # without the lowest bit of the rest: this triple has an end that is not allowed
         rest &= rest - 1
     return fit
 
@@ -189,20 +189,20 @@ def fitting_link(w: int, own: int, theirs: int, back: int, place: int, work: Scr
 @helper
 def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has any other direct node?"""
-    (own, theirs, back, place), total = link_of(n, steps, work), _int(0)
+    (near, far, back, place), total = link_of(n, steps, work), _int(0)
     work.state[net.VISITED] += 1
     for w in range(triple_words(triples)):
-        total += count_bits(fitting_link(w, own, theirs, back, place, work))
+        total += count_bits(fitting_link(w, near, far, back, place, work))
     return total
 
 
 @helper
 def end_values(n: int, is_other: bool, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the solutions of a direct node with a link have at one end: its own, or the other."""
-    (own, theirs, back, place), values = link_of(n, steps, work), _int(0)
+    (near, far, back, place), values = link_of(n, steps, work), _int(0)
     position = 2 - 2 * back if is_other else 2 * back
     for w in range(triple_words(triples)):
-        fit = fitting_link(w, own, theirs, back, place, work)
+        fit = fitting_link(w, near, far, back, place, work)
         while fit != 0:
             values |= _ONE << work.triples[position, w * net.WORD + lowest_bit(fit)]
             fit &= fit - 1

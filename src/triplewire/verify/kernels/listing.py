@@ -81,19 +81,19 @@ def _tree(root: int, steps: StepColumns, levels: Levels) -> int:
         count = _add(VALUES, root, net.NONE, 0, net.NONE, count, level)
         level[0, COLUMN], queue[1, 0], column = 0, 0, 1
     while head < tail:
-        n, own, head = queue[0, head], queue[1, head], head + 1
+        n, variable, head = queue[0, head], queue[1, head], head + 1
         for k in range(steps_of(n, steps)):
             s = needs(n, k, steps)
             if s == net.ALWAYS:
                 continue
             if step[s, net.PARENT] == net.LINK:
                 edge, back = step[s, net.EDGE] >> 1, step[s, net.EDGE] & 1
-                count = _add(TRIPLES, edge, own, 2 * back, step[s, net.CHILD], count, level)
+                count = _add(TRIPLES, edge, variable, 2 * back, step[s, net.CHILD], count, level)
                 column = _add_leaves(edge, column, count, steps, level)
                 queue[0, tail], queue[1, tail], tail = step[s, net.CHILD], column, tail + 1
                 level[count - 1, COLUMN + 2 - 2 * back], column = column, column + 1
             else:
-                count = _add(TRIPLES, s, own, 0 if step[s, net.SUBJECT] == -1 else 2, net.NONE, count, level)
+                count = _add(TRIPLES, s, variable, 0 if step[s, net.SUBJECT] == -1 else 2, net.NONE, count, level)
                 column = _add_leaves(s, column, count, steps, level)
     return count
 
@@ -257,15 +257,15 @@ def _advance(depth: int, steps: StepColumns, lists: Lists, work: Scratch) -> boo
         return True
     for w in range(rest[depth, WORDS]):
         while rest[depth, w] != 0:
-            own = w * net.WORD + lowest_bit(rest[depth, w])
+            number = w * net.WORD + lowest_bit(rest[depth, w])  # of a value, or of a triple
             rest[depth, w] &= rest[depth, w] - 1  # without that bit
             if kind == VALUES:
-                value[level[depth, COLUMN]] = own
+                value[level[depth, COLUMN]] = number
                 return True
-            if child < 0 or has_value(work.node_memo[child, net.BEGIN], work.triples[2 - side, own], work.bits):
+            if child < 0 or has_value(work.node_memo[child, net.BEGIN], work.triples[2 - side, number], work.bits):
                 for k in range(3):
                     if level[depth, COLUMN + k] >= 0:
-                        value[level[depth, COLUMN + k]] = work.triples[k, own]
+                        value[level[depth, COLUMN + k]] = work.triples[k, number]
                 return True
     return False
 
@@ -385,10 +385,10 @@ def _add_link(pair: int, clause: int, width: int, root: int, at: int, limit: int
               lists: Lists, work: Scratch) -> bool:  # fmt: skip
     """Make a piece of the solutions of a direct node with a link, whose ends are the two variables at `at`. False:
     there is no room."""
-    (own, theirs, back, place), state, rows = direct.link_of(root, steps, work), lists.state, lists.rows
+    (near, far, back, place), state, rows = direct.link_of(root, steps, work), lists.state, lists.rows
     begin, count = state[ROWS], 0
     for w in range(triple_words(triples)):
-        fit = direct.fitting_link(w, own, theirs, back, place, work)
+        fit = direct.fitting_link(w, near, far, back, place, work)
         while fit != 0 and count < limit:
             row, triple = begin + count * width, w * net.WORD + lowest_bit(fit)
             if row + width > rows.size:

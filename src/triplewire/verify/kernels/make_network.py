@@ -52,22 +52,22 @@ class Orders(NamedTuple):
 
 
 @helper
-def _colour(code: int, own: int, variables: Any) -> Any:
-    """What a position looks like, to the variable `own` or (-1) to nobody."""
+def _colour(code: int, asking: int, variables: Any) -> Any:
+    """What a position looks like, to the variable `asking` or (-1) to nobody."""
     if code >= 0:
         return mix_bits(_int(code) + 3)
-    if -1 - code == own:
+    if -1 - code == asking:
         return _int(2)
     at = variables[net.VALUE, -1 - code]
     return mix_bits(at + (_int(1) << 33)) if at >= 0 else variables[net.COLOUR, -1 - code]
 
 
 @called_helper
-def _refine(own: Component, clauses: StatedClauses, variables: Any) -> None:
+def _refine(part: Component, clauses: StatedClauses, variables: Any) -> None:
     """Colour the variables of a component by their tests, their places and their neighbours."""
-    (first, begin, end, t0, t1), pattern, member = own, clauses.pattern, clauses.member
-    fill(net.COLOUR, 1, own, clauses, variables)
-    fill(net.VALUE, net.NONE, own, clauses, variables)
+    (first, begin, end, t0, t1), pattern, member = part, clauses.pattern, clauses.member
+    fill(net.COLOUR, 1, part, clauses, variables)
+    fill(net.VALUE, net.NONE, part, clauses, variables)
     for t in range(t0, t1):
         variables[net.COLOUR, clauses.test_variable[t]] += mix_bits(_int(clauses.test[t]) + 1)
     for _ in range(_ROUNDS):
@@ -107,14 +107,14 @@ def _cost(at: int, is_first: bool, pattern: Any, variables: Any) -> Any:
 
 
 @called_helper
-def _next(begin: int, own: Component, choice: int, clauses: StatedClauses, frequency: Any, variables: Any) -> Any:
+def _next(begin: int, part: Component, choice: int, clauses: StatedClauses, frequency: Any, variables: Any) -> Any:
     """The place in `member`, of those from `begin` on, of the pattern whose turn it is; and among how many that are
     alike this is a `choice`. Without a new variable that is listed, any of them will do."""
     pattern, member = clauses.pattern, clauses.member
     chosen, least, rarest, smallest, alike = begin, 0, 0, _int(0), 0
-    for m in range(begin, own.end):
-        at = own.first + member[m]
-        cost = _cost(at, begin == own.begin, pattern, variables)
+    for m in range(begin, part.end):
+        at = part.first + member[m]
+        cost = _cost(at, begin == part.begin, pattern, variables)
         if cost < 0:
             continue
         often, seen = frequency[pattern[at, 1]] if pattern[at, 1] >= 0 else _ANY, _int(0)
@@ -131,13 +131,13 @@ def _next(begin: int, own: Component, choice: int, clauses: StatedClauses, frequ
 
 
 @called_helper
-def _count_listed(own: Component, clauses: StatedClauses, variables: Any) -> int:
+def _count_listed(part: Component, clauses: StatedClauses, variables: Any) -> int:
     """How many variables stand in more than one place? The last step of the path has a value of each."""
     count = 0
-    fill(net.VALUE, net.NONE, own, clauses, variables)
-    for m in range(own.begin, own.end):
+    fill(net.VALUE, net.NONE, part, clauses, variables)
+    for m in range(part.begin, part.end):
         for k in range(3):
-            code = clauses.pattern[own.first + clauses.member[m], k]
+            code = clauses.pattern[part.first + clauses.member[m], k]
             if code < 0 and variables[net.USES, -1 - code] > 1 and variables[net.VALUE, -1 - code] == net.NONE:
                 variables[net.VALUE, -1 - code], count = count, count + 1
     return count
@@ -158,16 +158,16 @@ def _code(at: int, width: int, clauses: StatedClauses, variables: Any, codes: An
 
 
 @called_helper
-def _try(own: Component, clauses: StatedClauses, frequency: Any, variables: Any, orders: Orders, count: int) -> int:
+def _try(part: Component, clauses: StatedClauses, frequency: Any, variables: Any, orders: Orders, count: int) -> int:
     """Put the patterns in the order of the choices, and keep it where it is the first or the smallest. Returns -1 where
     it was the last one to be tried, or else `count` and how many patterns were looked at."""
-    member, size, width, is_less = clauses.member, own.end - own.begin, 0, _int(count == 0)
-    fill(net.VALUE, net.NONE, own, clauses, variables)
+    member, size, width, is_less = clauses.member, part.end - part.begin, 0, _int(count == 0)
+    fill(net.VALUE, net.NONE, part, clauses, variables)
     for m in range(size):
-        place, alike = _next(own.begin + m, own, orders.choice[m], clauses, frequency, variables)
-        member[own.begin + m], member[place] = member[place], member[own.begin + m]
-        orders.alike[m], orders.order[0, m] = alike, member[own.begin + m]
-        width = _code(own.first + member[own.begin + m], width, clauses, variables, orders.codes[0, m])
+        place, alike = _next(part.begin + m, part, orders.choice[m], clauses, frequency, variables)
+        member[part.begin + m], member[place] = member[place], member[part.begin + m]
+        orders.alike[m], orders.order[0, m] = alike, member[part.begin + m]
+        width = _code(part.first + member[part.begin + m], width, clauses, variables, orders.codes[0, m])
         for k in range(4):
             if is_less == 0 and orders.codes[0, m, k] != orders.codes[1, m, k]:
                 is_less = _int(1 if orders.codes[0, m, k] < orders.codes[1, m, k] else -1)
@@ -185,24 +185,24 @@ def _try(own: Component, clauses: StatedClauses, frequency: Any, variables: Any,
 
 
 @called_helper
-def add_path(own: Component, clauses: StatedClauses, tests: TestColumns, frequency: Any, variables: Any, orders: Orders,
-             network: Network, order: Order) -> int:  # fmt: skip
+def add_path(part: Component, clauses: StatedClauses, tests: TestColumns, frequency: Any, variables: Any,
+             orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
     """Add what is new of the path of a component, and its columns. Returns its last step, or NO_STEP where it has too
     many variables. USES is known of its variables. Its members are put in order."""
-    if _count_listed(own, clauses, variables) > MOST_VARIABLES:
+    if _count_listed(part, clauses, variables) > MOST_VARIABLES:
         order_nothing(order)
         return net.NO_STEP
-    (first, begin, end, _, _), member = own, clauses.member
+    (first, begin, end, _, _), member = part, clauses.member
     parent, width, looks, size = net.NO_STEP, 0, 0, end - begin
-    _refine(own, clauses, variables)
+    _refine(part, clauses, variables)
     orders.choice[:size] = 0
     while 0 <= looks < _MOST_LOOKS:
-        looks = _try(own, clauses, frequency, variables, orders, looks)
-    fill(net.VALUE, net.NONE, own, clauses, variables)
+        looks = _try(part, clauses, frequency, variables, orders, looks)
+    fill(net.VALUE, net.NONE, part, clauses, variables)
     for m in range(size):
         member[begin + m] = orders.order[1, m]
-        parent, width = add_step(first + member[begin + m], parent, width, own, clauses, tests, network, variables)
-    order_path(width, own, clauses, variables, order)
+        parent, width = add_step(first + member[begin + m], parent, width, part, clauses, tests, network, variables)
+    order_path(width, part, clauses, variables, order)
     return int(parent)
 
 
@@ -213,18 +213,18 @@ MOST_PATTERNS = 32  # of a component in the network
 
 
 @called_helper
-def _add(own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
+def _add(part: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
          orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
     """What stands in `last` for a component. Its columns are put down, too."""
-    fill(net.USES, 0, own, clauses, variables)
-    for m in range(own.begin, own.end):
+    fill(net.USES, 0, part, clauses, variables)
+    for m in range(part.begin, part.end):
         for k in range(3):
-            code = clauses.pattern[own.first + clauses.member[m], k]
+            code = clauses.pattern[part.first + clauses.member[m], k]
             if code < 0:
                 variables[net.USES, -1 - code] += 1
-    root = add_tree(own, clauses, tests, often, variables, tree, network, order)
+    root = add_tree(part, clauses, tests, often, variables, tree, network, order)
     if root == net.NO_STEP:
-        last = add_path(own, clauses, tests, often.constant, variables, orders, network, order)
+        last = add_path(part, clauses, tests, often.constant, variables, orders, network, order)
         root = last if last == net.NO_STEP else -2 - last
     return int(root)
 
@@ -268,8 +268,8 @@ def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: 
             begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
             last[k] = net.NO_STEP
             if size <= MOST_PATTERNS:
-                own = Component(first, begin, begin + size, t0, t1)
-                last[k] = _add(own, clauses, tests, often, variables, tree, orders, network, order)
+                part = Component(first, begin, begin + size, t0, t1)
+                last[k] = _add(part, clauses, tests, often, variables, tree, orders, network, order)
             else:
                 order_nothing(order)
     return used[net.USED_STEPS], used[net.USED_TESTS], used[net.USED_NODES], order.used[0]

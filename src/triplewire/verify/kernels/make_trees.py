@@ -52,11 +52,11 @@ class Component(NamedTuple):
 
 
 @called_helper
-def fill(row: int, value: int, own: Component, clauses: StatedClauses, variables: Any) -> None:
+def fill(row: int, value: int, part: Component, clauses: StatedClauses, variables: Any) -> None:
     """Write a value for all variables of a component into a row of `variables`."""
-    for m in range(own.begin, own.end):
+    for m in range(part.begin, part.end):
         for k in range(3):
-            code = clauses.pattern[own.first + clauses.member[m], k]
+            code = clauses.pattern[part.first + clauses.member[m], k]
             if code < 0:
                 variables[row, -1 - code] = value
 
@@ -87,9 +87,9 @@ def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: Sta
                 network: Network, variables: Any) -> Any:  # fmt: skip
     """Write down the step of a pattern behind those that are there, and its tests, which are not residual. Returns how
     many variables have values then, and a hash of the step."""
-    step, tested, own = network.step, network.tested, network.used[net.USED_STEPS]
+    step, tested, new = network.step, network.tested, network.used[net.USED_STEPS]
     begin = end = network.used[net.USED_TESTS]
-    step[own, net.PARENT], step[own, net.WIDTH], step[own, net.TEST] = parent, width, begin
+    step[new, net.PARENT], step[new, net.WIDTH], step[new, net.TEST] = parent, width, begin
     seen = mix_bits(_int(parent) + 2)
     for k in range(3):
         code, variable = clauses.pattern[at, k], -1 - clauses.pattern[at, k]
@@ -109,11 +109,11 @@ def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: Sta
                     number = tests.rank[number]
                 _sort_test(position, number, begin, end, tested)
                 end += 1
-        step[own, net.SUBJECT + k] = code
+        step[new, net.SUBJECT + k] = code
         seen = mix_bits(seen + _int(code) + 1002)
-    for t in range(step[own, net.TEST], end):
+    for t in range(step[new, net.TEST], end):
         seen = mix_bits(seen + 3 * _int(tested[t, net.NUMBER]) + tested[t, net.POSITION])
-    step[own, net.TEST_END], step[own, net.NEW_WIDTH] = end, width
+    step[new, net.TEST_END], step[new, net.NEW_WIDTH] = end, width
     return width, seen
 
 
@@ -143,11 +143,11 @@ def _shared(new: int, seen: Any, tests: int, network: Network) -> Any:
 
 
 @called_helper
-def add_step(at: int, parent: int, width: int, own: Component, clauses: StatedClauses, tests: TestColumns,
+def add_step(at: int, parent: int, width: int, part: Component, clauses: StatedClauses, tests: TestColumns,
              network: Network, variables: Any) -> Any:  # fmt: skip
     """The step of a pattern, written down if it is new; and how many variables have values then."""
     step, used = network.step, network.used
-    width, seen = _state_step(at, parent, width, own.test, own.test_end, clauses, tests, network, variables)
+    width, seen = _state_step(at, parent, width, part.test, part.test_end, clauses, tests, network, variables)
     return _shared(used[net.USED_STEPS], seen, step[used[net.USED_STEPS], net.TEST_END], network), width
 
 
@@ -214,17 +214,17 @@ def _is_next(s: int, vertex: int, m: int, tree: Any, step: Any) -> Any:
 
 
 @called_helper
-def order_tree(root: int, count: int, own: Component, clauses: StatedClauses, variables: Any, tree: Any,
+def order_tree(root: int, count: int, part: Component, clauses: StatedClauses, variables: Any, tree: Any,
                network: Network, order: Order) -> None:  # fmt: skip
     """Put down the columns of a tree of `count` vertices, whose nodes are known."""
     pattern, step, begin = clauses.pattern, network.step, order.used[0]
-    at, patterns, head, tail = begin + 1, own.end - own.begin, 0, 1
+    at, patterns, head, tail = begin + 1, part.end - part.begin, 0, 1
     order.queue[0] = root if count > 0 else net.NONE
     order.is_done[:patterns] = 0
     for m in range(patterns):
         for k in range(2):
             if at == begin + 1 and count > 0 and tree.ends[k, m] == root:
-                variable = -1 - pattern[own.first + clauses.member[own.begin + m], 2 * k]
+                variable = -1 - pattern[part.first + clauses.member[part.begin + m], 2 * k]
                 order.variable[at], at = min(variable, net.UNLISTED), at + 1
     while head < tail:
         vertex, head = order.queue[head], head + 1
@@ -235,7 +235,7 @@ def order_tree(root: int, count: int, own: Component, clauses: StatedClauses, va
                 if pattern_at == net.NONE and order.is_done[m] == 0 and _is_next(s, vertex, m, tree, step):
                     pattern_at = m
             order.is_done[pattern_at] = 1
-            row = own.first + clauses.member[own.begin + pattern_at]
+            row = part.first + clauses.member[part.begin + pattern_at]
             at = _emit_leaves(row, at, pattern, variables, order)
             if step[s, net.PARENT] == net.LINK:
                 back = step[s, net.EDGE] & 1
@@ -245,12 +245,12 @@ def order_tree(root: int, count: int, own: Component, clauses: StatedClauses, va
 
 
 @called_helper
-def order_path(width: int, own: Component, clauses: StatedClauses, variables: Any, order: Order) -> None:
+def order_path(width: int, part: Component, clauses: StatedClauses, variables: Any, order: Order) -> None:
     """Put down the columns of a path whose members are in order, and that lists `width` variables."""
     pattern, begin = clauses.pattern, order.used[0]
     at = begin + 1 + width
-    for m in range(own.begin, own.end):
-        row = own.first + clauses.member[m]
+    for m in range(part.begin, part.end):
+        row = part.first + clauses.member[m]
         for k in range(3):
             variable = -1 - pattern[row, k]
             if variable >= 0 and variables[net.VALUE, variable] >= 0:
@@ -276,15 +276,15 @@ class Tree(NamedTuple):
 
 
 @called_helper
-def _vertices(own: Component, clauses: StatedClauses, variables: Any, tree: Tree) -> int:
+def _vertices(part: Component, clauses: StatedClauses, variables: Any, tree: Tree) -> int:
     """Number the vertices, and write down those of each pattern. Returns how many they are, or NONE where the component
     has a cycle, or a predicate that stands in another place, too."""
     pattern, member, count, edges = clauses.pattern, clauses.member, 0, 0
-    fill(net.VERTEX, net.NONE, own, clauses, variables)
-    for m in range(own.begin, own.end):
-        tree.ends[0, m - own.begin] = tree.ends[1, m - own.begin] = net.NONE
+    fill(net.VERTEX, net.NONE, part, clauses, variables)
+    for m in range(part.begin, part.end):
+        tree.ends[0, m - part.begin] = tree.ends[1, m - part.begin] = net.NONE
         for k in range(3):
-            variable = -1 - pattern[own.first + member[m], k]
+            variable = -1 - pattern[part.first + member[m], k]
             if variable < 0 or variables[net.USES, variable] == 1:
                 continue
             if k == 1:
@@ -293,10 +293,10 @@ def _vertices(own: Component, clauses: StatedClauses, variables: Any, tree: Tree
                 variables[net.VERTEX, variable] = count
                 tree.degree[count], tree.node[count] = 0, net.NONE
                 count += 1
-            tree.ends[k // 2, m - own.begin] = variables[net.VERTEX, variable]
-        subject, object_ = tree.ends[0, m - own.begin], tree.ends[1, m - own.begin]
+            tree.ends[k // 2, m - part.begin] = variables[net.VERTEX, variable]
+        subject, object_ = tree.ends[0, m - part.begin], tree.ends[1, m - part.begin]
         if subject == object_:
-            tree.ends[1, m - own.begin] = net.NONE
+            tree.ends[1, m - part.begin] = net.NONE
         elif subject != net.NONE and object_ != net.NONE:
             tree.degree[subject] += 1
             tree.degree[object_] += 1
@@ -371,27 +371,27 @@ def _strip(patterns: int, count: int, tree: Tree, network: Network) -> int:
 
 @called_helper
 def _rarest(
-    vertex: int, own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, tree: Tree
+    vertex: int, part: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, tree: Tree
 ) -> Any:
     """How often does the rarest constant or test in the patterns of a vertex alone occur?"""
     least = _int(_OFTEN)
-    for m in range(own.end - own.begin):
+    for m in range(part.end - part.begin):
         subject, object_ = tree.ends[0, m], tree.ends[1, m]
         if (subject == net.NONE or object_ == net.NONE) and (subject == vertex or object_ == vertex):
             for k in range(3):
-                code = clauses.pattern[own.first + clauses.member[own.begin + m], k]
+                code = clauses.pattern[part.first + clauses.member[part.begin + m], k]
                 least = min(least, often.constant[code]) if code >= 0 else least
-                for t in range(own.test if code < 0 else own.test_end, own.test_end):
+                for t in range(part.test if code < 0 else part.test_end, part.test_end):
                     if clauses.test_variable[t] == -1 - code and is_found(clauses.test[t], tests):
                         least = min(least, often.test[clauses.test[t]])
     return least
 
 
 @called_helper
-def _root(count: int, left: int, own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency,
+def _root(count: int, left: int, part: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency,
           tree: Tree, network: Network) -> int:  # fmt: skip
     """The vertex that becomes the root. Where two are left, the other one gets its node."""
-    patterns = own.end - own.begin
+    patterns = part.end - part.begin
     root = child = net.NONE
     for vertex in range(count):
         if tree.node[vertex] == net.NONE:
@@ -402,8 +402,8 @@ def _root(count: int, left: int, own: Component, clauses: StatedClauses, tests: 
         if min(tree.ends[0, m], tree.ends[1, m]) == child and max(tree.ends[0, m], tree.ends[1, m]) == root:
             root, child = tree.ends[0, m], tree.ends[1, m]
             break
-    rarest = _rarest(root, own, clauses, tests, often, tree)
-    other = _rarest(child, own, clauses, tests, often, tree)
+    rarest = _rarest(root, part, clauses, tests, often, tree)
+    other = _rarest(child, part, clauses, tests, often, tree)
     _, of_root = _describe(root, patterns, tree, network)
     _, of_child = _describe(child, patterns, tree, network)
     if other < rarest or (other == rarest and of_child > of_root):
@@ -413,21 +413,21 @@ def _root(count: int, left: int, own: Component, clauses: StatedClauses, tests: 
 
 
 @called_helper
-def add_tree(own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
+def add_tree(part: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
              network: Network, order: Order) -> int:  # fmt: skip
     """Add what is new of the tree of a component, and its columns. Returns its root, or NO_STEP where it is no tree.
     USES is known of its variables."""
-    count, patterns = _vertices(own, clauses, variables, tree), own.end - own.begin
+    count, patterns = _vertices(part, clauses, variables, tree), part.end - part.begin
     if count == net.NONE:
         return net.NO_STEP
     for m in range(patterns):
-        at = own.first + clauses.member[own.begin + m]
+        at = part.first + clauses.member[part.begin + m]
         for k in range(3):
             if clauses.pattern[at, k] < 0:
                 variables[net.VALUE, -1 - clauses.pattern[at, k]] = net.NONE
-        tree.step[m], _ = add_step(at, net.APART, 0, own, clauses, tests, network, variables)
+        tree.step[m], _ = add_step(at, net.APART, 0, part, clauses, tests, network, variables)
     left = _strip(patterns, count, tree, network)
-    root = _root(count, left, own, clauses, tests, often, tree, network)
+    root = _root(count, left, part, clauses, tests, often, tree, network)
     tree.node[root] = _add_node(root, patterns, tree, network)
-    order_tree(root, count, own, clauses, variables, tree, network, order)
+    order_tree(root, count, part, clauses, variables, tree, network, order)
     return int(tree.node[root])

@@ -56,19 +56,19 @@ def _term(term: int, stamp: int, count: int, known: Any, work: Scratch) -> Any:
 
 
 @helper
-def _list_test(test: int, own: int, words: int, end: int, most: int, work: Scratch) -> Any:
-    """A test holds of the publication's term `own`, and so of its triples. `end`: how many sets there are; how many
+def _list_test(test: int, number: int, words: int, end: int, most: int, work: Scratch) -> Any:
+    """A test holds of the publication's term `number`, and so of its triples. `end`: how many sets there are; how many
     there are then, one more than `most` where there is no room."""
     stamp, place = work.state[net.STAMP], work.tests[test]
     if place >> 32 == stamp:
         for k in range(3):
             for w in range(words):
-                work.sets[place & _LOW, k, w] |= work.sets[own, k, w]
+                work.sets[place & _LOW, k, w] |= work.sets[number, k, w]
     elif end < most:
         work.tests[test] = (stamp << 32) | end
         for k in range(3):
             for w in range(words):
-                work.sets[end, k, w] = work.sets[own, k, w]
+                work.sets[end, k, w] = work.sets[number, k, w]
     return end + (place >> 32 != stamp)
 
 
@@ -88,21 +88,21 @@ def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, has_many
     for k in (0, 2, 1):
         for a in range(first, last):
             term = batch.subject[a] if k == 0 else batch.predicate[a] if k == 1 else batch.object[a]
-            own, count = _term(term, stamp, count, known, work)
-            work.sets[own, k, (a - first) // net.WORD] |= _ONE << ((a - first) % net.WORD)
-            work.triples[k, a - first] = own
+            number, count = _term(term, stamp, count, known, work)
+            work.sets[number, k, (a - first) // net.WORD] |= _ONE << ((a - first) % net.WORD)
+            work.triples[k, a - first] = number
         if k == 2:
             work.state[net.ENDS] = count
     end, most = count, count + net.MOST_TESTS
-    for own in range(count if has_many else 0):
-        term = work.terms[net.OF_BATCH, own]
+    for number in range(count if has_many else 0):
+        term = work.terms[net.OF_BATCH, number]
         for t in range(features.offset[term], features.offset[term + 1]):
             if end <= most:
-                end = _list_test(features.test[t], own, words, end, most, work)
+                end = _list_test(features.test[t], number, words, end, most, work)
     for t in range(features.node_offset[p], features.node_offset[p + 1]):
         if has_many and end <= most:
-            own, count = _term(features.node_key[t] >> 32, stamp, count, known, work)
-            end = _list_test(features.node_key[t] & _LOW, own, words, end, most, work)
+            number, count = _term(features.node_key[t] >> 32, stamp, count, known, work)
+            end = _list_test(features.node_key[t] & _LOW, number, words, end, most, work)
     work.state[net.LISTED] = has_many and end <= most
 
 

@@ -55,13 +55,13 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, features: N
         fit = rest = fitting(n, w, net.FIRST_ROW, _int(0), triples, t0, listed, steps, work)
         while rest != 0:
             triple = w * net.WORD + lowest_bit(rest)
-            own = rest & -rest  # the lowest bit that is set: that of this triple
-            rest ^= own
+            bit = rest & -rest  # the lowest bit that is set: that of this triple
+            rest ^= bit
             subject, object_ = work.triples[0, triple], work.triples[2, triple]
             if (is_loop and subject != object_) or (
                 asks and not passes(t0, t1, triple, publication, steps, features, work)
             ):
-                fit ^= own
+                fit ^= bit
                 continue
             number += 1
             if first != net.NONE:
@@ -107,7 +107,7 @@ def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
             rest = bits[memo[edge, net.BEGIN] + size + w]
             while rest != 0:
                 triple = w * net.WORD + lowest_bit(rest)
-                rest &= rest - 1
+                rest &= rest - 1  # without the lowest bit: that of this triple
                 value = work.triples[2 * back, triple]
                 if has_value(theirs, work.triples[2 - 2 * back, triple], bits):
                     bits[place + value // net.WORD] |= _ONE << (value % net.WORD)
@@ -171,9 +171,9 @@ def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
                 common &= bits[memo[needs(n, k, steps), net.BEGIN] + w]
         bits[begin + w] = common
         count += count_bits(common)
-    own = work.node_memo
-    own[n, net.SOLVED], own[n, net.BEGIN], own[n, net.BOUND] = stamp, begin, bound
-    own[n, net.TOTAL] = min(bound * count, net.MOST_SOLUTIONS)
+    solved_node = work.node_memo
+    solved_node[n, net.SOLVED], solved_node[n, net.BEGIN], solved_node[n, net.BOUND] = stamp, begin, bound
+    solved_node[n, net.TOTAL] = min(bound * count, net.MOST_SOLUTIONS)
     work.state[net.BITS_USED] = begin + size
     return True
 
@@ -285,29 +285,20 @@ def of_variable(n: int, steps: StepColumns) -> Any:
 
 
 @helper
-def leaves_of(s: int, steps: StepColumns) -> Any:
-    """How many variables of a step stand in no other place?"""
-    count = _int(0)
-    for k in range(3):
-        count += steps.step[s, net.SUBJECT + k] == net.LEAF
-    return count
-
-
-@helper
 def _terms_of(s: int, place: int, value: int, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
     """How many different terms stand in a place of the triples that fit a step with the value of its variable?"""
     begin, count = work.memo[s, net.BEGIN] + size, _int(0)
     position = 2 if steps.step[s, net.SUBJECT] != -1 and steps.step[s, net.SUBJECT + 2] == -1 else 0
     has_variable = position == 2 or steps.step[s, net.SUBJECT] == -1
     for w in range(words):
-        fit = work.bits[begin + w] & (work.sets[value, position, w] if has_variable else ~_int(0))
-        rest = fit
+        fit = rest = work.bits[begin + w] & (work.sets[value, position, w] if has_variable else ~_int(0))
         while rest != 0:
+            # bits of triples before this one, which is the lowest of the rest; has one of them the same term?
             term, before = work.triples[place, w * net.WORD + lowest_bit(rest)], fit & ((rest & -rest) - _ONE)
             before &= work.sets[term, place, w]
             for v in range(w):
-                own = work.bits[begin + v] & (work.sets[value, position, v] if has_variable else ~_int(0))
-                before |= own & work.sets[term, place, v]
+                earlier = work.bits[begin + v] & (work.sets[value, position, v] if has_variable else ~_int(0))
+                before |= earlier & work.sets[term, place, v]
             count += before == 0
             rest &= rest - _ONE
     return count
@@ -315,8 +306,8 @@ def _terms_of(s: int, place: int, value: int, words: int, size: int, steps: Step
 
 @helper
 def _of_step(s: int, value: int, asked: Any, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many combinations of the leaves that are `asked`, as bits, has a step with the value of its variable? At
-    least, and at most."""
+    """How many combinations of the leaves that are `asked`, as bits, has a step with the value of its variable, at
+    least and at most; and how many leaves (variables that stand in no other place) it has."""
     leaves, chosen, place = _int(0), _int(0), 0
     for k in range(3):
         if steps.step[s, net.SUBJECT + k] == net.LEAF:
@@ -324,12 +315,12 @@ def _of_step(s: int, value: int, asked: Any, words: int, size: int, steps: StepC
                 chosen, place = chosen + 1, k
             leaves += 1
     if chosen == 0:
-        return _ONE, _ONE
+        return _ONE, _ONE, leaves
     if chosen == 1 and leaves > 1:
         count = _terms_of(s, place, value, words, size, steps, work)
-        return count, count
+        return count, count, leaves
     count = triples_of(s, value, words, size, steps, work)
-    return count if chosen == leaves else _ONE, count
+    return count if chosen == leaves else _ONE, count, leaves
 
 
 @called_helper
@@ -348,9 +339,9 @@ def count_selected(root: int, asked: int, triples: int, steps: StepColumns, work
         for k in range(steps_of(root, steps)):
             s = needs(root, k, steps)
             if s != net.ALWAYS:
-                own_least, own_most = _of_step(s, value, asked >> column, words, size, steps, work)
-                least, most = min(least * own_least, net.MOST_SOLUTIONS), min(most * own_most, net.MOST_SOLUTIONS)
-                column += leaves_of(s, steps)
+                fewest, greatest, leaves = _of_step(s, value, asked >> column, words, size, steps, work)
+                least, most = min(least * fewest, net.MOST_SOLUTIONS), min(most * greatest, net.MOST_SOLUTIONS)
+                column += leaves
         largest, at_least = max(largest, least), min(at_least + least, net.MOST_SOLUTIONS)
         at_most = min(at_most + most, net.MOST_SOLUTIONS)
     return at_least if not has_variable or asked & 1 != 0 else largest, at_most
