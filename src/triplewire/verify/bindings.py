@@ -19,16 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Ids, Offsets, Terms
 from triplewire.encode.names import strings_at
 from triplewire.encode.strings import TextColumn, joined, of_numbers, of_strings, of_text, utf8
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.text import json_strings as kernels
-from triplewire.model.match import Binding, SharedBinding, bindings_text, row_key, term_key
+from triplewire.model.match import Binding, SharedBinding, bindings_text, row_key
 from triplewire.model.packed import literal_with
 from triplewire.model.terms import IRI, BlankNode, Term, term_to_json
 from triplewire.verify.kernels import rows as rows_kernels
-from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms
+from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms, in_order
 
 _TERMS = 1 << 18  # in rows that are put in order together
 _ROWS = 1 << 14  # that become objects together: with fewer, the collector looks at all there is far more often
@@ -112,10 +113,7 @@ def objects(
 
 def _ordered(used: UsedTerms, terms: ToTerms) -> tuple[Steps, NDArray[Any]]:
     """The steps through rows, and the terms in their order, None for unbound."""
-    unbound = int(np.count_nonzero(used.ids < 0))  # it comes first
-    stated: list[Term | None] = [*[None] * unbound, *terms(used.ids[unbound:])]
-    keys = [("",) if value is None else term_key(value) for value in stated]
-    order = np.array(sorted(range(len(stated)), key=keys.__getitem__), np.int64)
+    stated, order = in_order(used.ids, terms)
     every = np.empty(len(stated), object)
     every[:] = stated
     return used.steps(order), every[order]
@@ -221,8 +219,7 @@ def term_order(terms: Terms, ids: NDArray[np.int64], texts: pa.LargeBinaryArray)
     suffixes, suffix_place = np.unique(suffix, return_inverse=True)
     literals = [literal_with("", terms.suffixes[number]) for number in suffixes.tolist()]
     by_name = sorted(range(len(literals)), key=lambda place: (literals[place].datatype, literals[place].language))
-    suffix_rank = np.empty(len(literals), np.int64)
-    suffix_rank[by_name] = np.arange(len(literals))
+    suffix_rank = inverse(np.array(by_name, np.int64))
     ranks = pc.rank(texts, tiebreaker="dense")
     text_rank = np.frombuffer(ranks.buffers()[1] or b"", np.uint64, len(ranks), ranks.offset * 8).astype(np.int64)
     key = _KIND_RANK[terms.kind[ids]] << _TEXT_BITS | text_rank

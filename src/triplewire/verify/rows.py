@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.shared.columns import MATCH, TRUNCATED, fixed
-from triplewire.model.match import first_bindings, row_key, term_bytes
+from triplewire.model.match import first_bindings, term_bytes, term_key
 from triplewire.model.terms import Term
 from triplewire.verify.kernels import rows as kernels
 from triplewire.verify.solve import Pairs, Solved
@@ -105,13 +106,18 @@ class Bindings:
         return sizes
 
 
+def in_order(ids: NDArray[np.integer[Any]], to_terms: ToTerms) -> tuple[list[Term | None], NDArray[np.int64]]:
+    """The terms with these ids, which ascend, None for -1; and the places of all in the order of terms."""
+    unbound = int(np.count_nonzero(ids < 0))  # it comes first
+    terms: list[Term | None] = [*[None] * unbound, *to_terms(ids[unbound:])]
+    keys = [("",) if term is None else term_key(term) for term in terms]
+    return terms, np.array(sorted(range(len(terms)), key=keys.__getitem__), np.int64)
+
+
 def _first_rows(rows: Ids, most_bytes: int, terms: Terms, to_terms: ToTerms) -> Ids:
     """The first of these rows in the order of their terms, whose terms have at most so many bytes together."""
     used, place = np.unique(rows, return_inverse=True)
-    unbound = int(used[0] < 0)
-    stated: list[Term | None] = [*[None] * unbound, *to_terms(used[unbound:])]
-    rank = np.empty(len(used), np.int64)
-    rank[sorted(range(len(used)), key=lambda number: row_key((stated[number],)))] = np.arange(len(used))
+    rank = inverse(in_order(used, to_terms)[1])
     ordered = rows[np.lexsort(rank[place].reshape(rows.shape).T[::-1])]
     each, width = np.arange(len(rows)), rows.shape[1]
     counts, widths = np.ones(len(rows), np.int64), np.full(len(rows), width, np.int32)

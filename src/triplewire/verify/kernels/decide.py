@@ -17,15 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import (
-    LEFT,
-    MATCH,
-    MISS,
-    TRUNCATED,
-    TermFeatures,
-    Triples,
-    Verdicts,
-)
+from triplewire.kernels.shared.columns import LEFT, MATCH, MISS, TRUNCATED, TermFeatures, Triples, Verdicts
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
 from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels.columns import NodeFeatures, Scratch, StepColumns
@@ -199,23 +191,11 @@ def begin_publication(p: int, batch: Triples, known: Any, features: NodeFeatures
     work.bits[:size] = (_int(1) << net.WORD) - 1
 
 
-@helper
-def _write(outcome: int, p: int, c: int, owner: int, verdicts: Verdicts, matches: int, others: int) -> Any:
-    """A match goes to `matched`, a pair that is not decided to `left`. Returns how many these are now."""
-    matched, truncated, left = verdicts
-    if outcome == LEFT:
-        left[0, others], left[1, others], others = p, c, others + 1
-    elif outcome != MISS:
-        matched[0, matches], matched[1, matches], truncated[matches] = p, owner, outcome == TRUNCATED
-        matches += 1
-    return matches, others
-
-
 @called_helper
 def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, known: Any,
             features: NodeFeatures, cap: int, work: Scratch, verdicts: Verdicts) -> Any:  # fmt: skip
     """What `decide` does. known[term of the batch]: the segment's constant, or -1."""
-    now, triples, matches, others = -1, 0, _int(0), _int(0)
+    (matched, truncated, left), now, triples, matches, others = verdicts, -1, 0, _int(0), _int(0)
     work.rows[net.FIRST_ROW] = 1
     for k in range(clause.size):
         if k % AHEAD == 0:
@@ -238,7 +218,11 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, k
                 outcome = _int(MISS)
             elif is_known:
                 outcome = _int(_outcome(c, total, cap, triples, steps, work))
-        matches, others = _write(outcome, p, c, steps.clause[c, net.OWNER], verdicts, matches, others)
+        if outcome == LEFT:
+            left[0, others], left[1, others], others = p, c, others + 1
+        elif outcome != MISS:
+            matched[0, matches], matched[1, matches] = p, steps.clause[c, net.OWNER]
+            truncated[matches], matches = outcome == TRUNCATED, matches + 1
     return matches, others
 
 

@@ -204,25 +204,9 @@ def lists(of_publication: int, pieces: int) -> Lists:
 
 
 @called_helper
-def _open_fitting(depth: int, n: int, p: int, triples: int, row: int, steps: StepColumns,
-                  features: NodeFeatures, lists: Lists, work: Scratch) -> None:  # fmt: skip
-    """The triples that fit a step with all values of a row."""
-    t0, t1 = steps.test_offset[n], steps.test_offset[n + 1]
-    listed = t1 if work.state[net.LISTED] != 0 else t0
-    asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, net.POSITION] >= net.RANGED)
-    for w in range(triple_words(triples)):
-        fit = rest = fitting(n, w, row, _int(steps.width[n, net.AFTER]), triples, t0, listed, steps, work)
-        while asks and rest != 0:
-            if not passes(t0, t1, w * net.WORD + lowest_bit(rest), p, steps, features, work):
-                fit &= ~(rest & -rest)
-            rest &= rest - 1
-        lists.rest[depth, w] = fit
-
-
-@called_helper
 def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, features: NodeFeatures,
           lists: Lists, work: Scratch) -> None:  # fmt: skip
-    """Begin a level. `row`: that of a path."""
+    """Begin a level: its values, or triples. `row`: that of a path, with whose values FITTING triples have to fit."""
     level, rest = lists.levels.level, lists.rest
     kind, s, words = level[depth, KIND], level[depth, STEP], triple_words(triples)
     if kind == VALUES:
@@ -238,7 +222,16 @@ def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, featur
     elif kind == ALL_ROWS:
         words, rest[depth, 0] = _int(1), 0
     else:
-        _open_fitting(depth, s, p, triples, row, steps, features, lists, work)
+        t0, t1, width = steps.test_offset[s], steps.test_offset[s + 1], _int(steps.width[s, net.AFTER])
+        listed = t1 if work.state[net.LISTED] != 0 else t0
+        asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, net.POSITION] >= net.RANGED)
+        for w in range(words):
+            fit = left = fitting(s, w, row, width, triples, t0, listed, steps, work)
+            while asks and left != 0:
+                if not passes(t0, t1, w * net.WORD + lowest_bit(left), p, steps, features, work):
+                    fit &= ~(left & -left)  # without the lowest bit that is left
+                left &= left - 1
+            rest[depth, w] = fit
     rest[depth, WORDS] = words
 
 

@@ -30,7 +30,6 @@ from triplewire.verify.kernels.make_trees import (
     add_step,
     add_tree,
     fill,
-    order_nothing,
     order_path,
 )
 
@@ -190,7 +189,6 @@ def add_path(part: Component, clauses: StatedClauses, tests: TestColumns, freque
     """Add what is new of the path of a component, and its columns. Returns its last step, or NO_STEP where it has too
     many variables. USES is known of its variables. Its members are put in order."""
     if _count_listed(part, clauses, variables) > MOST_VARIABLES:
-        order_nothing(order)
         return net.NO_STEP
     (first, begin, end, _, _), member = part, clauses.member
     parent, width, looks, size = net.NO_STEP, 0, 0, end - begin
@@ -216,16 +214,20 @@ MOST_PATTERNS = 32  # of a component in the network
 def _add(part: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
          orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
     """What stands in `last` for a component. Its columns are put down, too."""
-    fill(net.USES, 0, part, clauses, variables)
-    for m in range(part.begin, part.end):
-        for k in range(3):
-            code = clauses.pattern[part.first + clauses.member[m], k]
-            if code < 0:
-                variables[net.USES, -1 - code] += 1
-    root = add_tree(part, clauses, tests, often, variables, tree, network, order)
-    if root == net.NO_STEP:
-        last = add_path(part, clauses, tests, often.constant, variables, orders, network, order)
-        root = last if last == net.NO_STEP else -2 - last
+    root = net.NO_STEP
+    if part.end - part.begin <= MOST_PATTERNS:
+        fill(net.USES, 0, part, clauses, variables)
+        for m in range(part.begin, part.end):
+            for k in range(3):
+                code = clauses.pattern[part.first + clauses.member[m], k]
+                if code < 0:
+                    variables[net.USES, -1 - code] += 1
+        root = add_tree(part, clauses, tests, often, variables, tree, network, order)
+        if root == net.NO_STEP:
+            last = add_path(part, clauses, tests, often.constant, variables, orders, network, order)
+            root = last if last == net.NO_STEP else -2 - last
+    if root == net.NO_STEP:  # it is not in the network
+        order.variable[order.used[0]], order.used[0] = net.UNLISTED, order.used[0] + 1
     return int(root)
 
 
@@ -266,12 +268,8 @@ def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: 
         variable[order.used[0]], order.used[0] = min(in_order[place, 1], net.UNLISTED), order.used[0] + 1
         for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
             begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
-            last[k] = net.NO_STEP
-            if size <= MOST_PATTERNS:
-                part = Component(first, begin, begin + size, t0, t1)
-                last[k] = _add(part, clauses, tests, often, variables, tree, orders, network, order)
-            else:
-                order_nothing(order)
+            part = Component(first, begin, begin + size, t0, t1)
+            last[k] = _add(part, clauses, tests, often, variables, tree, orders, network, order)
     return used[net.USED_STEPS], used[net.USED_TESTS], used[net.USED_NODES], order.used[0]
 
 

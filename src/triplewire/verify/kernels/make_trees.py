@@ -195,13 +195,6 @@ def _end(begin: int, at: int, order: Order) -> None:
     order.used[0] = begin + 1 if order.variable[begin] == net.UNLISTED else at
 
 
-@called_helper
-def order_nothing(order: Order) -> None:
-    """The component at hand is not in the network."""
-    order.variable[order.used[0]] = net.UNLISTED
-    order.used[0] += 1
-
-
 @helper
 def _is_next(s: int, vertex: int, m: int, tree: Any, step: Any) -> Any:
     """Is a pattern of a vertex what a step of the vertex's node stands for?"""
