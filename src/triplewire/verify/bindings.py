@@ -164,7 +164,7 @@ _KIND_RANK[[BLANK_KIND, IRI_KIND, LITERAL_KIND]] = 0, 1, 2
 _TEXT_BITS = 31  # there are fewer terms, and fewer suffixes
 
 
-def json_column(bindings: Bindings, selection: Ids, selections: Sequence[Sequence[str]], terms: Terms) -> TextColumn:
+def json_column(bindings: Bindings, selection: Ids, selections: Selects, terms: Terms) -> TextColumn:
     """The bindings of each pair as JSON text in UTF-8; a lone surrogate is an escape. `selection` is the place in
     `selections` of the selected variables, each once; `terms` are those of the batch."""
     number, first = bindings.alike(selection)
@@ -181,11 +181,7 @@ def json_column(bindings: Bindings, selection: Ids, selections: Sequence[Sequenc
 
 
 def _lists(
-    bindings: Bindings,
-    pairs: NDArray[np.integer[Any]],
-    selection: Ids,
-    selections: Sequence[Sequence[str]],
-    terms: Terms,
+    bindings: Bindings, pairs: NDArray[np.integer[Any]], selection: Ids, selections: Selects, terms: Terms
 ) -> tuple[Bytes, Offsets]:
     """The text of each of these pairs' rows."""
     used = UsedTerms(bindings, pairs)

@@ -24,18 +24,8 @@ from triplewire.kernels.shared.columns import UNKNOWN, Triples, fixed, fixed_arr
 from triplewire.memory import Pool
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
+from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels import search as kernels
-from triplewire.verify.kernels.columns import (
-    JoinedClauses,
-    NodeFeatures,
-    PairColumns,
-    ResidualAnswers,
-    SearchState,
-    SolutionRows,
-    SortedTriples,
-    StatedClauses,
-    doubled,
-)
 from triplewire.verify.residual_tests import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
@@ -59,9 +49,9 @@ class Pairs:
         return len(self.publication)
 
     @property
-    def columns(self) -> PairColumns:
+    def columns(self) -> net.PairColumns:
         """The pairs as kernels take them."""
-        return PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
+        return net.PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
 
     def take(self, numbers: NDArray[np.int64]) -> Pairs:
         """Some of the pairs."""
@@ -106,8 +96,8 @@ class Searched:
     """The publications that are searched, as kernels take them. `term` gives the one with a number; `known`: of each
     term the segment's constant, or -1."""
 
-    triples: SortedTriples
-    features: NodeFeatures
+    triples: net.SortedTriples
+    features: net.NodeFeatures
     known: Ids
     term: Callable[[int], Term]
 
@@ -115,9 +105,9 @@ class Searched:
     def of(cls, triples: Triples, features: Features, publication: Ids, term: Callable[[int], Term]) -> Searched:
         """A batch, of which these publications are asked for, each as often as there are pairs of it."""
         columns = triples.offset, together(triples.subject, triples.predicate), triples.object
-        ordered = SortedTriples(*fixed(*columns, *_sort_triples(triples, publication)))
+        ordered = net.SortedTriples(*fixed(*columns, *_sort_triples(triples, publication)))
         of_terms = features.offset, features.test, features.low, features.high, features.node_offset
-        of_nodes = NodeFeatures(*fixed(*of_terms, together(features.node_term, features.node_test)))
+        of_nodes = net.NodeFeatures(*fixed(*of_terms, together(features.node_term, features.node_test)))
         return cls(ordered, of_nodes, features.term, term)
 
 
@@ -135,11 +125,11 @@ class Solver:
         self._variables = int(table.variables.max(initial=0)) + 1
         parts = facts.component_offset, facts.component, facts.member
         tested = table.test_offset, table.test_variable, table.test
-        self.stated = StatedClauses(*fixed(table.pattern_offset, table.pattern, *parts, *tested))
+        self.stated = net.StatedClauses(*fixed(table.pattern_offset, table.pattern, *parts, *tested))
         self._owner, self._has_alternatives = facts.owner, clauses.has_alternatives
         self._inverses = Pool[_Inverse]()
 
-    def _resolved(self, clauses: Ids, components: StatedClauses, term: Ids) -> JoinedClauses:
+    def _resolved(self, clauses: Ids, components: net.StatedClauses, term: Ids) -> net.JoinedClauses:
         """Some clauses as the join takes them, their constants as the batch's terms."""
         stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
@@ -152,12 +142,12 @@ class Solver:
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
-        return JoinedClauses(
+        return net.JoinedClauses(
             *fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
         )
 
     @cached_property
-    def _of_matches(self) -> StatedClauses:
+    def _of_matches(self) -> net.StatedClauses:
         """The clauses with what is to be solved where a subscription with one clause is known to match."""
         return with_variables(self.stated, ~self._has_alternatives[self._owner])
 
@@ -197,7 +187,7 @@ class Solver:
         return _joined(outcome, parts)
 
     def _pass(
-        self, pairs: Pairs, keep: bool, joined_clauses: JoinedClauses, searched: Searched, answers: Answers
+        self, pairs: Pairs, keep: bool, joined_clauses: net.JoinedClauses, searched: Searched, answers: Answers
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of each pair, as far as the answers are known."""
         settings = self._world.settings
@@ -208,11 +198,12 @@ class Solver:
         state[kernels.MOST_STEPS] = settings.max_steps
         state[kernels.KNOWN] = np.count_nonzero(answers.known[:, 0] >= 0)
         frame, value = np.zeros((patterns, 10), np.int64), np.full((self._variables, 2), -1, np.int64)
-        search, columns, done = SearchState(frame, value, state), pairs.columns, 0
+        search, columns, done = net.SearchState(frame, value, state), pairs.columns, 0
         while True:
             done = kernels.join(
                 done, columns, settings.most_bindings, keep, joined_clauses, searched.triples, searched.features,
-                ResidualAnswers(answers.scope, answers.known), search, outcome, SolutionRows(rows, pieces, slots),
+                net.ResidualAnswers(answers.scope, answers.known), search, outcome,
+                net.SolutionRows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]
@@ -220,11 +211,11 @@ class Solver:
                 answers.grow()
                 state[kernels.KNOWN] = 0
             else:
-                rows, pieces = doubled(rows), doubled(pieces)
+                rows, pieces = net.doubled(rows), net.doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
-def with_variables(clauses: StatedClauses, chosen: NDArray[np.bool_]) -> StatedClauses:
+def with_variables(clauses: net.StatedClauses, chosen: NDArray[np.bool_]) -> net.StatedClauses:
     """The clauses; those that are `chosen` without components that have no variables, unless they have no others."""
     has_variables = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
     offset, size = clauses.component_offset, np.diff(clauses.component_offset)
