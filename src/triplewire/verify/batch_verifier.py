@@ -274,8 +274,14 @@ class BatchVerifier:
         called = is_open & ((self._table.flags[subscription] & CALLS) != 0)
         work.waiting = list(zip(publication[called].tolist(), subscription[called].tolist(), strict=True))
         for pair in np.flatnonzero(is_open & ~called).tolist():
-            answer = self._evaluated(int(publication[pair]), int(subscription[pair]), work)
-            if answer is not None and answer.bindings:
+            at, number = int(publication[pair]), int(subscription[pair])
+            try:
+                answer = evaluate(self._subscription(number), work.content.publication(at), self._world)
+            except TriplewireError as error:
+                work.failures.append((at, number, error))
+                continue
+            if answer.bindings:
+                work.content.answers.put(self, at, number, answer)
                 matches[pair], truncated[pair] = True, answer.truncated
         work.matches.append((publication[matches], subscription[matches], truncated[matches]))
 
@@ -296,17 +302,6 @@ class BatchVerifier:
             pairs = work.take(portion)
             solved = solve(pairs)
             work.put(portion, solved, bindings_of(solved, pairs, self._most))
-
-    def _evaluated(self, publication: int, number: int, work: Work) -> Answer | None:
-        """The answer of the reference, kept where it is a match; None where it fails."""
-        try:
-            answer = evaluate(self._subscription(number), work.content.publication(publication), self._world)
-        except TriplewireError as error:
-            work.failures.append((publication, number, error))
-            return None
-        if answer.bindings:
-            work.content.answers.put(self, publication, number, answer)
-        return answer
 
     def _listed(self, publication: int, number: int, content: Content) -> Answer:
         """The bindings of a match by the reference: past `max_steps` those found so far, and maybe none; none where its

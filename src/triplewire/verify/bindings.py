@@ -96,7 +96,11 @@ def objects(
         bindings = replace(bindings, count=count)
     for begin, end in _portions(bindings.count[pairs] * bindings.width[pairs], _TERMS):
         portion = pairs[begin:end]
-        steps, every = _ordered(UsedTerms(bindings, portion), terms)
+        used = UsedTerms(bindings, portion)
+        stated, order = in_order(used.ids, terms)
+        every = np.empty(len(stated), object)  # None for unbound
+        every[:] = stated
+        steps, every = used.steps(order), every[order]
         for start, stop in _portions(bindings.count[portion], _ROWS):
             was_enabled = gc.isenabled()
             gc.disable()  # there is nothing to collect: all that is made is in use
@@ -109,14 +113,6 @@ def objects(
                 if pair in bindings.answers:
                     made[place] = bindings.answers[pair].bindings
             yield made
-
-
-def _ordered(used: UsedTerms, terms: ToTerms) -> tuple[Steps, NDArray[Any]]:
-    """The steps through rows, and the terms in their order, None for unbound."""
-    stated, order = in_order(used.ids, terms)
-    every = np.empty(len(stated), object)
-    every[:] = stated
-    return used.steps(order), every[order]
 
 
 def _made(steps: Steps, every: NDArray[Any], start: int, stop: int, selects: Selects) -> list[Made]:

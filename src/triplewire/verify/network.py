@@ -100,8 +100,13 @@ def _clause_rows(
     slice_offset, places = slices(offset, np.arange(clauses.count)[order][~few])
     roots = np.insert(last[places], slice_offset[:-1], size[~few])
     second[~few] = slice_offset[:-1] + np.arange(len(slice_offset) - 1)
-    marks = _marks(clauses)[order] | begins << net.MARKS
-    return np.column_stack([marks, root, second, clauses.facts.owner[order]]), roots
+    table, owner = clauses.table, clauses.facts.owner
+    of_subscription = np.where(clauses.has_alternatives, np.uint8(0), np.uint8(net.ALONE))
+    for flag, mark in ((EXACT, net.EXACT), (ASK, net.ASK), (DISTINCT, net.DISTINCT)):
+        of_subscription |= np.where(table.flags & flag != 0, np.uint8(mark), np.uint8(0))
+    marks: Bytes = of_subscription[owner]  # what a clause's solutions say of its subscription
+    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(net.EXACT)
+    return np.column_stack([marks[order] | begins << net.MARKS, root, second, owner[order]]), roots
 
 
 def _most_tested(clauses: Clauses, components: StatedClauses) -> int:
@@ -113,18 +118,6 @@ def _most_tested(clauses: Clauses, components: StatedClauses) -> int:
     places = np.bincount((clause[:, None] - 1 - position)[is_variable], minlength=int(variables.sum()))
     tested = np.repeat(begin, np.diff(components.test_offset)) + components.test_variable
     return int(places[tested].sum())
-
-
-def _marks(clauses: Clauses) -> Bytes:
-    """Clause -> what its solutions say of its subscription."""
-    table, owner = clauses.table, clauses.facts.owner
-    flags = ((EXACT, net.EXACT), (ASK, net.ASK), (DISTINCT, net.DISTINCT))
-    of_subscription = np.where(clauses.has_alternatives, np.uint8(0), np.uint8(net.ALONE))
-    for flag, mark in flags:
-        of_subscription |= np.where(table.flags & flag != 0, np.uint8(mark), np.uint8(0))
-    marks: Bytes = of_subscription[owner]
-    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(net.EXACT)
-    return marks
 
 
 @dataclass(slots=True)

@@ -67,8 +67,7 @@ class OperatorStage:
     """Decides pairs by making calls. Any thread may ask it. `learned` counts what comes of them."""
 
     def __init__(self, world: World, learned: LearnedCalls | None = None) -> None:
-        self._world = world
-        self._learned = learned
+        self._world, self._learned = world, learned
         self.caller = Caller(world)
 
     def decide(
@@ -138,9 +137,7 @@ class _Pairs:
     def __init__(
         self, publication: Publication, subscriptions: Sequence[Subscription], world: World, results: CallResults
     ) -> None:
-        self._publication = publication
-        self._subscriptions = subscriptions
-        self._world = world
+        self._publication, self._subscriptions, self._world = publication, subscriptions, world
         self._results = results
         self.outcomes: list[Answer | TriplewireError] = [Answer(())] * len(subscriptions)
         self.waiting: dict[int, dict[CallKey, None]] = {}

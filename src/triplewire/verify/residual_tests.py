@@ -256,12 +256,9 @@ class ResidualTests:
         self, tests: int, expression: Callable[[int], nodes.Expression], owner: Callable[[int], int], world: World
     ) -> None:
         self.scope = np.zeros(tests, np.int8)
-        self._expression = expression
-        self._owner = owner
-        self._world = world
+        self._expression, self._owner, self._world = expression, owner, world
         self._stated: BoundedCache[int, _Stated] = BoundedCache()
-        # (test, term) -> answer, steps
-        self._outcomes: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()
+        self._outcomes: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()  # -> answer, steps
 
     def prepare(self, tests: Iterable[int]) -> None:
         """Find out what some tests state, which is else done for each when it is first asked for."""

@@ -103,9 +103,16 @@ class Searched:
 
     @classmethod
     def of(cls, triples: Triples, features: Features, publication: Ids, term: Callable[[int], Term]) -> Searched:
-        """A batch, of which these publications are asked for, each as often as there are pairs of it."""
+        """A batch, of which these publications are asked for, each as often as there are pairs of it. The triples of
+        the larger ones are sorted by predicate and by object, too."""
+        sizes = np.diff(triples.offset)
+        pairs = np.bincount(publication, minlength=len(sizes))
+        large = np.flatnonzero((pairs > 0) & ((sizes > _SMALL) | (pairs >= _OFTEN)))
+        begins, key_offset = ends(4 * sizes[large]), np.full(len(sizes), -1, np.int64)
+        key_offset[large], keys = begins[:-1], np.empty(begins[-1], np.int64)
+        component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*triples)), key_offset, keys)
         columns = triples.offset, together(triples.subject, triples.predicate), triples.object
-        ordered = net.SortedTriples(*fixed(*columns, *_sort_triples(triples, publication)))
+        ordered = net.SortedTriples(*fixed(*columns, key_offset, keys))
         of_terms = features.offset, features.test, features.low, features.high, features.node_offset
         of_nodes = net.NodeFeatures(*fixed(*of_terms, together(features.node_term, features.node_test)))
         return cls(ordered, of_nodes, features.term, term)
@@ -116,9 +123,7 @@ class Solver:
 
     def __init__(self, clauses: Clauses, residual: ResidualTests, world: World) -> None:
         table, tests, facts = clauses.table, clauses.tests, clauses.facts
-        self._world = world
-        self._residual = residual
-        self._table = table
+        self._world, self._residual, self._table = world, residual, table
         self._info = np.stack(
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )
@@ -231,19 +236,6 @@ def with_variables(clauses: net.StatedClauses, chosen: NDArray[np.bool_]) -> net
 def together(first: Ids, second: Ids) -> NDArray[np.int64]:
     """Two columns of ids as one."""
     return first.astype(np.int64) << 32 | second if len(first) else _NONE
-
-
-def _sort_triples(triples: Triples, publication: Ids) -> tuple[Offsets, NDArray[np.int64]]:
-    """The triples of the larger publications by predicate and by object: where those of each are."""
-    sizes = np.diff(triples.offset)
-    offset = np.full(len(sizes), -1, np.int64)
-    pairs = np.bincount(publication, minlength=len(sizes))
-    large = np.flatnonzero((pairs > 0) & ((sizes > _SMALL) | (pairs >= _OFTEN)))
-    where = ends(4 * sizes[large])
-    offset[large] = where[:-1]
-    keys = np.empty(where[-1], np.int64)
-    component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*triples)), offset, keys)
-    return offset, keys
 
 
 def _joined(outcome: Bytes, parts: list[tuple[Ids, NDArray[np.int64]]]) -> Solved:
