@@ -45,11 +45,11 @@ class Verified:
         it several clauses?"""
         several = np.flatnonzero(has_alternatives[self.subscription])
         keys = self.publication[several].astype(np.int64) << 32 | self.subscription[several]
-        kept = np.ones(len(self.publication), np.bool_)
-        kept[np.delete(several, np.unique(keys, return_index=True)[1])] = False
-        if kept.all():
+        is_first = np.ones(len(self.publication), np.bool_)
+        is_first[np.delete(several, np.unique(keys, return_index=True)[1])] = False
+        if is_first.all():
             return self
-        columns = self.publication[kept], self.subscription[kept], self.truncated[kept]
+        columns = self.publication[is_first], self.subscription[is_first], self.truncated[is_first]
         return Verified(*columns, self.failures, self.waiting, self.join_steps)
 
 
