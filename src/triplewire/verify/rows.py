@@ -91,12 +91,10 @@ class Bindings:
         for pair in large.tolist():
             begin, size, width = int(start[pair]), int(count[pair] * self.width[pair]), int(self.width[pair])
             if (begin, size, width) not in cut_rows:
-                first_rows = _first_rows(
-                    self.rows[begin : begin + size].reshape(-1, width), most_bytes, terms, to_terms
-                )
-                cut_rows[begin, size, width] = end, len(first_rows)
-                rows.append(first_rows.ravel())
-                end += first_rows.size
+                leading = _first_rows(self.rows[begin : begin + size].reshape(-1, width), most_bytes, terms, to_terms)
+                cut_rows[begin, size, width] = end, len(leading)
+                rows.append(leading.ravel())
+                end += leading.size
             start[pair], count[pair] = cut_rows[begin, size, width]
             more[pair], group[pair] = True, -1
         return Bindings(np.concatenate(rows), start, count, self.width, more, group, answers)
