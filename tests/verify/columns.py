@@ -78,7 +78,7 @@ class Columns:
             return normal_form(subscriptions[subscription], most=most).clauses[clause].tests[place][1]
 
         order = np.arange(clauses.count, dtype=np.int32)[::-1].copy() if is_reversed else None
-        index = Order(clauses.count, proven, order)
+        index = Order(clauses.count, proves_constants=proven, order=order)
         columnar = BatchVerifier(VerifierInput(clauses, index, expression, subscriptions.__getitem__, world))
         view = View(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)

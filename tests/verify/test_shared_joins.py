@@ -15,9 +15,8 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
-from triplewire.verify.kernels import publication as network
-from triplewire.verify.kernels.columns import AT_HAND, COUNT_MASK, FIRST_STEP, KIND, ROW, StepColumns
-from triplewire.verify.kernels.direct import KEPT_STEPS
+from triplewire.verify.kernels import columns as network
+from triplewire.verify.kernels.columns import AT_HAND, COUNT_MASK, FIRST_STEP, KEPT_STEPS, KIND, ROW, StepColumns
 from triplewire.verify.network import SharedJoins
 from verify.columns import Columns
 from verify.patterns import PREDICATES, TERMS, connected, query_of, renamed, world_of

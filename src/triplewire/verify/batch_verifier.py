@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, evaluate
 from triplewire.kernels.shared.columns import LEFT, MATCH, MISS, TRUNCATED, Triples, fixed_array
 from triplewire.verify.bindings import term_order
-from triplewire.verify.kernels.columns import StepColumns
-from triplewire.verify.kernels.publication import FEW
+from triplewire.verify.kernels.columns import FEW, StepColumns
 from triplewire.verify.kernels.rows import forms
 from triplewire.verify.network import SharedJoins
 from triplewire.verify.operators import Content
@@ -39,92 +38,11 @@ from triplewire.verify.rows import Bindings, Row, bindings_of, distinct
 from triplewire.verify.solve import Pairs, Searched, Solved, Solver
 from triplewire.verify.verifier import Failure, Verified, VerifierInput
 
-# --- truncated -------------------------------------------------------------------------------------------------------
-# Which bindings does a truncated match keep? The first that the search finds in its publication, written in order.
-
-
-class FirstRows:
-    """For matches of one batch. A publication in order is kept for its next match."""
-
-    def __init__(self, view: View, content: Content, solver: Solver, most: int) -> None:
-        self._view = view
-        self._content = content
-        self._solver = solver
-        self._most = most
-        self._decoder = Decoder(view.batch)
-        self._ordered: dict[int, _Ordered] = {}
-
-    def rows(self, pairs: Pairs, pair: int) -> Ids | None:
-        """The first `most` rows of a pair that has more, as terms of the batch, -1 for unbound. None where the search
-        does not find them."""
-        number = int(pairs.publication[pair])
-        ordered = self._ordered.get(number)
-        if ordered is None:
-            ordered = self._ordered[number] = _Ordered.of(self._view, number, self._decoder)
-        alone = replace(pairs.take(np.array([pair])), publication=np.zeros(1, np.int32))
-        solved = self._solver.solve(
-            ordered.searched, alone, True, lambda _: self._content.publication(number), matched=True
-        )
-        if solved.outcome[0] not in (MATCH, TRUNCATED):
-            return None
-        bindings = bindings_of(solved, alone, self._most)
-        start, size = int(bindings.start[0]), int(bindings.count[0] * bindings.width[0])
-        return ordered.ids.take(bindings.rows[start : start + size]) if bindings.more[0] else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Ordered:
-    """A publication alone, in order."""
-
-    ids: Ids  # term -> the same in the batch; one more is -1, so that ids[-1] is unbound
-    searched: Searched
-
-    @classmethod
-    def of(cls, view: View, number: int, decoder: Decoder) -> _Ordered:
-        """The publication with this number."""
-        batch, features, terms = view.batch, view.features, view.batch.terms
-        stated = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
-        columns = np.stack([column[stated] for column in (batch.subject, batch.predicate, batch.object)])
-        used, place = np.unique(columns, return_inverse=True)
-        order = term_order(
-            terms, used.astype(np.int64), of_text(*strings_at(terms.text, terms.start[used], terms.end[used]))
-        )
-        rank, ids = inverse(order), used[order]
-        triples = rank[place].reshape(columns.shape)
-        triples = triples[:, np.lexsort(triples[::-1])]
-        offset, tests = slices(features.offset, ids)
-        in_publication = slice(int(features.node_offset[number]), int(features.node_offset[number + 1]))
-        node_term, node_test = features.node_term[in_publication], features.node_test[in_publication]
-        node_term = rank[np.searchsorted(used, node_term)]
-        nodes = np.lexsort((node_test, node_term))
-        own = Features(
-            features.term[ids],
-            offset,
-            features.test[tests],
-            np.take(features.low, ids, axis=1),
-            np.take(features.high, ids, axis=1),
-            np.array([0, len(nodes)]),
-            node_term[nodes],
-            node_test[nodes],
-        )
-        subject, predicate, object_ = np.ascontiguousarray(triples)
-        ends = np.array([0, len(subject)])
-        ordered = Triples(ends, subject, predicate, object_)
-        searched = Searched.of(ordered, own, np.zeros(1, np.int32), lambda term: decoder.term(int(ids[term])))
-        return cls(np.append(ids, -1).astype(np.int32), searched)
-
-
-# --- batch verifier ------------------------------------------------------------
-
-
 _FEW = 1 << 12  # ids in rows that become Python lists
 _ONE_EMPTY: list[Row] = [()]
 _ROWS = 1 << 20  # that are put together at once, to count how many there are
 
 _NONE = np.zeros(0, np.int32)
-
-Columns: TypeAlias = tuple[Ids, Ids, NDArray[np.bool_]]
-"""Matches: publication, subscription, truncated."""
 
 
 @dataclass(slots=True)
@@ -150,7 +68,7 @@ class Work:
     start: NDArray[np.int64] = field(init=False)
     count: NDArray[np.int64] = field(init=False)
     is_decided: bool = False  # all candidates are, and there are no pairs
-    matches: list[Columns] = field(default_factory=list)
+    matches: list[tuple[Ids, Ids, NDArray[np.bool_]]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     waiting: list[tuple[int, int]] = field(default_factory=list)
     join_steps: int = 0
@@ -224,8 +142,6 @@ class BatchVerifier:
         """The network's arrays, where it has been made."""
         return self.network._asdict() if self.network_rows else {}
 
-    # --- what is asked
-
     def verify(self, view: View, publication: Ids, place: Ids, content: Content) -> Verified:
         """See `triplewire.verify.verifier.Verifier`."""
         work = Work(view, content, (publication, place))
@@ -244,9 +160,8 @@ class BatchVerifier:
         the answer says so."""
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
         first = first[np.argsort(publication[first], kind="stable")]
-        group = np.empty(len(first), np.int32)
-        group[number[first]] = np.arange(len(first))
-        work = Work(view, content, members=(publication, subscription, group[number]))
+        group = inverse(number[first])[number]
+        work = Work(view, content, members=(publication, subscription, group))
         subscription, publication = subscription[first], publication[first]
         is_exact = (self._table.flags[subscription] & EXACT) != 0
         begin = self._table.clause_offset[:-1][subscription]
@@ -256,10 +171,9 @@ class BatchVerifier:
         pairs = Pairs(publication, offset, clauses, self._table.width[subscription])
         work.open(pairs, subscription, is_exact)
         self._run(work)
-        rows = np.concatenate([_NONE, *work.rows])
-        own = np.arange(len(pairs), dtype=np.int32)
-        bindings = Bindings(rows, work.start, work.count, pairs.width, work.outcome == TRUNCATED, own, {})
-        bindings = replace(bindings.of_groups(group[number]), answers=work.answers)
+        rows, start, count = np.concatenate([_NONE, *work.rows]), work.start[group], work.count[group]
+        more = work.outcome[group] == TRUNCATED
+        bindings = Bindings(rows, start, count, pairs.width[group], more, group, work.answers)
         return bindings.within(self._world.settings.max_binding_bytes, view.batch.terms, Decoder(view.batch).terms)
 
     def few_rows(self, view: View, publication: Ids, subscription: Ids) -> list[list[Row]] | None:
@@ -285,8 +199,6 @@ class BatchVerifier:
             rows[pair] = [tuple(ids[at : at + step]) for at in range(begin, begin + count * step, step)]
         return rows
 
-    # --- steps
-
     def _run(self, work: Work) -> None:
         """All steps, as long as pairs are open."""
         for step in self.steps:
@@ -302,7 +214,13 @@ class BatchVerifier:
         work.matches.append((decided.publication, decided.subscription, decided.truncated))
         work.is_decided = not len(decided.left_clause)
         if not work.is_decided:
-            pairs, subscription = self._grouped(decided.left_publication, decided.left_clause)
+            keys = np.unique(decided.left_publication.astype(np.int64) << 32 | decided.left_clause)
+            publication, clause = (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32)
+            owner, is_first = self._owner[clause], np.ones(len(keys), np.bool_)
+            is_first[1:] = (owner[1:] != owner[:-1]) | (publication[1:] != publication[:-1])
+            begins = np.flatnonzero(is_first)
+            subscription, offset = owner[begins], np.append(begins, len(keys))
+            pairs = Pairs(publication[begins], offset, clause, self._table.width[subscription])
             work.open(pairs, subscription, (self._table.flags[subscription] & EXACT) != 0)
 
     def _list(self, work: Work) -> None:
@@ -310,10 +228,8 @@ class BatchVerifier:
         listed = work.is_exact & (np.diff(work.view.batch.offset) <= FEW)[work.pairs.publication]
         if work.members is None:
             listed &= work.pairs.width > 0
-        for portion in self._portions(work, np.flatnonzero(listed)):
-            pairs = work.take(portion)
-            solved = self._shared.listed(work.view, pairs, self._most, self._world.settings.max_steps)
-            work.put(portion, solved, bindings_of(solved, pairs, self._most))
+        most_steps = self._world.settings.max_steps
+        self._put_rows(work, listed, lambda pairs: self._shared.listed(work.view, pairs, self._most, most_steps))
 
     def _search(self, work: Work) -> None:
         """The solver counts solutions, and lists those that may be more than there are rows. What it finds of other
@@ -325,13 +241,10 @@ class BatchVerifier:
                 pairs = work.take(numbers)
                 pairs = replace(pairs, width=np.where(work.is_exact[numbers], pairs.width, 0).astype(np.int32))
                 work.outcome[numbers] = self._solved(work, pairs, False).outcome
-            is_open &= work.is_exact & (work.outcome == TRUNCATED) & ~self._counted(work)
-        else:
-            is_open &= work.is_exact
-        for portion in self._portions(work, np.flatnonzero(is_open)):
-            pairs = work.take(portion)
-            solved = self._solved(work, pairs, True)
-            work.put(portion, solved, bindings_of(solved, pairs, self._most))
+            is_distinct = (self._table.flags[work.subscription] & DISTINCT) != 0
+            is_counted = is_distinct & (np.diff(work.pairs.offset) == 1)  # its bindings are as many as its solutions
+            is_open &= (work.outcome == TRUNCATED) & ~is_counted
+        self._put_rows(work, is_open & work.is_exact, lambda pairs: self._solved(work, pairs, True))
 
     def _keep_first(self, work: Work) -> None:
         """Of truncated matches whose rows are asked for, those to keep are chosen. Where the search does not find them,
@@ -354,8 +267,7 @@ class BatchVerifier:
             is_open = (work.outcome != MATCH) & (work.outcome != TRUNCATED)
             publications, subscriptions, pairs = work.members
             for member in np.flatnonzero(is_open[pairs]).tolist():
-                at = int(publications[member]), int(subscriptions[member])
-                work.answers[member] = self._listed(*at, work.content)
+                work.answers[member] = self._listed(int(publications[member]), int(subscriptions[member]), work.content)
             return
         matches = work.is_exact & ((work.outcome == MATCH) | (work.outcome == TRUNCATED))
         truncated, is_open = work.outcome == TRUNCATED, (work.outcome != MISS) & ~matches
@@ -363,12 +275,16 @@ class BatchVerifier:
         called = is_open & ((self._table.flags[subscription] & CALLS) != 0)
         work.waiting = list(zip(publication[called].tolist(), subscription[called].tolist(), strict=True))
         for pair in np.flatnonzero(is_open & ~called).tolist():
-            answer = self._evaluated(int(publication[pair]), int(subscription[pair]), work)
-            if answer is not None and answer.bindings:
+            at, number = int(publication[pair]), int(subscription[pair])
+            try:
+                answer = evaluate(self._subscription(number), work.content.publication(at), self._world)
+            except TriplewireError as error:
+                work.failures.append((at, number, error))
+                continue
+            if answer.bindings:
+                work.content.answers.put(self, at, number, answer)
                 matches[pair], truncated[pair] = True, answer.truncated
         work.matches.append((publication[matches], subscription[matches], truncated[matches]))
-
-    # --- one step
 
     def _solved(self, work: Work, pairs: Pairs, keep: bool) -> Solved:
         """What the search finds of pairs of the batch."""
@@ -377,39 +293,16 @@ class BatchVerifier:
         searched = Searched.of(view.batch.triples, view.features, pairs.publication, term)
         return self._solver.solve(searched, pairs, keep, publications, matched)
 
-    def _portions(self, work: Work, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Pairs in portions whose rows are not too many to be put together at once; all, where rows are asked for."""
-        size = max(_ROWS // self._most, 1) if work.members is None else max(len(pairs), 1)
-        return [pairs[start : start + size] for start in range(0, len(pairs), size)]
-
-    def _counted(self, work: Work) -> NDArray[np.bool_]:
-        """Pair -> is the number of its solutions certainly the number of its bindings?"""
-        is_distinct = (self._table.flags[work.subscription] & DISTINCT) != 0
-        counted: NDArray[np.bool_] = is_distinct & (np.diff(work.pairs.offset) == 1)
-        return counted
-
-    def _grouped(self, publication: Ids, clause: Ids) -> tuple[Pairs, Ids]:
-        """The clauses of each pair (publication, subscription), and its subscription."""
-        keys = np.unique(publication.astype(np.int64) << 32 | clause)
-        publication, clause = (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32)
-        owner = self._owner[clause]
-        is_first = np.ones(len(keys), np.bool_)
-        is_first[1:] = (owner[1:] != owner[:-1]) | (publication[1:] != publication[:-1])
-        begins = np.flatnonzero(is_first)
-        subscription = owner[begins]
-        offset = np.append(begins, len(keys))
-        return Pairs(publication[begins], offset, clause, self._table.width[subscription]), subscription
-
-    def _evaluated(self, publication: int, number: int, work: Work) -> Answer | None:
-        """The answer of the reference, kept where it is a match; None where it fails."""
-        try:
-            answer = evaluate(self._subscription(number), work.content.publication(publication), self._world)
-        except TriplewireError as error:
-            work.failures.append((publication, number, error))
-            return None
-        if answer.bindings:
-            work.content.answers.put(self, publication, number, answer)
-        return answer
+    def _put_rows(self, work: Work, is_listed: NDArray[np.bool_], solve: Callable[[Pairs], Solved]) -> None:
+        """Solve pairs, and keep their rows; in portions whose rows are not too many to be put together at once, all
+        where rows are asked for."""
+        numbers = np.flatnonzero(is_listed)
+        size = max(_ROWS // self._most, 1) if work.members is None else max(len(numbers), 1)
+        for start in range(0, len(numbers), size):
+            portion = numbers[start : start + size]
+            pairs = work.take(portion)
+            solved = solve(pairs)
+            work.put(portion, solved, bindings_of(solved, pairs, self._most))
 
     def _listed(self, publication: int, number: int, content: Content) -> Answer:
         """The bindings of a match by the reference: past `max_steps` those found so far, and maybe none; none where its
@@ -432,3 +325,52 @@ class BatchVerifier:
         flat = table.columns._replace(pattern=table.columns.pattern.reshape(-1))
         forms(kind, fixed_array(table.clause_offset), flat, slots, form)
         return form
+
+
+class FirstRows:
+    """For truncated matches of one batch: the bindings to keep are the first that the search finds in the publication,
+    written in order. A publication in order is kept for its next match."""
+
+    def __init__(self, view: View, content: Content, solver: Solver, most: int) -> None:
+        self._view, self._content, self._solver, self._most = view, content, solver, most
+        self._decoder = Decoder(view.batch)
+        self._ordered: dict[int, tuple[Ids, Searched]] = {}
+
+    def rows(self, pairs: Pairs, pair: int) -> Ids | None:
+        """The first `most` rows of a pair that has more, as terms of the batch, -1 for unbound. None where the search
+        does not find them."""
+        number = int(pairs.publication[pair])
+        ids, searched = self._ordered.get(number) or self._in_order(number)
+        alone = replace(pairs.take(np.array([pair])), publication=np.zeros(1, np.int32))
+        solved = self._solver.solve(searched, alone, True, lambda _: self._content.publication(number), matched=True)
+        if solved.outcome[0] not in (MATCH, TRUNCATED):
+            return None
+        bindings = bindings_of(solved, alone, self._most)
+        start, size = int(bindings.start[0]), int(bindings.count[0] * bindings.width[0])
+        return ids.take(bindings.rows[start : start + size]) if bindings.more[0] else None
+
+    def _in_order(self, number: int) -> tuple[Ids, Searched]:
+        """A publication alone, its terms numbered in order. Of each its number in the batch; one more is -1, so that
+        ids[-1] is unbound."""
+        batch, features, terms = self._view.batch, self._view.features, self._view.batch.terms
+        stated = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
+        columns = np.stack([column[stated] for column in (batch.subject, batch.predicate, batch.object)])
+        used, place = np.unique(columns, return_inverse=True)
+        texts = of_text(*strings_at(terms.text, terms.start[used], terms.end[used]))
+        order = term_order(terms, used.astype(np.int64), texts)
+        rank, ids = inverse(order), used[order]
+        triples = rank[place].reshape(columns.shape)
+        subject, predicate, object_ = np.ascontiguousarray(triples[:, np.lexsort(triples[::-1])])
+        offset, tests = slices(features.offset, ids)
+        in_publication = slice(int(features.node_offset[number]), int(features.node_offset[number + 1]))
+        node_term, node_test = features.node_term[in_publication], features.node_test[in_publication]
+        node_term = rank[np.searchsorted(used, node_term)]
+        nodes = np.lexsort((node_test, node_term))
+        low, high = (np.take(column, ids, axis=1) for column in (features.low, features.high))
+        of_terms, of_nodes = (features.term[ids], offset, features.test[tests]), (node_term[nodes], node_test[nodes])
+        ordered_features = Features(*of_terms, low, high, np.array([0, len(nodes)]), *of_nodes)
+        ordered = Triples(np.array([0, len(subject)]), subject, predicate, object_)
+        alone, decoder = np.zeros(1, np.int32), self._decoder
+        searched = Searched.of(ordered, ordered_features, alone, lambda term: decoder.term(int(ids[term])))
+        self._ordered[number] = np.append(ids, -1).astype(np.int32), searched
+        return self._ordered[number]

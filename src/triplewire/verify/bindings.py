@@ -1,4 +1,5 @@
-"""The bindings of matches as `Binding` objects, made of rows of term ids (`triplewire.verify.rows`), not all at once.
+"""The bindings of matches as `Binding` objects, not all at once, or as JSON text: made of rows of term ids
+(`triplewire.verify.rows`).
 
 A row has most in common with the row before it, as they are in order. So each object is a copy of one dictionary, in
 which only what differs is replaced; that takes half as long as making each of all its pairs.
@@ -9,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
@@ -19,16 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Ids, Offsets, Terms
 from triplewire.encode.names import strings_at
 from triplewire.encode.strings import TextColumn, joined, of_numbers, of_strings, of_text, utf8
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.text import json_strings as kernels
-from triplewire.model.match import Binding, SharedBinding, bindings_text, row_key, term_key
+from triplewire.model.match import Binding, SharedBinding, bindings_text, row_key
 from triplewire.model.packed import literal_with
 from triplewire.model.terms import IRI, BlankNode, Term, term_to_json
 from triplewire.verify.kernels import rows as rows_kernels
-from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms
+from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms, in_order
 
 _TERMS = 1 << 18  # in rows that are put in order together
 _ROWS = 1 << 14  # that become objects together: with fewer, the collector looks at all there is far more often
@@ -43,14 +44,13 @@ def shared(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTer
 
     They are made shortly before they are taken, and let go behind the last pair that has them: of many, where the one
     who takes them keeps none, a part is there at a time."""
-    return chain.from_iterable(_all_taken(bindings, selection, selections, terms))
 
+    def portions() -> Iterator[Iterator[Made]]:  # nothing is worked out before the first is asked for
+        number, first = bindings.alike(selection)
+        selects = [selections[place] for place in selection[first].tolist()]
+        yield from _taken(number, first, objects(bindings, first, selects, terms))
 
-def _all_taken(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTerms) -> Iterator[Iterator[Made]]:
-    """What `shared` gives, in portions. Nothing is worked out before the first is asked for."""
-    number, first = bindings.alike(selection)
-    selects = [selections[place] for place in selection[first].tolist()]
-    yield from _taken(number, first, objects(bindings, first, selects, terms))
+    return chain.from_iterable(portions())
 
 
 def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[Iterator[Made]]:
@@ -74,11 +74,11 @@ def of_few(rows: Sequence[Sequence[Row]], selects: Selects, terms: ToTerms) -> l
     known: dict[int, Term] = dict(zip(used, terms(np.array(used, np.int64)), strict=True))
     made: dict[tuple[tuple[str, ...], tuple[Row, ...]], Made] = {}
     out: list[Made] = []
-    for own, select in zip(rows, selects, strict=True):
-        key = tuple(select), tuple(own)
+    for listed, select in zip(rows, selects, strict=True):
+        key = tuple(select), tuple(listed)
         bindings = made.get(key)
         if bindings is None:
-            ordered = own if len(own) == 1 else sorted(own, key=lambda row: row_key(map(known.get, row)))
+            ordered = listed if len(listed) == 1 else sorted(listed, key=lambda row: row_key(map(known.get, row)))
             named = ([(name, known[id_]) for name, id_ in zip(select, row, strict=True) if id_ >= 0] for row in ordered)
             bindings = made[key] = tuple(map(SharedBinding, named))
         out.append(bindings)
@@ -96,34 +96,32 @@ def objects(
         bindings = replace(bindings, count=count)
     for begin, end in _portions(bindings.count[pairs] * bindings.width[pairs], _TERMS):
         portion = pairs[begin:end]
-        steps, every = _ordered(UsedTerms(bindings, portion), terms)
+        used = UsedTerms(bindings, portion)
+        stated, order = in_order(used.ids, terms)
+        every = np.empty(len(stated), object)  # None for unbound
+        every[:] = stated
+        steps, every = used.steps(order), every[order]
         for start, stop in _portions(bindings.count[portion], _ROWS):
-            with _uncollected():
+            was_enabled = gc.isenabled()
+            gc.disable()  # there is nothing to collect: all that is made is in use
+            try:
                 made = _made(steps, every, start, stop, selects[begin + start : begin + stop])
+            finally:
+                if was_enabled:
+                    gc.enable()
             for place, pair in enumerate(portion[start:stop].tolist() if bindings.answers else ()):
                 if pair in bindings.answers:
                     made[place] = bindings.answers[pair].bindings
             yield made
 
 
-def _ordered(used: UsedTerms, terms: ToTerms) -> tuple[Steps, NDArray[Any]]:
-    """The steps through rows, and the terms in their order, None for unbound."""
-    unbound = int(np.count_nonzero(used.ids < 0))  # it comes first
-    stated: list[Term | None] = [*[None] * unbound, *terms(used.ids[unbound:])]
-    keys = [("",) if value is None else term_key(value) for value in stated]
-    order = np.array(sorted(range(len(stated)), key=keys.__getitem__), np.int64)
-    every = np.empty(len(stated), object)
-    every[:] = stated
-    return used.steps(order), every[order]
-
-
 def _made(steps: Steps, every: NDArray[Any], start: int, stop: int, selects: Selects) -> list[Made]:
     """The bindings of the pairs from start to stop. What the steps are becomes objects for these only: long lists would
     take the collector long."""
     offset = steps.offset[start : stop + 1]
-    own = slice(offset[0], offset[-1])
-    columns, completes = steps.column[own].tolist(), steps.completes[own].tolist()
-    terms, ends = every[steps.place[own]].tolist(), (offset - offset[0]).tolist()
+    taken = slice(offset[0], offset[-1])
+    columns, completes = steps.column[taken].tolist(), steps.completes[taken].tolist()
+    terms, ends = every[steps.place[taken]].tolist(), (offset - offset[0]).tolist()
     is_bound = None not in every[:1]
     copied = SharedBinding if is_bound else _bound
     out: list[Made] = []
@@ -154,20 +152,7 @@ def _portions(sizes: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int,
     return pairwise([0, *(np.flatnonzero(np.diff(so_far // most)) + 1).tolist(), len(sizes)])
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for garbage meanwhile: all that is made is in use."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-# --- json texts ------------------------------------------------------------------------------------------------------
-# The bindings of matches as JSON text, made of rows of term ids (`triplewire.verify.rows`).
+# --- JSON text -------------------------------------------------------------------------------------------------------
 
 
 _KIND_RANK = np.zeros(4, np.int64)  # kind -> place in the order of `triplewire.model.match.term_key`
@@ -175,7 +160,7 @@ _KIND_RANK[[BLANK_KIND, IRI_KIND, LITERAL_KIND]] = 0, 1, 2
 _TEXT_BITS = 31  # there are fewer terms, and fewer suffixes
 
 
-def json_column(bindings: Bindings, selection: Ids, selections: Sequence[Sequence[str]], terms: Terms) -> TextColumn:
+def json_column(bindings: Bindings, selection: Ids, selections: Selects, terms: Terms) -> TextColumn:
     """The bindings of each pair as JSON text in UTF-8; a lone surrogate is an escape. `selection` is the place in
     `selections` of the selected variables, each once; `terms` are those of the batch."""
     number, first = bindings.alike(selection)
@@ -192,11 +177,7 @@ def json_column(bindings: Bindings, selection: Ids, selections: Sequence[Sequenc
 
 
 def _lists(
-    bindings: Bindings,
-    pairs: NDArray[np.integer[Any]],
-    selection: Ids,
-    selections: Sequence[Sequence[str]],
-    terms: Terms,
+    bindings: Bindings, pairs: NDArray[np.integer[Any]], selection: Ids, selections: Selects, terms: Terms
 ) -> tuple[Bytes, Offsets]:
     """The text of each of these pairs' rows."""
     used = UsedTerms(bindings, pairs)
@@ -214,12 +195,12 @@ def _lists(
     first = np.cumsum(widths) - widths
     names = [json.dumps(name, ensure_ascii=False) + ": " for select in selects for name in select]
     variables = fixed(*joined(list(map(utf8, names))))
-    given = fixed(steps.offset, steps.column, steps.place, steps.completes), fixed(term_text, term_offset), variables
+    texts, changes = fixed(term_text, term_offset), fixed(steps.offset, steps.column, steps.place, steps.completes)
     lists = first[kind], widths[kind], np.zeros(widths.max(initial=0), np.int64)
     out_offset = np.empty(len(pairs) + 1, np.int64)
-    rows_kernels.row_offsets(given[0], given[1][1], given[2][1], *lists, out_offset)
+    rows_kernels.row_offsets(changes, texts[1], variables[1], *lists, out_offset)
     out = np.empty(out_offset[-1], np.uint8)
-    rows_kernels.write_rows(*given, *lists, out_offset, out)
+    rows_kernels.write_rows(changes, texts, variables, *lists, out_offset, out)
     return out, out_offset
 
 
@@ -230,8 +211,7 @@ def term_order(terms: Terms, ids: NDArray[np.int64], texts: pa.LargeBinaryArray)
     suffixes, suffix_place = np.unique(suffix, return_inverse=True)
     literals = [literal_with("", terms.suffixes[number]) for number in suffixes.tolist()]
     by_name = sorted(range(len(literals)), key=lambda place: (literals[place].datatype, literals[place].language))
-    suffix_rank = np.empty(len(literals), np.int64)
-    suffix_rank[by_name] = np.arange(len(literals))
+    suffix_rank = inverse(np.array(by_name, np.int64))
     ranks = pc.rank(texts, tiebreaker="dense")
     text_rank = np.frombuffer(ranks.buffers()[1] or b"", np.uint64, len(ranks), ranks.offset * 8).astype(np.int64)
     key = _KIND_RANK[terms.kind[ids]] << _TEXT_BITS | text_rank
@@ -251,11 +231,11 @@ def _term_texts(
     kernels.escape(text, start, end, escaped_offset, escaped)
     form = terms.kind[ids].astype(np.int64) << _TEXT_BITS | terms.suffix[ids]
     forms, form_place = np.unique(form[order], return_inverse=True)
+    if not len(forms):
+        return escaped, escaped_offset
     parts = [_around(code >> _TEXT_BITS, terms.suffixes[code & (1 << _TEXT_BITS) - 1]) for code in forms.tolist()]
     place = of_numbers(form_place)
-    heads, tails = (of_strings(side).take(place) for side in zip(*parts, strict=True)) if parts else ((), ())
-    if not parts:
-        return escaped, escaped_offset
+    heads, tails = (of_strings(side).take(place) for side in zip(*parts, strict=True))
     whole = pc.binary_join_element_wise(heads, of_text(escaped, escaped_offset), tails, of_strings([b""])[0])
     _, offsets, data = whole.buffers()
     whole_offset = np.frombuffer(offsets, np.int64, len(whole) + 1, whole.offset * 8)

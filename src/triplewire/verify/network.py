@@ -1,6 +1,6 @@
-"""The join network of a segment: made from its clauses, and saved with them.
+"""The join network of a segment: clauses are decided together, each step of a join once for all that have it.
 
-What it consists of: `triplewire.verify.kernels.columns`. Who asks it: `triplewire.verify.network`.
+It is made from the clauses, and saved with them. What it consists of: `triplewire.verify.kernels.columns`.
 """
 
 from __future__ import annotations
@@ -19,35 +19,22 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.shared.columns import LEFT, Lent, Verdicts, fixed, fixed_array
 from triplewire.memory import Pool, give_back
+from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels import decide, direct, listing
-from triplewire.verify.kernels import decide as kernels
-from triplewire.verify.kernels import listing as walk
-from triplewire.verify.kernels.columns import (
-    ABSENT,
-    APART,
-    COLUMNS,
-    KEPT,
-    MARKS,
-    NEW_WIDTH,
-    PARENT,
-    ROW,
-    SEVERAL,
-    TEST,
-    WIDTH,
-    Scratch,
-    StatedClauses,
-    StepColumns,
-)
+from triplewire.verify.kernels.columns import StatedClauses, StepColumns
 from triplewire.verify.kernels.make_network import build, count_rows, pack
-from triplewire.verify.kernels.make_steps import Frequency
-from triplewire.verify.kernels.publication import STAMP, VISITED
+from triplewire.verify.kernels.make_trees import Frequency
 from triplewire.verify.solve import Pairs, Solved, together, with_variables
 
 VERSION = 5
 """The version of the saved arrays. It changes when the same clauses give another network."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
-_PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed
+_PLACE_BITS = 31 - net.MARKS  # of a place in the order of columns: where there are more, no solutions are listed
+
+
+_ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
+_MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used, which is let go then; there are twice as many
 
 
 def opened_network(arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
@@ -57,7 +44,7 @@ def opened_network(arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
 
 def made_network(clauses: Clauses, stated: StatedClauses, proven: bool, order: Ids | None = None) -> StepColumns:
     """The network of clauses. `stated` are their patterns and components, `proven` and `order` are as in
-    `triplewire.verify.network.SharedJoins`."""
+    `SharedJoins`."""
     # bindings are asked of all clauses of a subscription, of which the index may have named one
     is_alone = ~clauses.has_alternatives[clauses.facts.owner]
     network = _made(clauses, with_variables(stated, is_alone) if proven else stated, order)
@@ -66,17 +53,10 @@ def made_network(clauses: Clauses, stated: StatedClauses, proven: bool, order: I
     return network
 
 
-def _ordered(order: Ids | None, *columns: Any) -> tuple[Any, ...]:
-    """Columns with an entry for each clause, their entries in this order; None: that of the clauses' numbers."""
-    return columns if order is None else tuple(column[order] for column in columns)
-
-
 def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> StepColumns:
     """The network of these components of the clauses."""
-    tests = clauses.tests.columns
-    patterns = len(components.pattern)
-    variables = clauses.table.variables
-    step = mapped_zeros((2 * patterns + 2, COLUMNS), np.int32)
+    patterns, variables = len(components.pattern), clauses.table.variables
+    step = mapped_zeros((2 * patterns + 2, net.COLUMNS), np.int32)
     tested = mapped_zeros((_most_tested(clauses, components) + 1, 2), np.int32)
     node_offset, node = mapped_zeros(2 * patterns + 2, np.int32), mapped_zeros(5 * patterns, np.int32)
     last = mapped_zeros(len(components.component), np.int32)
@@ -85,63 +65,48 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
         np.bincount(components.test, minlength=len(clauses.tests)),
     )
     work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
-    own_order = components._replace(member=components.member.copy())
-    columns, begins = _room_for_order(clauses, components), np.zeros(clauses.count, np.int32)
+    reordered = components._replace(member=components.member.copy())
+    # a number of each clause, of each component and each of its variables, and two more
+    columns = mapped_zeros(clauses.count + len(last) + int(variables.sum(dtype=np.int64)) + 2, np.uint8)
+    begins, chosen = np.zeros(clauses.count, np.int32), slice(None) if order is None else order
     selected = clauses.table.selected[clauses.facts.owner]
-    in_order = np.column_stack(_ordered(order, np.arange(clauses.count, dtype=np.int32), selected))
-    steps, used, nodes, ordered = build(
-        own_order,
-        in_order,
-        tests,
-        work_area,
-        often,
-        step,
-        tested,
-        node_offset,
-        node,
-        last,
-        columns,
-        begins,
-    )
+    in_order = np.column_stack((np.arange(clauses.count, dtype=np.int32), selected))[chosen]
+    outputs = step, tested, node_offset, node, last, columns, begins
+    steps, used, nodes, ordered = build(reordered, in_order, clauses.tests.columns, work_area, often, *outputs)
     if ordered >> _PLACE_BITS:
         ordered, begins = 2, np.zeros(clauses.count, np.int32)
     place = np.empty(nodes, np.int32)
     size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
-    rows, step = np.zeros(ROW * size, np.int32), step[:steps]
+    rows, step = np.zeros(net.ROW * size, np.int32), step[:steps]
     pack(node_offset, node, nodes, place, step, last, rows)
     direct.mark_direct(step, place, rows)
-    width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
-    width[step[:, PARENT] <= APART] = 0
-    of_steps = (
-        compact_zeros(width),
-        compact_zeros(np.append(step[:, TEST], used).astype(np.int32)),
-        tested[:used].copy(),
-        rows,
-    )
-    of_clauses = _clause_rows(clauses, components, order, last, begins)
-    return StepColumns(*fixed(step[:, :KEPT].copy(), *of_steps, *of_clauses, columns[:ordered].copy()))
-
-
-def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:
-    """Room for a number of each clause, of each component and each of its variables, and two more."""
-    variables = clauses.table.variables.sum(dtype=np.int64)
-    return mapped_zeros(clauses.count + len(components.component) + int(variables) + 2, np.uint8)
+    width = step[:, [net.WIDTH, net.NEW_WIDTH]].astype(np.uint8)
+    width[step[:, net.PARENT] <= net.APART] = 0
+    test_offset = compact_zeros(np.append(step[:, net.TEST], used).astype(np.int32))
+    of_steps = step[:, : net.KEPT].copy(), compact_zeros(width), test_offset, tested[:used].copy(), rows
+    of_clauses = _clause_rows(clauses, components, chosen, last, begins)
+    return StepColumns(*fixed(*of_steps, *of_clauses, columns[:ordered].copy()))
 
 
 def _clause_rows(
-    clauses: Clauses, components: StatedClauses, order: Ids | None, last: Ids, begins: Ids
+    clauses: Clauses, components: StatedClauses, order: Ids | slice, last: Ids, begins: Ids
 ) -> tuple[Ids, Ids]:
     """The columns `clause` and `roots`. `last`: of each component, what stands in `roots`."""
     offset = components.component_offset
-    of_clauses = offset[:-1], np.diff(offset), clauses.facts.owner, _marks(clauses), np.arange(clauses.count)
-    begin, size, owner, marks, clause = _ordered(order, *of_clauses)
-    root, second = np.full(len(owner), SEVERAL, np.int32), np.full(len(owner), ABSENT, np.int32)
+    begin, size = offset[:-1][order], np.diff(offset)[order]
+    root, second = np.full(len(size), net.SEVERAL, np.int32), np.full(len(size), net.ABSENT, np.int32)
     few, two = (size == 1) | (size == 2), size == 2
     root[few], second[two] = last[begin[few]], last[begin[two] + 1]
-    own, places = slices(offset, clause[~few])
-    roots = np.insert(last[places], own[:-1], size[~few])
-    second[~few] = own[:-1] + np.arange(len(own) - 1)
-    return np.column_stack([marks | begins << MARKS, root, second, owner]), roots
+    slice_offset, places = slices(offset, np.arange(clauses.count)[order][~few])
+    roots = np.insert(last[places], slice_offset[:-1], size[~few])
+    second[~few] = slice_offset[:-1] + np.arange(len(slice_offset) - 1)
+    table, owner = clauses.table, clauses.facts.owner
+    of_subscription = np.where(clauses.has_alternatives, np.uint8(0), np.uint8(net.ALONE))
+    for flag, mark in ((EXACT, net.EXACT), (ASK, net.ASK), (DISTINCT, net.DISTINCT)):
+        of_subscription |= np.where(table.flags & flag != 0, np.uint8(mark), np.uint8(0))
+    marks: Bytes = of_subscription[owner]  # what a clause's solutions say of its subscription
+    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(net.EXACT)
+    return np.column_stack([marks[order] | begins << net.MARKS, root, second, owner[order]]), roots
 
 
 def _most_tested(clauses: Clauses, components: StatedClauses) -> int:
@@ -153,27 +118,6 @@ def _most_tested(clauses: Clauses, components: StatedClauses) -> int:
     places = np.bincount((clause[:, None] - 1 - position)[is_variable], minlength=int(variables.sum()))
     tested = np.repeat(begin, np.diff(components.test_offset)) + components.test_variable
     return int(places[tested].sum())
-
-
-def _marks(clauses: Clauses) -> Bytes:
-    """Clause -> what its solutions say of its subscription."""
-    table, owner = clauses.table, clauses.facts.owner
-    of_subscription = np.zeros(len(table), np.uint8)
-    of_subscription |= np.where(table.flags & EXACT != 0, np.uint8(decide.EXACT), np.uint8(0))
-    of_subscription |= np.where(table.flags & ASK != 0, np.uint8(decide.ASK), np.uint8(0))
-    of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(decide.DISTINCT), np.uint8(0))
-    of_subscription |= np.where(clauses.has_alternatives, np.uint8(0), np.uint8(decide.ALONE))
-    marks: Bytes = of_subscription[owner]
-    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(decide.EXACT)
-    return marks
-
-
-# --- shared joins ----------------------------------------------------------------------------------------------------
-# Clauses are decided together: each step of a join, and each pattern, once for all that have it.
-
-
-_ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
-_MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used, which is let go then; there are twice as many
 
 
 @dataclass(slots=True)
@@ -214,26 +158,15 @@ class SharedJoins:
         matched, left = np.empty((2, 2, pairs), np.int32)
         verdicts = Verdicts(matched, np.empty(pairs, np.bool_), left)
         work = self._scratch.take(self._new_scratch)
-        state = _state(work)
-        before = state.item(VISITED)
-        matches, others = kernels.decide(
-            publication, place, work.table, triples, columns, node_key, most, verdicts
-        )  # fmt: skip
-        visited = state.item(VISITED) - before
+        before = work.parts[-1].state.item(net.VISITED)
+        matches, others = decide.decide(publication, place, work.table, triples, columns, node_key, most, verdicts)
+        visited = work.parts[-1].state.item(net.VISITED) - before
         self._give(work)
-        of_publication, of_subscription = matched[:, :matches]
         left_publication, left_clause = left[:, :others]
         if self._order is not None:
             left_clause = self._order[left_clause]
-        decided = JoinDecisions(
-            of_publication, of_subscription, verdicts.truncated[:matches], left_publication, left_clause
-        )
-        return decided, visited
-
-    def _give(self, work: Lent) -> None:
-        """Keep a scratch for the next call, if it has stamps for many more publications."""
-        if _state(work).item(STAMP) < _MOST_STAMPS:
-            self._scratch.give(work)
+        columns_of_matches = matched[0, :matches], matched[1, :matches], verdicts.truncated[:matches]
+        return JoinDecisions(*columns_of_matches, left_publication, left_clause), visited
 
     def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
         """The solutions of pairs that match, ascending by publication; LEFT where they are not listed here. Equal
@@ -241,27 +174,25 @@ class SharedJoins:
         outcome = np.full(len(pairs), LEFT, np.uint8)
         if not len(pairs):
             return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
-        features, triples = view.features, view.batch.triples
-        columns = pairs.columns._replace(clauses=fixed_array(self._places(pairs.clauses)))
+        features, triples, columns = view.features, view.batch.triples, pairs.columns
+        if self._order is not None:
+            columns = columns._replace(clauses=fixed_array(self._place[pairs.clauses]))
         node_key, done = together(features.node_term, features.node_test), 0
         offset = self._stated.component_offset
         components = offset[pairs.clauses + 1] - offset[pairs.clauses] + 1  # at the most
         clauses = pairs.offset[1:] - pairs.offset[:-1]
         most_lists = np.bincount(np.repeat(pairs.publication, clauses), components).max(initial=0)
-        lists = walk.lists(int(most_lists), len(components) + int(components.sum()))
+        lists = listing.lists(int(most_lists), len(components) + int(components.sum()))
         work = self._scratch.take(self._new_scratch)
         while done < len(pairs):
             done = listing.list_pairs(
-                done, columns, work.table, triples, features.columns, node_key, most, most_steps,
-                outcome, lists,
-            )  # fmt: skip
+                done, columns, work.table, triples, features.columns, node_key, most, most_steps, outcome, lists
+            )
             if done < len(pairs):
                 lists = lists.grown()
         self._give(work)
-        used = lists.state[walk.ROWS]
-        return Solved(
-            outcome, lists.rows[:used], lists.pieces[: lists.state[walk.PIECES]], int(lists.state[walk.LISTS])
-        )
+        rows, pieces = lists.rows[: lists.state[listing.ROWS]], lists.pieces[: lists.state[listing.PIECES]]
+        return Solved(outcome, rows, pieces, int(lists.state[listing.LISTS]))
 
     @cached_property
     def network(self) -> StepColumns:
@@ -272,11 +203,7 @@ class SharedJoins:
     @property
     def network_rows(self) -> int:
         """The steps and nodes of the network; 0 where it has not been made."""
-        return 0 if self._network is None else len(self._network.step) + len(self._network.node) // ROW
-
-    def _places(self, clauses: Ids) -> Ids:
-        """Clauses by their places in the order."""
-        return clauses if self._order is None else self._place[clauses]
+        return 0 if self._network is None else len(self._network.step) + len(self._network.node) // net.ROW
 
     @cached_property
     def _place(self) -> Ids:
@@ -284,17 +211,12 @@ class SharedJoins:
         assert self._order is not None
         return inverse(self._order)
 
-    @property
-    def _constants(self) -> int:
-        return len(self._clauses.constants.hash) + 1
+    def _give(self, work: Lent) -> None:
+        """Keep a scratch for the next call, if it has stamps for many more publications."""
+        if work.parts[-1].state.item(net.STAMP) < _MOST_STAMPS:
+            self._scratch.give(work)
 
     def _new_scratch(self) -> Lent:
-        tests = self._clauses.tests
-        scratch = kernels.scratch(self._constants, len(tests.kind) + 1, self.network, _ROOM, mapped_zeros)
-        return Lent(kernels.LENT, self.network, tests.columns, scratch)
-
-
-def _state(work: Lent) -> NDArray[np.int64]:
-    scratch: Scratch = work.parts[-1]
-    state: NDArray[np.int64] = scratch.state
-    return state
+        tests, constants = self._clauses.tests, len(self._clauses.constants.hash) + 1
+        scratch = net.scratch(constants, len(tests.kind) + 1, self.network, _ROOM, mapped_zeros)
+        return Lent(net.LENT, self.network, tests.columns, scratch)

@@ -1,8 +1,9 @@
 """The operator stage: pairs that expensive calls decide, after all that is cheap has been looked at.
 
 One publication at a time, over all subscriptions that are left: each (operator, arguments) is asked once, and only if
-the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`. Those that
-calls with constants decide alone, which are most, have a faster stage: `triplewire.verify.operators`.
+the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`
+(`OperatorStage`). Those that calls with constants decide alone, which are most, have a faster stage
+(`ConjunctionStage`). At the end: what is kept of a chunk's publications, and several publications at once.
 """
 
 from __future__ import annotations
@@ -49,25 +50,24 @@ class CallCounts:
 
     def made(self, operator: str, calls: int, failed: int, seconds: float, cost: float) -> None:
         """Count calls of one operator."""
-        own = self.by_name.setdefault(operator, {"calls": 0, "failed": 0, "seconds": 0.0, "cost": 0.0})
-        for name, more in (("calls", calls), ("failed", failed), ("seconds", seconds), ("cost", cost)):
-            own[name] += more
-            setattr(self, name, getattr(self, name) + more)
+        of_operator = self.by_name.setdefault(operator, {"calls": 0, "failed": 0, "seconds": 0.0, "cost": 0.0})
+        for name, amount in (("calls", calls), ("failed", failed), ("seconds", seconds), ("cost", cost)):
+            of_operator[name] += amount
+            setattr(self, name, getattr(self, name) + amount)
 
     def add(self, other: CallCounts) -> None:
         """Count others as well."""
         for name in ("reused", "skipped", "planning_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for operator, own in other.by_name.items():
-            self.made(operator, int(own["calls"]), int(own["failed"]), own["seconds"], own["cost"])
+        for operator, counted in other.by_name.items():
+            self.made(operator, int(counted["calls"]), int(counted["failed"]), counted["seconds"], counted["cost"])
 
 
 class OperatorStage:
     """Decides pairs by making calls. Any thread may ask it. `learned` counts what comes of them."""
 
     def __init__(self, world: World, learned: LearnedCalls | None = None) -> None:
-        self._world = world
-        self._learned = learned
+        self._world, self._learned = world, learned
         self.caller = Caller(world)
 
     def decide(
@@ -83,6 +83,7 @@ class OperatorStage:
         `results` are the calls of this publication that have been made already. Those made now are added, and those of
         the `recalled` ones that are needed.
         """
+        counts = counts or CallCounts()
         pairs = _Pairs(publication, subscriptions, self._world, results)
         made: list[tuple[CallKey, bool, float]] = []
         failed: list[str] = []
@@ -90,17 +91,13 @@ class OperatorStage:
             key = self.next_call(pairs.waiting)
             if recalled is not None and key in recalled:
                 results[key] = recalled[key]
-                reused = pairs.known(key)
-                if counts is not None:
-                    counts.reused += reused
+                counts.reused += pairs.known(key)
                 continue
             begun = time.perf_counter()
             (result,) = self.made([key], publication)
             seconds = time.perf_counter() - begun
-            if counts is not None:
-                counts.made(
-                    key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds
-                )
+            is_failed, cost = isinstance(result, OperatorError), self.cost(key.operator) or seconds
+            counts.made(key.operator, 1, is_failed, seconds, cost)
             if isinstance(result, OperatorError):
                 failed.append(key.operator)
             else:
@@ -140,9 +137,7 @@ class _Pairs:
     def __init__(
         self, publication: Publication, subscriptions: Sequence[Subscription], world: World, results: CallResults
     ) -> None:
-        self._publication = publication
-        self._subscriptions = subscriptions
-        self._world = world
+        self._publication, self._subscriptions, self._world = publication, subscriptions, world
         self._results = results
         self.outcomes: list[Answer | TriplewireError] = [Answer(())] * len(subscriptions)
         self.waiting: dict[int, dict[CallKey, None]] = {}
@@ -183,12 +178,12 @@ class _Pairs:
         return waited
 
 
+@dataclass(eq=False)
 class CallTable:
     """The calls of one match call that have been made, by publication. Parts of a chunk share those of the whole."""
 
-    def __init__(self, results: dict[int, CallResults] | None = None, first: int = 0) -> None:
-        self._results: dict[int, CallResults] = {} if results is None else results
-        self._first = first
+    _results: dict[int, CallResults] = field(default_factory=dict)
+    _first: int = 0
 
     def of(self, publication: int) -> CallResults:
         """The calls of a publication, by its number; what is added there is kept."""
@@ -199,8 +194,7 @@ class CallTable:
         return CallTable(self._results, self._first + first)
 
 
-# --- conjunctions ----------------------------------------------------------------------------------------------------
-# Conjunctions of operator calls, decided for one publication at a time: all subscriptions, each call at most once.
+# --- conjunctions of calls -------------------------------------------------------------------------------------------
 
 
 Ask = Callable[[Sequence[CallKey]], list[Result]]
@@ -216,6 +210,7 @@ class ConjunctionOutcome:
     failures: dict[int, list[OperatorError]]
 
 
+@dataclass(frozen=True, eq=False)
 class ConjunctionStage:
     """Decides conjunctions. Any thread may ask it.
 
@@ -223,20 +218,12 @@ class ConjunctionStage:
     `is_plain`: may it be called by `InTurn`?
     """
 
-    def __init__(
-        self,
-        order: CallOrder,
-        learned: LearnedCalls,
-        cost: Callable[[str], float | None],
-        at_once: Callable[[str], int],
-        is_plain: Callable[[str], bool],
-    ) -> None:
-        self._order = order
-        self._learned = learned
-        self._cost = cost
-        self._at_once = at_once
-        self._is_plain = is_plain
-        self._traits: weakref.WeakKeyDictionary[Conjunctions, _Traits] = weakref.WeakKeyDictionary()
+    order: CallOrder
+    learned: LearnedCalls
+    cost: Callable[[str], float | None]
+    at_once: Callable[[str], int]
+    is_plain: Callable[[str], bool]
+    _traits: weakref.WeakKeyDictionary[Conjunctions, _Traits] = field(default_factory=weakref.WeakKeyDictionary)
 
     def decide(
         self,
@@ -251,15 +238,16 @@ class ConjunctionStage:
         """Make the calls: by `in_turn` where that may be, else by `ask`. `results` are those of the publication that
         have been made; to these are added those that are not false, and with `keep` all."""
         begun = time.perf_counter()
-        keys, traits = self._learned.keys, self._traits_of(asked)
-        known = self._known(asked, results)
+        keys, traits = self.learned.keys, self._traits_of(asked)
+        is_known = np.isin(asked.row, self.learned.rows_if_known(results)) if results else np.zeros(0, np.bool_)
+        known = np.flatnonzero(is_known).astype(np.int32)
         event = asked.begun(
             candidates, known, np.array([outcome_of(key := keys[asked.row[n]], results[key]) for n in known], np.int8)
         )
         needed, open_to = int(np.count_nonzero(event.count)), event.count.copy()
-        expected = self._learned.expected(asked.row, traits.declared, traits.expected)
+        expected = self.learned.expected(asked.row, traits.declared, traits.expected)
         traits.expected = traits.expected if expected.is_drawn else expected
-        plan = self._order.plan(event, asked, expected, traits.together)
+        plan = self.order.plan(event, asked, expected, traits.together)
         spent = _CallLog(traits, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
@@ -272,8 +260,8 @@ class ConjunctionStage:
         counts.skipped += max(0, needed - len(calls))
         out = np.empty(len(candidates), np.int32)
         held = out[: kernels.surviving(event, out)]
-        if self._learned.independence.is_due():
-            self._learned.look_at_independence(asked, candidates, 1 - expected.false, held)
+        if self.learned.independence.is_due():
+            self.learned.look_at_independence(asked, candidates, 1 - expected.false, held)
         self._count(asked.row[calls], outcomes, seconds, counts, traits.declared)
         counts.planning_seconds += time.perf_counter() - begun - float(seconds.sum())
         return ConjunctionOutcome(held, self._failures(asked, event, held, results))
@@ -282,24 +270,14 @@ class ConjunctionStage:
         """What is to be known of the operators of some conjunctions."""
         traits = self._traits.get(asked)
         if traits is None:
-            all_names = self._learned.operators()
-            names = [all_names[number] for number in np.unique(self._learned.operator_of(asked.row)).tolist()]
+            all_names = self.learned.operators()
+            names = [all_names[number] for number in np.unique(self.learned.operator_of(asked.row)).tolist()]
             keys = np.empty(len(asked.row), np.object_)
-            keys[:] = [self._learned.keys[row] for row in asked.row.tolist()]
-            traits = self._traits[asked] = _Traits(
-                keys,
-                {name: cost for name in names if (cost := self._cost(name)) is not None},
-                len(names) == 1,
-                any(self._at_once(name) > 1 for name in names),
-                all(map(self._is_plain, names)),
-            )
+            keys[:] = [self.learned.keys[row] for row in asked.row.tolist()]
+            declared = {name: cost for name in names if (cost := self.cost(name)) is not None}
+            together, is_plain = any(self.at_once(name) > 1 for name in names), all(map(self.is_plain, names))
+            traits = self._traits[asked] = _Traits(keys, declared, len(names) == 1, together, is_plain)
         return traits
-
-    def _known(self, asked: Conjunctions, results: CallResults) -> Numbers:
-        """The calls that have been made before."""
-        if not results:
-            return np.zeros(0, np.int32)
-        return np.flatnonzero(np.isin(asked.row, self._learned.rows_if_known(results))).astype(np.int32)
 
     def _count(
         self,
@@ -311,15 +289,15 @@ class ConjunctionStage:
     ) -> None:
         """Count and learn from the calls that were made."""
         failed = outcomes == FAILED
-        operators, operator = self._learned.operators(), self._learned.operator_of(rows)
+        operators, operator = self.learned.operators(), self.learned.operator_of(rows)
         columns = np.bincount(operator), np.bincount(operator, failed), np.bincount(operator, seconds)
         for name, made, broken, spent in zip(operators, *(column.tolist() for column in columns), strict=False):
             if made:
                 counts.made(name, made, int(broken), spent, declared[name] * made if name in declared else spent)
         if failed.any():
-            self._learned.failed([operators[number] for number in operator[failed].tolist()])
+            self.learned.failed([operators[number] for number in operator[failed].tolist()])
             rows, outcomes, seconds = rows[~failed], outcomes[~failed], seconds[~failed]
-        self._learned.add(rows, outcomes == TRUE, seconds)
+        self.learned.add(rows, outcomes == TRUE, seconds)
 
     def _failures(
         self, asked: Conjunctions, event: Event, held: Numbers, results: CallResults
@@ -330,7 +308,7 @@ class ConjunctionStage:
         failures: dict[int, list[OperatorError]] = {}
         for number in held.tolist():
             for call in asked.call[asked.offset[number] : asked.offset[number + 1]].tolist():
-                result = results.get(self._learned.keys[asked.row[call]])
+                result = results.get(self.learned.keys[asked.row[call]])
                 if event.outcome[call] == FAILED and isinstance(result, OperatorError):
                     failures.setdefault(number, []).append(result)
         return failures
@@ -357,9 +335,7 @@ class _CallLog:
         self._calls: list[Numbers] = [np.zeros(0, np.int32)]
         self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
         self._seconds: list[float] = []
-        self._traits = traits
-        self._results = results
-        self._keep = keep
+        self._traits, self._results, self._keep = traits, results, keep
 
     def columns(self) -> tuple[Numbers, Outcomes, NDArray[np.float64]]:
         """All calls, in turn."""
@@ -415,14 +391,13 @@ def outcome_of(key: CallKey, result: Result) -> int:
     return TRUE if is_true(key, result) else FALSE
 
 
-# --- evaluated -------------------------------------------------------------------------------------------------------
-# Answers of the evaluation, kept until the bindings of a match are asked for; and what verification needs of
-# publications beside their columns.
+# --- what is kept of a chunk's publications ---------------------------------------------------------------------------
 
 
 _MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
 
 
+@dataclass(eq=False)
 class AnswerTable:
     """The answers of matches of one chunk, which needed an evaluation, by verifier, publication and subscription.
 
@@ -430,9 +405,8 @@ class AnswerTable:
     chunk share the answers of the whole. Any thread may use it.
     """
 
-    def __init__(self, answers: BoundedCache[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:
-        self._answers: BoundedCache[tuple[object, int, int], Answer] = BoundedCache() if answers is None else answers
-        self._first = first
+    _answers: BoundedCache[tuple[object, int, int], Answer] = field(default_factory=BoundedCache)
+    _first: int = 0
 
     def get(self, verifier: object, publication: int, subscription: int) -> Answer | None:
         """The answer, if it is kept."""
@@ -463,8 +437,7 @@ class Content(Protocol):
         """One of the publications."""
 
 
-# --- threaded map ----------------------------------------------------------------------------------------------------
-# An ordered map in threads, so that slow operators are asked about several publications at once.
+# --- several publications at once ------------------------------------------------------------------------------------
 
 
 Item = TypeVar("Item")
@@ -474,7 +447,8 @@ MOST = 64  # threads
 
 
 def threaded_map(function: Callable[[Item], Outcome], items: Iterable[Item], at_once: int) -> Iterator[Outcome]:
-    """Apply the function to each item, in up to `at_once` threads (at most `MOST`); yields the results in order."""
+    """Apply the function to each item, in up to `at_once` threads (at most `MOST`), so that slow operators are asked
+    about several publications at once; yields the results in order."""
     if at_once <= 1:
         yield from map(function, items)
         return

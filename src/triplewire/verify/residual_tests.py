@@ -1,8 +1,5 @@
 """The tests that no index answers: evaluated by `triplewire.ir.evaluation.expressions`, once for each term that needs
-it.
-
-Of full-text tests there may be hundreds for each text: `triplewire.verify.residual_tests` answers them in less time
-than it takes to keep the answer.
+it. Of full-text tests there may be hundreds for each text: here each becomes a function once, and a text is read once.
 
 Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its residual predicates have answers.
 """
@@ -11,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,49 +17,34 @@ from numpy.typing import NDArray
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import TriplewireError
+from triplewire.ir import nodes
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.patterns import fits
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.fulltext import COMPARED_AT_ONCE, TextWords, any_between, satisfies, words_of
-from triplewire.ir.nodes import (
-    Analyzer,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    InstanceOf,
-    Label,
-    Near,
-    Phrase,
-    Prefix,
-    TextAnd,
-    TextExpression,
-    TextNot,
-    TextOr,
-    Where,
-    Word,
-)
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.values.regexes import of_words
 from triplewire.ir.walk import walk
+from triplewire.model.packed import suffix_of
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal, Term
+from triplewire.model.terms import Literal, Term, text_of
 from triplewire.verify.kernels.search import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 
-# --- searches --------------------------------------------------------------------------------------------------------
-# Full-text tests that many texts are asked: an expression becomes a function once, a text is read once.
+# --- full-text tests -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reader:
     """An analyzer, as a key that is known by what it is: to hash what it says takes ten times as long."""
 
-    analyzer: Analyzer
+    analyzer: nodes.Analyzer
 
 
-_READERS: dict[Analyzer, _Reader] = {}
+@cache
+def _reader(analyzer: nodes.Analyzer) -> _Reader:
+    """The one reader with this analyzer."""
+    return _Reader(analyzer)
 
 
 class LiteralText(dict[_Reader, TextWords]):
@@ -98,10 +82,10 @@ class Search:
 
     __slots__ = ("_readers", "_steps", "_test")
 
-    def __init__(self, expression: TextExpression) -> None:
+    def __init__(self, expression: nodes.TextExpression) -> None:
         self._test = _test(expression)
         self._steps = _steps(expression)
-        analyzers = {node.analyzer for node in walk(expression) if isinstance(node, Word | Prefix)}
+        analyzers = {node.analyzer for node in walk(expression) if isinstance(node, nodes.Word | nodes.Prefix)}
         self._readers = [_reader(analyzer) for analyzer in analyzers]
 
     def __call__(self, text: LiteralText | None) -> bool:
@@ -118,45 +102,38 @@ class Search:
         return steps
 
 
-def _reader(analyzer: Analyzer) -> _Reader:
-    """The one reader with this analyzer."""
-    return _READERS.setdefault(analyzer, _Reader(analyzer))
-
-
-def _steps(expression: TextExpression, in_near: bool = False) -> int:
+def _steps(expression: nodes.TextExpression, in_near: bool = False) -> int:
     """For each word of a text, how many steps `satisfies` counts at the most."""
     match expression:
-        case Word() | Prefix():
+        case nodes.Word() | nodes.Prefix():
             return in_near
-        case Phrase(items):
+        case nodes.Phrase(items):
             return 1 + len(items) // COMPARED_AT_ONCE + in_near
-        case Near(operands):
+        case nodes.Near(operands):
             return sum(_steps(operand, True) for operand in operands)
-        case TextAnd(operands) | TextOr(operands):
+        case nodes.TextAnd(operands) | nodes.TextOr(operands):
             return sum(_steps(operand, in_near) for operand in operands)
-        case TextNot(operand):
+        case nodes.TextNot(operand):
             return _steps(operand, in_near)
 
 
-# --- what becomes a function; whatever is rare is left to `satisfies` ------------------------------------------------
-
-
-def _test(expression: TextExpression) -> _Test:
+def _test(expression: nodes.TextExpression) -> _Test:
+    """The expression as a function; whatever is rare is left to `satisfies`."""
     match expression:
-        case TextNot(operand):
+        case nodes.TextNot(operand):
             test = _test(operand)
             return lambda text: not test(text)
-        case TextAnd(operands):
+        case nodes.TextAnd(operands):
             return _decided_by(False, [_test(operand) for operand in operands])
-        case TextOr(operands):
+        case nodes.TextOr(operands):
             return _decided_by(True, [_test(operand) for operand in operands])
-        case Word(word, analyzer):
+        case nodes.Word(word, analyzer):
             reader = _reader(analyzer)
             return lambda text: word in text[reader].positions
-        case Phrase((*_, Word()) as items):
+        case nodes.Phrase((*_, nodes.Word()) as items):
             reader, words = _phrase(items)
             return lambda text: next(text[reader].phrase(words), None) is not None
-        case Near(operands) if all(map(_length, operands)):
+        case nodes.Near(operands) if all(map(_length, operands)):
             return _near(expression)
     return lambda text: satisfies(expression, text.lexical)
 
@@ -173,7 +150,7 @@ def _decided_by(answer: bool, tests: list[_Test]) -> _Test:
     return decided
 
 
-def _near(near: Near) -> _Test:
+def _near(near: nodes.Near) -> _Test:
     """As `triplewire.ir.fulltext` goes about it, but an occurrence is a number, since all of an operand are as
     long."""
     first, *others = map(_starts, near.operands)
@@ -182,62 +159,62 @@ def _near(near: Near) -> _Test:
 
     def test(text: LiteralText) -> bool:
         places = first(text)
-        for starts, before, own, (least, most), ordered in links:
+        for starts, before, length, (least, most), ordered in links:
             if not places:
                 return False
             places = [
-                at
-                for at in starts(text)
-                if any_between(places, at - before - most, at - before - least)
-                or (not ordered and any_between(places, at + own + least, at + own + most))
+                place
+                for place in starts(text)
+                if any_between(places, place - before - most, place - before - least)
+                or (not ordered and any_between(places, place + length + least, place + length + most))
             ]
         return bool(places)
 
     return test
 
 
-def _length(operand: TextExpression) -> int:
+def _length(operand: nodes.TextExpression) -> int:
     """How many words every occurrence has; 0 where they differ, or where `_starts` does not find them."""
     match operand:
-        case Word() | Prefix():
+        case nodes.Word() | nodes.Prefix():
             return 1
-        case Phrase((*_, Word()) as items):
+        case nodes.Phrase((*_, nodes.Word()) as items):
             return len(items)
-        case TextOr(operands):
+        case nodes.TextOr(operands):
             lengths = set(map(_length, operands))
             return lengths.pop() if len(lengths) == 1 else 0
     return 0
 
 
-def _starts(operand: TextExpression) -> _Starts:
+def _starts(operand: nodes.TextExpression) -> _Starts:
     """Where an operand that has a length stands."""
     match operand:
-        case Word(word, analyzer):
+        case nodes.Word(word, analyzer):
             reader = _reader(analyzer)
             return lambda text: text[reader].positions.get(word, [])
-        case Prefix(prefix, analyzer):
+        case nodes.Prefix(prefix, analyzer):
             reader = _reader(analyzer)
             return lambda text: _together(map(text[reader].positions.__getitem__, text[reader].with_prefix(prefix)))
-        case Phrase((*_, Word()) as items):
+        case nodes.Phrase((*_, nodes.Word()) as items):
             reader, words = _phrase(items)
             return lambda text: list(text[reader].phrase(words))
-        case TextOr(operands):
+        case nodes.TextOr(operands):
             choices = [_starts(choice) for choice in operands]
             return lambda text: _together(starts(text) for starts in choices)
     raise ValueError(f"{operand} has no length")
 
 
-def _phrase(items: Sequence[Word | Prefix]) -> tuple[_Reader, tuple[str, ...]]:
+def _phrase(items: Sequence[nodes.Word | nodes.Prefix]) -> tuple[_Reader, tuple[str, ...]]:
     """Who reads the text for a phrase without a prefix, and the words that it has to find."""
-    return _reader(items[0].analyzer), tuple(item.word for item in items if isinstance(item, Word))
+    return _reader(items[0].analyzer), tuple(item.word for item in items if isinstance(item, nodes.Word))
 
 
 def _together(places: Iterable[list[int]]) -> list[int]:
     """Some lists of positions as one, ascending."""
-    return sorted({at for listed in places for at in listed})
+    return sorted(set(chain.from_iterable(places)))
 
 
-# --- answers ------------------------------------------------------------
+# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 MOST_KEPT, MOST_NODES = 1 << 16, 1 << 20  # answers, and nodes of expressions, that are kept from batch to batch
@@ -265,7 +242,7 @@ class Answers:
 
 
 class _Stated(NamedTuple):
-    expression: Expression | None  # None where the text that states it is not taken any more
+    expression: nodes.Expression | None  # None where the text that states it is not taken any more
     depends: bool  # on the publication
     search: Search | None  # where it is a full-text test and no more
     owner: int  # a subscription that has it, which the steps are counted for
@@ -276,15 +253,12 @@ class ResidualTests:
     it. Safe with threads."""
 
     def __init__(
-        self, tests: int, expression: Callable[[int], Expression], owner: Callable[[int], int], world: World
+        self, tests: int, expression: Callable[[int], nodes.Expression], owner: Callable[[int], int], world: World
     ) -> None:
         self.scope = np.zeros(tests, np.int8)
-        self._expression = expression
-        self._owner = owner
-        self._world = world
+        self._expression, self._owner, self._world = expression, owner, world
         self._stated: BoundedCache[int, _Stated] = BoundedCache()
-        # (test, term) -> answer, steps
-        self._outcomes: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()
+        self._outcomes: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()  # -> answer, steps
 
     def prepare(self, tests: Iterable[int]) -> None:
         """Find out what some tests state, which is else done for each when it is first asked for."""
@@ -324,14 +298,19 @@ class ResidualTests:
             expression = self._expression(test)
         except TriplewireError:
             expression = None
-        search = Search(expression.expression) if isinstance(expression, FullText) else None
-        stated = _Stated(expression, expression is not None and _depends(expression), search, self._owner(test))
+        search = Search(expression.expression) if isinstance(expression, nodes.FullText) else None
+        depends = any(
+            isinstance(node, nodes.InstanceOf | nodes.Exists | nodes.Holds)
+            or (isinstance(node, nodes.Function) and node.name == "NOW")
+            for node in walk(expression)
+        )
+        stated = _Stated(expression, depends, search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
         self._stated.put(test, stated, 1 + sum(1 for _ in walk(expression)), MOST_NODES)
         return stated
 
-    def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:
-        if _characters(node) > LONGEST_KEPT:
+    def _answer(self, test: int, expression: nodes.Expression, node: Term) -> tuple[int, int]:
+        if len(text_of(node)) + len(suffix_of(node)) > LONGEST_KEPT:
             return self._evaluated(expression, node, _NOWHERE)
         outcome = self._outcomes.get((test, node))
         if outcome is None:
@@ -339,9 +318,9 @@ class ResidualTests:
             self._outcomes.put((test, node), outcome, 1, MOST_KEPT)
         return outcome
 
-    def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> tuple[int, int]:
+    def _evaluated(self, expression: nodes.Expression, node: Term, publication: Publication) -> tuple[int, int]:
         """The answer, and the steps that it took."""
-        if isinstance(expression, Label):
+        if isinstance(expression, nodes.Label):
             return TRUE if fits(expression, node) else FALSE, 1
         state = Evaluation(publication, self._world, frozenset(), no_groups)
         most = state.steps_left
@@ -352,21 +331,6 @@ class ResidualTests:
         return answer, 1 + most - state.steps_left
 
 
-def _characters(node: Term) -> int:
-    """How long a term is."""
-    if isinstance(node, Literal):
-        return len(node.lexical) + len(node.datatype) + len(node.language)
-    return len(node.value if isinstance(node, IRI) else node.label)
-
-
-def _depends(expression: Expression) -> bool:
-    """Is its value another one in another publication?"""
-    return any(
-        isinstance(node, InstanceOf | Exists | Holds) or (isinstance(node, Function) and node.name == "NOW")
-        for node in walk(expression)
-    )
-
-
-def no_groups(where: Where, solution: Solution, state: Evaluation) -> bool:
+def no_groups(where: nodes.Where, solution: Solution, state: Evaluation) -> bool:
     """For evaluations that never ask for one."""
     raise ExpressionError("a test on one node asks for no group")

@@ -1,7 +1,7 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
-Made by `triplewire.verify.batch_verifier`. `triplewire.verify.bindings` and `triplewire.verify.bindings` put them in
-order, as steps from each row to the next, which are most alike, and make `Binding` objects or texts of them.
+Made by `triplewire.verify.batch_verifier`. `triplewire.verify.bindings` puts them in order, as steps from each row to
+the next, which are most alike, and makes `Binding` objects or texts of them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.shared.columns import MATCH, TRUNCATED, fixed
-from triplewire.model.match import first_bindings, row_key, term_bytes
+from triplewire.model.match import first_bindings, term_bytes, term_key
 from triplewire.model.terms import Term
 from triplewire.verify.kernels import rows as kernels
-from triplewire.verify.kernels import rows as step_kernels
-from triplewire.verify.kernels.rows import alike
 from triplewire.verify.solve import Pairs, Solved
 
 _FEW_BYTES = 1 << 24  # which are not counted
@@ -63,11 +62,6 @@ class Bindings:
         kind[list(self.answers)] = -1 - np.array(list(self.answers), np.int64)  # unlike any other
         return _numbered(kind, self.group, self.start, self.count * self.width, self.rows)
 
-    def of_groups(self, group: Ids) -> Bindings:
-        """Pair i of these has the rows of pair group[i]."""
-        start, count, width, more = self.start[group], self.count[group], self.width[group], self.more[group]
-        return Bindings(self.rows, start, count, width, more, group, {})
-
     def bytes_of_terms(self, selection: Ids, terms: Terms) -> int:
         """How many bytes the terms have that are here, those of pairs that are `alike` once; where they are few, more.
         `terms` are those of the batch."""
@@ -81,7 +75,11 @@ class Bindings:
         """The bindings, where a pair whose terms have more bytes keeps only its first rows, in the order of
         `triplewire.model.match.row_key`, as `triplewire.model.match.first_bindings` does. `terms` are those of the
         batch; `to_terms` gives some of them as objects."""
-        answers = {pair: _first_of(answer, most_bytes) for pair, answer in self.answers.items()}
+        answers = dict(self.answers)
+        for pair, answer in self.answers.items():
+            first = first_bindings(answer.bindings, most_bytes)
+            if len(first) < len(answer.bindings):
+                answers[pair] = replace(answer, bindings=first, truncated=True)
         large = np.flatnonzero(self.count * self.width > most_bytes // max(terms.longest, 1))
         if len(large):  # seldom
             large = large[self._bytes_of(large, terms) > most_bytes]
@@ -93,10 +91,10 @@ class Bindings:
         for pair in large.tolist():
             begin, size, width = int(start[pair]), int(count[pair] * self.width[pair]), int(self.width[pair])
             if (begin, size, width) not in cut_rows:
-                first = _first_rows(self.rows[begin : begin + size].reshape(-1, width), most_bytes, terms, to_terms)
-                cut_rows[begin, size, width] = end, len(first)
-                rows.append(first.ravel())
-                end += first.size
+                leading = _first_rows(self.rows[begin : begin + size].reshape(-1, width), most_bytes, terms, to_terms)
+                cut_rows[begin, size, width] = end, len(leading)
+                rows.append(leading.ravel())
+                end += leading.size
             start[pair], count[pair] = cut_rows[begin, size, width]
             more[pair], group[pair] = True, -1
         return Bindings(np.concatenate(rows), start, count, self.width, more, group, answers)
@@ -108,18 +106,18 @@ class Bindings:
         return sizes
 
 
-def _first_of(answer: Answer, most_bytes: int) -> Answer:
-    bindings = first_bindings(answer.bindings, most_bytes)
-    return answer if len(bindings) == len(answer.bindings) else replace(answer, bindings=bindings, truncated=True)
+def in_order(ids: NDArray[np.integer[Any]], to_terms: ToTerms) -> tuple[list[Term | None], NDArray[np.int64]]:
+    """The terms with these ids, which ascend, None for -1; and the places of all in the order of terms."""
+    unbound = int(np.count_nonzero(ids < 0))  # it comes first
+    terms: list[Term | None] = [*[None] * unbound, *to_terms(ids[unbound:])]
+    keys = [("",) if term is None else term_key(term) for term in terms]
+    return terms, np.array(sorted(range(len(terms)), key=keys.__getitem__), np.int64)
 
 
 def _first_rows(rows: Ids, most_bytes: int, terms: Terms, to_terms: ToTerms) -> Ids:
     """The first of these rows in the order of their terms, whose terms have at most so many bytes together."""
     used, place = np.unique(rows, return_inverse=True)
-    unbound = int(used[0] < 0)
-    stated: list[Term | None] = [*[None] * unbound, *to_terms(used[unbound:])]
-    rank = np.empty(len(used), np.int64)
-    rank[sorted(range(len(used)), key=lambda number: row_key((stated[number],)))] = np.arange(len(used))
+    rank = inverse(in_order(used, to_terms)[1])
     ordered = rows[np.lexsort(rank[place].reshape(rows.shape).T[::-1])]
     each, width = np.arange(len(rows)), rows.shape[1]
     counts, widths = np.ones(len(rows), np.int64), np.full(len(rows), width, np.int32)
@@ -133,7 +131,7 @@ def _sizes(
     """How many bytes the terms have in the rows of each of these lists."""
     sizes = np.empty(len(lists), np.int64)
     columns = fixed(terms.start, terms.end, terms.suffix, terms.suffix_bytes)
-    step_kernels.bytes_of_rows(lists.astype(np.int64), start, count, width, rows, columns, sizes)
+    kernels.bytes_of_rows(lists.astype(np.int64), start, count, width, rows, columns, sizes)
     return sizes
 
 
@@ -149,7 +147,7 @@ def _numbered(
     number, first = np.empty(len(kind), np.int32), np.empty(len(kind), np.int32)
     slots = np.full(1 << (2 * len(kind)).bit_length(), -1, np.int32)
     last = np.full(group.max(initial=-1) + 1, -1, np.int32)
-    count = alike(kind, group, start, size, rows, slots, last, number, first)
+    count = kernels.alike(kind, group, start, size, rows, slots, last, number, first)
     return number, first[:count]
 
 
@@ -190,7 +188,7 @@ class UsedTerms:
         self._rows = bindings.rows
         self._lists = bindings.start[pairs], bindings.count[pairs], bindings.width[pairs]
         self._seen = np.zeros(bindings.rows.max(initial=-1) + 2, np.bool_)
-        self._size = step_kernels.mark(*self._lists, self._rows, self._seen)
+        self._size = kernels.mark(*self._lists, self._rows, self._seen)
         self.ids: NDArray[np.int64] = np.flatnonzero(self._seen) - 1
 
     def steps(self, order: NDArray[np.integer[Any]]) -> Steps:
@@ -199,5 +197,5 @@ class UsedTerms:
         rank[self.ids[order] + 1] = np.arange(len(order))
         offset, steps = np.empty(len(self._lists[0]) + 1, np.int64), np.empty((2, self._size), np.int32)
         completes = np.zeros(self._size, np.bool_)
-        step_kernels.steps(*self._lists, self._rows, rank, len(order), offset, steps, completes)
+        kernels.steps(*self._lists, self._rows, rank, len(order), offset, steps, completes)
         return Steps(offset, steps[0], steps[1], completes)

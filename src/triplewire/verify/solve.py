@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +24,14 @@ from triplewire.kernels.shared.columns import UNKNOWN, Triples, fixed, fixed_arr
 from triplewire.memory import Pool
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
+from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels import search as kernels
-from triplewire.verify.kernels.columns import (
-    JoinedClauses,
-    NodeFeatures,
-    PairColumns,
-    ResidualAnswers,
-    SearchState,
-    SolutionRows,
-    SortedTriples,
-    StatedClauses,
-)
 from triplewire.verify.residual_tests import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication; those of larger ones are sorted for patterns whose subject is not known
-_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
-_NO_IDS = np.zeros(0, np.int32)
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
+_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
@@ -56,18 +45,13 @@ class Pairs:
     clauses: Ids
     width: Ids  # how many variables are selected; 0 where one solution is enough
 
-    @classmethod
-    def none(cls) -> Pairs:
-        """No pairs."""
-        return cls(_NO_IDS, np.zeros(1, np.int64), _NO_IDS, _NO_IDS)
-
     def __len__(self) -> int:
         return len(self.publication)
 
     @property
-    def columns(self) -> PairColumns:
+    def columns(self) -> net.PairColumns:
         """The pairs as kernels take them."""
-        return PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
+        return net.PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
 
     def take(self, numbers: NDArray[np.int64]) -> Pairs:
         """Some of the pairs."""
@@ -112,17 +96,26 @@ class Searched:
     """The publications that are searched, as kernels take them. `term` gives the one with a number; `known`: of each
     term the segment's constant, or -1."""
 
-    triples: SortedTriples
-    features: NodeFeatures
+    triples: net.SortedTriples
+    features: net.NodeFeatures
     known: Ids
     term: Callable[[int], Term]
 
     @classmethod
     def of(cls, triples: Triples, features: Features, publication: Ids, term: Callable[[int], Term]) -> Searched:
-        """A batch, of which these publications are asked for, each as often as there are pairs of it."""
+        """A batch, of which these publications are asked for, each as often as there are pairs of it. The triples of
+        the larger ones are sorted by predicate and by object, too."""
+        sizes = np.diff(triples.offset)
+        pairs = np.bincount(publication, minlength=len(sizes))
+        large = np.flatnonzero((pairs > 0) & ((sizes > _SMALL) | (pairs >= _OFTEN)))
+        begins, key_offset = ends(4 * sizes[large]), np.full(len(sizes), -1, np.int64)
+        key_offset[large], keys = begins[:-1], np.empty(begins[-1], np.int64)
+        component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*triples)), key_offset, keys)
         columns = triples.offset, together(triples.subject, triples.predicate), triples.object
-        ordered = SortedTriples(*fixed(*columns, *_sort_triples(triples, publication)))
-        return cls(ordered, node_features(features), features.term, term)
+        ordered = net.SortedTriples(*fixed(*columns, key_offset, keys))
+        of_terms = features.offset, features.test, features.low, features.high, features.node_offset
+        of_nodes = net.NodeFeatures(*fixed(*of_terms, together(features.node_term, features.node_test)))
+        return cls(ordered, of_nodes, features.term, term)
 
 
 class Solver:
@@ -130,25 +123,23 @@ class Solver:
 
     def __init__(self, clauses: Clauses, residual: ResidualTests, world: World) -> None:
         table, tests, facts = clauses.table, clauses.tests, clauses.facts
-        self._world = world
-        self._residual = residual
-        self._table = table
+        self._world, self._residual, self._table = world, residual, table
         self._info = np.stack(
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )
         self._variables = int(table.variables.max(initial=0)) + 1
         parts = facts.component_offset, facts.component, facts.member
         tested = table.test_offset, table.test_variable, table.test
-        self.stated = StatedClauses(*fixed(table.pattern_offset, table.pattern, *parts, *tested))
+        self.stated = net.StatedClauses(*fixed(table.pattern_offset, table.pattern, *parts, *tested))
         self._owner, self._has_alternatives = facts.owner, clauses.has_alternatives
         self._inverses = Pool[_Inverse]()
 
-    def _resolved(self, clauses: Ids, components: StatedClauses, term: Ids) -> JoinedClauses:
+    def _resolved(self, clauses: Ids, components: net.StatedClauses, term: Ids) -> net.JoinedClauses:
         """Some clauses as the join takes them, their constants as the batch's terms."""
         stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], components.member[places].astype(np.int32, copy=False)
-        inverse = self._inverses.take(self._new_inverse)
+        inverse = self._inverses.take(lambda: _Inverse(int(stated.pattern.max(initial=0)) + 1))
         code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
         self._inverses.give(inverse)
         component_offset, places = slices(components.component_offset, clauses)
@@ -156,15 +147,12 @@ class Solver:
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
-        return JoinedClauses(
+        return net.JoinedClauses(
             *fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
         )
 
-    def _new_inverse(self) -> _Inverse:
-        return _Inverse(int(self._table.pattern.max(initial=0)) + 1)
-
     @cached_property
-    def _of_matches(self) -> StatedClauses:
+    def _of_matches(self) -> net.StatedClauses:
         """The clauses with what is to be solved where a subscription with one clause is known to match."""
         return with_variables(self.stated, ~self._has_alternatives[self._owner])
 
@@ -184,34 +172,27 @@ class Solver:
         used, clauses = np.unique(pairs.clauses, return_inverse=True)
         joined = replace(pairs, clauses=clauses.astype(np.int32))
         joined_clauses = self._resolved(used, components, searched.known)
-        is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
-        if is_residual:
+        if (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any():
             groups = np.split(groups[0], range(_AT_ONCE, len(joined), _AT_ONCE))
         while groups:
             waiting = groups.pop()
             answers = Answers(self._residual.scope)
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.take(waiting)
-                own, rows, pieces = self._pass(portion, keep, joined_clauses, searched, answers)
+                outcome[waiting], rows, pieces = self._pass(portion, keep, joined_clauses, searched, answers)
                 pieces[:, 0] = waiting[pieces[:, 0]]
                 parts.append((rows, pieces))
-                outcome[waiting] = own
-                waiting = waiting[own == UNKNOWN + kernels.UNSURE]
+                waiting = waiting[outcome[waiting] == UNKNOWN + kernels.UNSURE]
                 if len(waiting) and not self._residual.fill(answers, searched.term, publications):
-                    apart = _by_publication(joined.publication, waiting)
+                    apart = np.split(waiting, np.flatnonzero(np.diff(joined.publication[waiting])) + 1)
                     if len(apart) > 1:  # what is too much for one publication must not depend on the others
                         groups += apart
                         break
         return _joined(outcome, parts)
 
     def _pass(
-        self,
-        pairs: Pairs,
-        keep: bool,
-        joined_clauses: JoinedClauses,
-        searched: Searched,
-        answers: Answers,
+        self, pairs: Pairs, keep: bool, joined_clauses: net.JoinedClauses, searched: Searched, answers: Answers
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of each pair, as far as the answers are known."""
         settings = self._world.settings
@@ -222,11 +203,12 @@ class Solver:
         state[kernels.MOST_STEPS] = settings.max_steps
         state[kernels.KNOWN] = np.count_nonzero(answers.known[:, 0] >= 0)
         frame, value = np.zeros((patterns, 10), np.int64), np.full((self._variables, 2), -1, np.int64)
-        search, columns, done = SearchState(frame, value, state), pairs.columns, 0
+        search, columns, done = net.SearchState(frame, value, state), pairs.columns, 0
         while True:
             done = kernels.join(
                 done, columns, settings.most_bindings, keep, joined_clauses, searched.triples, searched.features,
-                ResidualAnswers(answers.scope, answers.known), search, outcome, SolutionRows(rows, pieces, slots),
+                net.ResidualAnswers(answers.scope, answers.known), search, outcome,
+                net.SolutionRows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]
@@ -234,11 +216,11 @@ class Solver:
                 answers.grow()
                 state[kernels.KNOWN] = 0
             else:
-                rows, pieces = _doubled(rows), _doubled(pieces)
+                rows, pieces = net.doubled(rows), net.doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
-def with_variables(clauses: StatedClauses, chosen: NDArray[np.bool_]) -> StatedClauses:
+def with_variables(clauses: net.StatedClauses, chosen: NDArray[np.bool_]) -> net.StatedClauses:
     """The clauses; those that are `chosen` without components that have no variables, unless they have no others."""
     has_variables = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
     offset, size = clauses.component_offset, np.diff(clauses.component_offset)
@@ -247,55 +229,24 @@ def with_variables(clauses: StatedClauses, chosen: NDArray[np.bool_]) -> StatedC
     if stays.all():
         return clauses
     before = np.append(0, np.cumsum(stays)).astype(np.int32)
-    own = fixed(before[offset], clauses.component[stays])
-    return clauses._replace(component_offset=own[0], component=own[1])
-
-
-def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Some pairs, ascending by publication, in a group for each publication."""
-    return np.split(pairs, np.flatnonzero(np.diff(publication[pairs])) + 1)
-
-
-def node_features(features: Features) -> NodeFeatures:
-    """The features as kernels that join take them."""
-    columns = features.offset, features.test, features.low, features.high, features.node_offset
-    return NodeFeatures(*fixed(*columns, together(features.node_term, features.node_test)))
+    component_offset, component = fixed(before[offset], clauses.component[stays])
+    return clauses._replace(component_offset=component_offset, component=component)
 
 
 def together(first: Ids, second: Ids) -> NDArray[np.int64]:
     """Two columns of ids as one."""
-    if not len(first):
-        return _NONE
-    return first.astype(np.int64) << 32 | second
-
-
-def _doubled(array: Any) -> Any:
-    grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
-
-
-def _sort_triples(triples: Triples, publication: Ids) -> tuple[Offsets, NDArray[np.int64]]:
-    """The triples of the larger publications by predicate and by object: where those of each are."""
-    sizes = np.diff(triples.offset)
-    offset = np.full(len(sizes), -1, np.int64)
-    pairs = np.bincount(publication, minlength=len(sizes))
-    large = np.flatnonzero((pairs > 0) & ((sizes > _SMALL) | (pairs >= _OFTEN)))
-    where = ends(4 * sizes[large])
-    offset[large] = where[:-1]
-    keys = np.empty(where[-1], np.int64)
-    component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*triples)), offset, keys)
-    return offset, keys
+    return first.astype(np.int64) << 32 | second if len(first) else _NONE
 
 
 def _joined(outcome: Bytes, parts: list[tuple[Ids, NDArray[np.int64]]]) -> Solved:
     """The rows of several passes as one."""
     if len(parts) == 1:
         return Solved(outcome, *parts[0])
+    if not parts:
+        return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
     start = 0
     for rows, pieces in parts:
         pieces[:, 2] += start
         start += len(rows)
-    pieces = np.concatenate([pieces for _, pieces in parts]) if parts else np.zeros((0, 4), np.int64)
-    rows = np.concatenate([rows for rows, _ in parts]) if parts else np.zeros(0, np.int32)
-    return Solved(outcome, rows, pieces[np.argsort(pieces[:, 0], kind="stable")])
+    pieces = np.concatenate([pieces for _, pieces in parts])
+    return Solved(outcome, np.concatenate([rows for rows, _ in parts]), pieces[np.argsort(pieces[:, 0], kind="stable")])

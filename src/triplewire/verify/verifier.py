@@ -7,7 +7,7 @@ method `verifier` (`VerifierMaker`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -45,15 +45,12 @@ class Verified:
         it several clauses?"""
         several = np.flatnonzero(has_alternatives[self.subscription])
         keys = self.publication[several].astype(np.int64) << 32 | self.subscription[several]
-        repeated = np.delete(several, np.unique(keys, return_index=True)[1])
-        if not len(repeated):
+        is_first = np.ones(len(self.publication), np.bool_)
+        is_first[np.delete(several, np.unique(keys, return_index=True)[1])] = False
+        if is_first.all():
             return self
-        return replace(
-            self,
-            publication=np.delete(self.publication, repeated),
-            subscription=np.delete(self.subscription, repeated),
-            truncated=np.delete(self.truncated, repeated),
-        )
+        columns = self.publication[is_first], self.subscription[is_first], self.truncated[is_first]
+        return Verified(*columns, self.failures, self.waiting, self.join_steps)
 
 
 class Verifier(Protocol):

@@ -1,12 +1,15 @@
-"""Arrays that belong together, as the kernels of the join network take them."""
+"""Arrays that belong together, as the kernels that join take them, and the numbers of their columns and places.
+
+Kernels of the network call this module `net`: `net.STAMP`. Sets of triples and of terms are bits, WORD in a number."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import range_holds
+from triplewire.kernels.shared.columns import TEST_FIELDS, Field, TestColumns, borrowed, places, range_holds
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.search import is_listed, lower
 
@@ -55,6 +58,40 @@ UNLISTED = 255
 places, too."""
 
 
+EXACT, ALONE, ASK, DISTINCT = 1, 2, 4, 8
+"""Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
+subscription has no other clause; is an ASK query; has a binding for each solution."""
+
+WORD, WORDS = 62, 4  # triples or terms whose bits are one number; numbers of a set of triples
+FEW = WORD * WORDS  # triples of a publication
+MOST_TERMS = 3 * FEW
+MOST_TESTS = 1024  # that hold of the terms of a publication; where there are more, each is asked of each term
+LISTING = 16  # pairs of a publication for which its tests are listed; for fewer, to ask takes less time
+SLOTS = 2048  # a power of two, at least twice as many as a publication has terms
+MOST_SOLUTIONS = 1 << 30  # counts stay there
+STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, PLAIN_STAMP, PLAIN_MASK = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""Places in `state`: the stamp of the publication at hand; how much of `rows` is used; is `tests` complete; steps and
+nodes solved; terms that are subjects or objects, which have the first numbers; how much of `bits` is used; was that too
+small; the stamp of the publication whose plain steps are in `plain`, and the number of places there, less one."""
+SOLVED, BEGIN, COUNT, TOTAL = 0, 1, 2, 3  # columns of `memo`
+TOO_MANY = -1  # as COUNT or TOTAL: nothing is known
+BY_SLOT, OF_BATCH, CONSTANT = 0, 1, 2  # rows of `terms`
+FIRST_ROW = 0  # the row that first steps are joined to; it has no variables
+BOUND = COUNT  # column of `node_memo`: solutions below for one value, at most; TOTAL: for all
+OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
+"""Columns of `memo`, of a step that is APART: triples that fit, for one value of its subject, and of its object, at
+most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
+
+MOST_PATH = 64  # steps or nodes from a root down
+MOST_PLACES = 1024  # of the table of what plain steps can be
+KEPT_STEPS = 1024  # whose values are kept: a power of two
+
+
+USES, COLOUR, NEXT_COLOUR, VALUE, VERTEX = 0, 1, 2, 3, 4  # rows of `variables` while the network is made
+NONE = -1  # as VALUE: the variable has no value yet; as VERTEX: it is none; no node, no column
+USED_STEPS, USED_TESTS, USED_NODES = 0, 1, 2  # places in `used`: how many there are
+
+
 class StepColumns(NamedTuple):
     """The join steps and trees of a segment's clauses, shared by all clauses that have them."""
 
@@ -88,11 +125,42 @@ class Scratch(NamedTuple):
     direct: Any  # direct node with a link -> stamp << 32 | its solutions
     plain: Any  # shape (places, 2): hash table of what plain steps there can be (`.direct`): key, and its values
     step_values: Any  # shape (KEPT_STEPS, 2): of plain steps that were looked up: stamp << 32 | step, and its values
-    state: Any  # the places are those of `triplewire.verify.kernels.publication`
+    state: Any  # places: STAMP ..
 
 
-# --- columns ---------------------------------------------------------------------------------------------------------
-# Arrays that belong together, as the kernels that join patterns take them.
+def doubled(array: Any) -> Any:
+    """The array with room for as much again."""
+    grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+_ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
+LENT = (
+    (StepColumns, (Field(np.int32, (KEPT,)), Field(np.uint8, (2,)), _ids, Field(np.int32, (2,)), _ids, _four, _ids,
+                   Field(np.uint8))),
+    (TestColumns, TEST_FIELDS),
+    (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
+               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, _longs,
+               Field(np.int64, (2,)), Field(np.int64, (2,)), _longs)),
+)  # fmt: skip
+"""What is in the table of addresses, in its order."""
+
+STEPS, TESTS, SCRATCH = places(LENT)
+take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+
+
+def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
+    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets.
+    `zeros` makes an array of a shape and a type, which may be as large as the network."""
+    steps, nodes = len(columns.step), len(columns.node) // ROW
+    of_publication = SLOTS, 3, MOST_TERMS + MOST_TESTS, 3
+    of_network = steps, room, nodes, nodes, room, 2, MOST_PATH, nodes, MOST_PLACES, KEPT_STEPS, PLAIN_MASK + 1
+    rows, fields = (constants, tests, *of_publication, *of_network), LENT[-1][1]
+    return Scratch(*(zeros((size, *field.row), field.dtype) for size, field in zip(rows, fields, strict=True)))
+
+
+# --- what kernels that join take -------------------------------------------------------------------------------------
 
 
 class SortedTriples(NamedTuple):
@@ -190,8 +258,7 @@ class ClauseConditions(NamedTuple):
     residual: ResidualAnswers
 
 
-# --- node tests ------------------------------------------------------------------------------------------------------
-# Does a test hold of a node in a publication?
+# --- does a test hold of a node in a publication ---------------------------------------------------------------------
 
 
 @called_helper

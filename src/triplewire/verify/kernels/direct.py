@@ -21,41 +21,21 @@ import numpy as np
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.search import count_bits, lowest_bit
-from triplewire.verify.kernels.columns import (
-    ALWAYS,
-    APART,
-    AT_HAND,
-    CHILD,
-    COUNT_MASK,
-    EDGE,
-    FIRST_STEP,
-    KIND,
-    LEAF,
-    LINK,
-    OBJECT,
-    PARENT,
-    PREDICATE,
-    ROW,
-    SUBJECT,
-    TEST,
-    TEST_END,
-    Scratch,
-    StepColumns,
-)
-from triplewire.verify.kernels.publication import CONSTANT, ENDS, PLAIN_MASK, STAMP, VISITED, WORD, triple_words
+from triplewire.verify.kernels import columns as net
+from triplewire.verify.kernels.columns import Scratch, StepColumns
+from triplewire.verify.kernels.publication import triple_words
 
 PLAIN, LINKED = 1, 2  # sorts of direct nodes: all steps are plain; LINKED + k: all but the step number k
 MOST_STEPS = 16  # of a direct node
 NEVER = 100  # a step that is neither
 LOOP = 0x7FFFFFFF  # in a key, in place of a constant: subject and object are the same
-PLACES, MOST_PLACES = 64, 1024  # of the table of what plain steps can be: at the least, and at the most
-KEPT_STEPS = 1024  # whose values are kept: a power of two
+PLACES = 64  # of the table of what plain steps can be, at the least; `net.MOST_PLACES` at the most
 NOWHERE = -1
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
 _ONE = _int(1)
 _LOW = _int(0xFFFFFFFF)
-_ALL = (_int(1) << WORD) - 1
+_ALL = (_int(1) << net.WORD) - 1
 
 
 @helper
@@ -67,29 +47,31 @@ def _key(predicate: Any, end: Any, is_subject: Any) -> Any:
 @helper
 def _kind(s: int, step: Any, rows: Any) -> int:
     """Is a step of a node plain (PLAIN), or what a direct node may have one of (LINKED)?"""
-    edge = step[s, EDGE] >> 1 if step[s, PARENT] == LINK else s
-    subject, object_ = step[edge, SUBJECT], step[edge, OBJECT]
-    if step[edge, PARENT] != APART or step[edge, PREDICATE] < 0 or step[edge, TEST] < step[edge, TEST_END]:
+    edge = step[s, net.EDGE] >> 1 if step[s, net.PARENT] == net.LINK else s
+    subject, object_ = step[edge, net.SUBJECT], step[edge, net.OBJECT]
+    has_tests = step[edge, net.TEST] < step[edge, net.TEST_END]
+    if step[edge, net.PARENT] != net.APART or step[edge, net.PREDICATE] < 0 or has_tests:
         return NEVER
-    if step[s, PARENT] == LINK:
-        return LINKED if subject == -1 and object_ == -2 and rows[ROW * step[s, CHILD]] >> KIND == PLAIN else NEVER
+    if step[s, net.PARENT] == net.LINK:
+        is_of_plain = rows[net.ROW * step[s, net.CHILD]] >> net.KIND == PLAIN
+        return LINKED if subject == -1 and object_ == -2 and is_of_plain else NEVER
     if (subject >= 0) != (object_ >= 0) or subject == object_ == -1:
         return PLAIN
-    return LINKED if (subject == -1 and object_ == LEAF) or (subject == LEAF and object_ == -1) else NEVER
+    return LINKED if (subject == -1 and object_ == net.LEAF) or (subject == net.LEAF and object_ == -1) else NEVER
 
 
 @kernel
 def mark_direct(step: Any, place: Any, rows: Any) -> None:
     """Mark the nodes in `rows` that are direct. place[node]: its first row."""
     for n in range(place.size):
-        at = ROW * place[n]
+        at = net.ROW * place[n]
         count, sort, links = rows[at], PLAIN, 0
         for k in range(min(count, MOST_STEPS)):
-            kind = _kind(rows[at + FIRST_STEP + k], step, rows)
+            kind = _kind(rows[at + net.FIRST_STEP + k], step, rows)
             links += kind == LINKED
             sort = NEVER if NEVER in (kind, sort) else LINKED + k if kind == LINKED else sort
         if 0 < count <= MOST_STEPS and sort != NEVER and links < 2:
-            rows[at] |= sort << KIND
+            rows[at] |= sort << net.KIND
 
 
 @helper
@@ -113,14 +95,14 @@ def _enter(key: Any, value: Any, mask: Any, plain: Any) -> None:
 def enter_plain(triples: int, work: Scratch) -> None:
     """Fill the table of what plain steps there can be in the publication at hand, and with which values."""
     plain, terms, places = work.plain, work.terms, _int(PLACES)
-    while places < MOST_PLACES and places < 4 * triples:
+    while places < net.MOST_PLACES and places < 4 * triples:
         places *= 2
-    work.state[PLAIN_MASK] = places - 1
+    work.state[net.PLAIN_MASK] = places - 1
     for at in range(places):
         plain[at, 0] = -1
     for a in range(triples):
         subject, predicate, object_ = work.triples[0, a], work.triples[1, a], work.triples[2, a]
-        known, start, end = terms[CONSTANT, predicate], terms[CONSTANT, subject], terms[CONSTANT, object_]
+        known, start, end = terms[net.CONSTANT, predicate], terms[net.CONSTANT, subject], terms[net.CONSTANT, object_]
         if known >= 0 and end >= 0:
             _enter(_key(known, end, 0), subject, places - 1, plain)
         if known >= 0 and start >= 0:
@@ -130,23 +112,19 @@ def enter_plain(triples: int, work: Scratch) -> None:
 
 
 @helper
-def _look_up(s: Any, own: Any, place: Any, steps: StepColumns, work: Scratch) -> None:
-    """Keep what values a plain step allows in its place; ALWAYS allows all."""
-    plain, values, mask, step = work.plain, work.step_values, work.state[PLAIN_MASK], steps.step
-    subject, object_ = _int(step[_wide(s), SUBJECT]), _int(step[_wide(s), OBJECT])
-    key = _key(step[_wide(s), PREDICATE], max(subject, object_) & LOOP, subject >= 0)
-    at = _place_of(key, mask, plain)
-    allowed = plain[at, 1] if plain[at, 0] == key else _int(0)
-    values[place, 0], values[place, 1] = own, _int(_ALL) if s == ALWAYS else allowed
-    work.state[VISITED] += 1
-
-
-@helper
 def _values_of_step(s: Any, steps: StepColumns, work: Scratch) -> Any:
-    """The values that a plain step allows. They are kept until those of another step take their place."""
-    place, own = _wide(s & (KEPT_STEPS - 1)), work.state[STAMP] << 32 | _int(s)
-    if work.step_values[place, 0] != own:
-        _look_up(s, own, place, steps, work)
+    """The values that a plain step allows; ALWAYS allows all. They are kept until those of another step take their
+    place."""
+    place, key_of_step = _wide(s & (net.KEPT_STEPS - 1)), work.state[net.STAMP] << 32 | _int(s)
+    if work.step_values[place, 0] != key_of_step:
+        plain, step, mask = work.plain, steps.step, work.state[net.PLAIN_MASK]
+        subject, object_ = _int(step[_wide(s), net.SUBJECT]), _int(step[_wide(s), net.OBJECT])
+        # of two positions one is a constant, and the larger; where both are a variable, -1 & LOOP is LOOP
+        key = _key(step[_wide(s), net.PREDICATE], max(subject, object_) & LOOP, subject >= 0)
+        at = _place_of(key, mask, plain)
+        allowed = plain[at, 1] if plain[at, 0] == key else _int(0)
+        work.step_values[place, 0], work.step_values[place, 1] = key_of_step, _int(_ALL) if s == net.ALWAYS else allowed
+        work.state[net.VISITED] += 1
     return work.step_values[place, 1]
 
 
@@ -154,23 +132,23 @@ def _values_of_step(s: Any, steps: StepColumns, work: Scratch) -> Any:
 def values_of(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the plain steps of a direct node allow. `linked`: the number of its step that is not plain, or
     any other number."""
-    node, common, begin = steps.node, _int(_ALL), ROW * n + FIRST_STEP
-    for k in range(AT_HAND):
-        common &= _values_of_step(_int(ALWAYS) if k == linked else _int(node[begin + k]), steps, work)
-    for k in range(AT_HAND, node[ROW * n] & COUNT_MASK):
-        common &= _values_of_step(_int(ALWAYS) if k == linked else _int(node[begin + k]), steps, work)
+    node, common, begin = steps.node, _int(_ALL), net.ROW * n + net.FIRST_STEP
+    for k in range(net.AT_HAND):
+        common &= _values_of_step(_int(net.ALWAYS) if k == linked else _int(node[begin + k]), steps, work)
+    for k in range(net.AT_HAND, node[net.ROW * n] & net.COUNT_MASK):
+        common &= _values_of_step(_int(net.ALWAYS) if k == linked else _int(node[begin + k]), steps, work)
     return common
 
 
 @helper
 def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
     """Have what is read of the steps of a direct node fetched."""
-    for k in range(FIRST_STEP, FIRST_STEP + AT_HAND):
-        prefetch(steps.step, steps.node[ROW * n + k])
-    sort = steps.node[ROW * n] >> KIND
+    for k in range(net.FIRST_STEP, net.FIRST_STEP + net.AT_HAND):
+        prefetch(steps.step, steps.node[net.ROW * n + k])
+    sort = steps.node[net.ROW * n] >> net.KIND
     if sort != PLAIN:
         prefetch(work.direct, n)
-        prefetch(steps.node, ROW * (n - 1))  # mostly its child, as that was written down before it
+        prefetch(steps.node, net.ROW * (n - 1))  # mostly its child, as that was written down before it
 
 
 @helper
@@ -184,26 +162,26 @@ def link_of(n: int, steps: StepColumns, work: Scratch) -> Any:
     """Of a direct node with a link: the values that are allowed at its own end, and at the other end; whether its own
     end is the object; and where the triples of the link are in `sets`, or NOWHERE."""
     step, linked = steps.step, linked_step(n, steps)
-    own = values_of(n, linked, steps, work)
-    s, back, theirs = steps.node[ROW * n + FIRST_STEP + linked], _int(0), _int(_ALL)
-    if step[s, PARENT] == LINK:
-        back, theirs = _int(step[s, EDGE] & 1), values_of(step[s, CHILD], _int(NOWHERE), steps, work)
-        s = step[s, EDGE] >> 1
+    near = values_of(n, linked, steps, work)
+    s, back, far = steps.node[net.ROW * n + net.FIRST_STEP + linked], _int(0), _int(_ALL)
+    if step[s, net.PARENT] == net.LINK:
+        back, far = _int(step[s, net.EDGE] & 1), values_of(step[s, net.CHILD], _int(NOWHERE), steps, work)
+        s = step[s, net.EDGE] >> 1
     else:
-        back = _int(step[s, SUBJECT] == LEAF)
-    place = work.constants[step[s, PREDICATE]]
-    may_fit = own != 0 and theirs != 0 and place >> 32 == work.state[STAMP]
-    return own, theirs, back, place & _LOW if may_fit else _int(NOWHERE)
+        back = _int(step[s, net.SUBJECT] == net.LEAF)
+    place = work.constants[step[s, net.PREDICATE]]
+    may_fit = near != 0 and far != 0 and place >> 32 == work.state[net.STAMP]
+    return near, far, back, place & _LOW if may_fit else _int(NOWHERE)
 
 
 @helper
-def fitting_link(w: int, own: int, theirs: int, back: int, place: int, work: Scratch) -> Any:
+def fitting_link(w: int, near: int, far: int, back: int, place: int, work: Scratch) -> Any:
     """The triples of a link (`link_of`), of those with the bits of number w, that have allowed values at both ends."""
     fit = rest = work.sets[place, 1, w] if place >= 0 else _int(0)
     while rest != 0:
-        triple = w * WORD + lowest_bit(rest)
-        if own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1 == 0:
-            fit &= ~(rest & -rest)
+        triple = w * net.WORD + lowest_bit(rest)
+        if near >> work.triples[2 * back, triple] & far >> work.triples[2 - 2 * back, triple] & 1 == 0:
+            fit &= ~(rest & -rest)  # without the lowest bit of the rest: this triple has an end that is not allowed
         rest &= rest - 1
     return fit
 
@@ -211,22 +189,22 @@ def fitting_link(w: int, own: int, theirs: int, back: int, place: int, work: Scr
 @helper
 def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has any other direct node?"""
-    (own, theirs, back, place), total = link_of(n, steps, work), _int(0)
-    work.state[VISITED] += 1
+    (near, far, back, place), total = link_of(n, steps, work), _int(0)
+    work.state[net.VISITED] += 1
     for w in range(triple_words(triples)):
-        total += count_bits(fitting_link(w, own, theirs, back, place, work))
+        total += count_bits(fitting_link(w, near, far, back, place, work))
     return total
 
 
 @helper
 def end_values(n: int, is_other: bool, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the solutions of a direct node with a link have at one end: its own, or the other."""
-    (own, theirs, back, place), values = link_of(n, steps, work), _int(0)
+    (near, far, back, place), values = link_of(n, steps, work), _int(0)
     position = 2 - 2 * back if is_other else 2 * back
     for w in range(triple_words(triples)):
-        fit = fitting_link(w, own, theirs, back, place, work)
+        fit = fitting_link(w, near, far, back, place, work)
         while fit != 0:
-            values |= _ONE << work.triples[position, w * WORD + lowest_bit(fit)]
+            values |= _ONE << work.triples[position, w * net.WORD + lowest_bit(fit)]
             fit &= fit - 1
     return values
 
@@ -234,10 +212,10 @@ def end_values(n: int, is_other: bool, triples: int, steps: StepColumns, work: S
 @helper
 def linked_step(n: int, steps: StepColumns) -> Any:
     """The number, in a direct node, of its step that is not plain; -1 where all are."""
-    return (steps.node[ROW * n] >> KIND) - LINKED
+    return (steps.node[net.ROW * n] >> net.KIND) - LINKED
 
 
 @helper
 def is_direct(n: int, steps: StepColumns, work: Scratch) -> Any:
     """Is a node direct, and has the publication so few terms that a number holds a set of them?"""
-    return (steps.node[ROW * n] >> KIND > 0) & (work.state[ENDS] <= WORD)
+    return (steps.node[net.ROW * n] >> net.KIND > 0) & (work.state[net.ENDS] <= net.WORD)

@@ -1,4 +1,11 @@
-"""The publication at hand, as join steps take it: its terms by numbers of their own, its triples as sets of bits."""
+"""The publication at hand, as join steps take it: its terms by numbers of their own, its triples as sets of bits.
+
+prepare: each term gets a number; bit t of sets[term, k] says: triple t has the term in position k
+    a test's sets are the unions of those of the terms that it holds of
+fitting(step, values) = AND over the positions of the pattern: sets[its constant or its variable's value, k]
+solve_path(step): its parent first; then for each row of the parent, for each triple that fits:
+    the row and the new values; rows that differ in a leaf only are one, with the number of solutions
+"""
 
 from __future__ import annotations
 
@@ -10,40 +17,9 @@ from triplewire.kernels.shared.columns import Triples
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.search import count_bits
-from triplewire.verify.kernels.columns import (
-    AFTER,
-    BEFORE,
-    LEAF,
-    NUMBER,
-    OBJECT,
-    OPS,
-    PARENT,
-    PLACES,
-    POSITION,
-    PREDICATE,
-    RANGED,
-    SUBJECT,
-    NodeFeatures,
-    Scratch,
-    StepColumns,
-    is_indexed,
-    is_within,
-)
+from triplewire.verify.kernels import columns as net
+from triplewire.verify.kernels.columns import NodeFeatures, Scratch, StepColumns, is_indexed, is_within
 
-WORD, WORDS = 62, 4  # triples or terms whose bits are one number; numbers of a set of triples
-FEW = WORD * WORDS  # triples of a publication
-MOST_TERMS = 3 * FEW
-MOST_TESTS = 1024  # that hold of the terms of a publication; where there are more, each is asked of each term
-LISTING = 16  # pairs of a publication for which its tests are listed; for fewer, to ask takes less time
-SLOTS = 2048  # a power of two, at least twice as many as a publication has terms
-MOST_SOLUTIONS = 1 << 30  # counts stay there
-STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, PLAIN_STAMP, PLAIN_MASK = 0, 1, 2, 3, 4, 5, 6, 7, 8
-"""Places in `state`: the stamp of the publication at hand; how much of `rows` is used; is `tests` complete; steps and
-nodes solved; terms that are subjects or objects, which have the first numbers; how much of `bits` is used; was that too
-small; the stamp of the publication whose plain steps are in `plain`, and the number of places there, less one."""
-SOLVED, BEGIN, COUNT, TOTAL = 0, 1, 2, 3  # columns of `memo`
-TOO_MANY = -1  # as COUNT or TOTAL: nothing is known
-BY_SLOT, OF_BATCH, CONSTANT = 0, 1, 2  # rows of `terms`
 _int: Any = np.int64
 _ONE = _int(1)
 _LOW = _int(0xFFFFFFFF)
@@ -52,54 +28,54 @@ _LOW = _int(0xFFFFFFFF)
 @helper
 def triple_words(triples: int) -> Any:
     """Numbers of a set of triples of the publication."""
-    return (triples + WORD - 1) // WORD
+    return (triples + net.WORD - 1) // net.WORD
 
 
 @helper
 def value_words(work: Scratch) -> Any:
     """Numbers of a set of values of a variable: subjects and objects of the publication."""
-    return work.state[ENDS] // WORD + 1
+    return work.state[net.ENDS] // net.WORD + 1
 
 
 @helper
 def _term(term: int, stamp: int, count: int, known: Any, work: Scratch) -> Any:
     """The number of a batch's term among those of the publication, which are `count` so far; and how many then."""
-    at, key = mix_bits(term) & (SLOTS - 1), (stamp << 32) | term
+    at, key = mix_bits(term) & (net.SLOTS - 1), (stamp << 32) | term
     while work.slots[at] >> 32 == stamp and work.slots[at] != key:
-        at = (at + 1) & (SLOTS - 1)
+        at = (at + 1) & (net.SLOTS - 1)
     if work.slots[at] != key:
-        work.slots[at], work.terms[BY_SLOT, at] = key, count
-        work.terms[OF_BATCH, count], work.terms[CONSTANT, count] = term, known[term]
+        work.slots[at], work.terms[net.BY_SLOT, at] = key, count
+        work.terms[net.OF_BATCH, count], work.terms[net.CONSTANT, count] = term, known[term]
         if known[term] >= 0:
             work.constants[known[term]] = (stamp << 32) | count
         for k in range(3):
-            for w in range(WORDS):
+            for w in range(net.WORDS):
                 work.sets[count, k, w] = 0
         count += 1
-    return work.terms[BY_SLOT, at], count
+    return work.terms[net.BY_SLOT, at], count
 
 
 @helper
-def _list_test(test: int, own: int, words: int, end: int, most: int, work: Scratch) -> Any:
-    """A test holds of the publication's term `own`, and so of its triples. `end`: how many sets there are; how many
+def _list_test(test: int, number: int, words: int, end: int, most: int, work: Scratch) -> Any:
+    """A test holds of the publication's term `number`, and so of its triples. `end`: how many sets there are; how many
     there are then, one more than `most` where there is no room."""
-    stamp, place = work.state[STAMP], work.tests[test]
+    stamp, place = work.state[net.STAMP], work.tests[test]
     if place >> 32 == stamp:
         for k in range(3):
             for w in range(words):
-                work.sets[place & _LOW, k, w] |= work.sets[own, k, w]
+                work.sets[place & _LOW, k, w] |= work.sets[number, k, w]
     elif end < most:
         work.tests[test] = (stamp << 32) | end
         for k in range(3):
             for w in range(words):
-                work.sets[end, k, w] = work.sets[own, k, w]
+                work.sets[end, k, w] = work.sets[number, k, w]
     return end + (place >> 32 != stamp)
 
 
 @helper
 def has_many_pairs(publication: Any, at: int) -> Any:
     """Has the publication whose pairs begin at a place so many that its tests are listed?"""
-    last = at + LISTING - 1
+    last = at + net.LISTING - 1
     return last < publication.size and publication[last] == publication[at]
 
 
@@ -108,26 +84,26 @@ def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, has_many
     """Write down the triples of a publication: which of them have which term where, and, if it `has_many` pairs, a
     term of which test. Subjects and objects get the first numbers."""
     first, last = batch.offset[p], batch.offset[p + 1]
-    stamp, count, words = work.state[STAMP], 0, triple_words(last - first)
+    stamp, count, words = work.state[net.STAMP], 0, triple_words(last - first)
     for k in (0, 2, 1):
         for a in range(first, last):
             term = batch.subject[a] if k == 0 else batch.predicate[a] if k == 1 else batch.object[a]
-            own, count = _term(term, stamp, count, known, work)
-            work.sets[own, k, (a - first) // WORD] |= _ONE << ((a - first) % WORD)
-            work.triples[k, a - first] = own
+            number, count = _term(term, stamp, count, known, work)
+            work.sets[number, k, (a - first) // net.WORD] |= _ONE << ((a - first) % net.WORD)
+            work.triples[k, a - first] = number
         if k == 2:
-            work.state[ENDS] = count
-    end, most = count, count + MOST_TESTS
-    for own in range(count if has_many else 0):
-        term = work.terms[OF_BATCH, own]
+            work.state[net.ENDS] = count
+    end, most = count, count + net.MOST_TESTS
+    for number in range(count if has_many else 0):
+        term = work.terms[net.OF_BATCH, number]
         for t in range(features.offset[term], features.offset[term + 1]):
             if end <= most:
-                end = _list_test(features.test[t], own, words, end, most, work)
+                end = _list_test(features.test[t], number, words, end, most, work)
     for t in range(features.node_offset[p], features.node_offset[p + 1]):
         if has_many and end <= most:
-            own, count = _term(features.node_key[t] >> 32, stamp, count, known, work)
-            end = _list_test(features.node_key[t] & _LOW, own, words, end, most, work)
-    work.state[LISTED] = has_many and end <= most
+            number, count = _term(features.node_key[t] >> 32, stamp, count, known, work)
+            end = _list_test(features.node_key[t] & _LOW, number, words, end, most, work)
+    work.state[net.LISTED] = has_many and end <= most
 
 
 @helper
@@ -136,12 +112,12 @@ def passes(t0: int, t1: int, triple: int, publication: int, steps: StepColumns,
     """Do the tests t0 .. t1 of a step hold of a triple?"""
     holds = True
     for t in range(t0, t1):
-        number, position = steps.tested[t, NUMBER], steps.tested[t, POSITION]
-        term = work.terms[OF_BATCH, work.triples[position & (RANGED - 1), triple]]
-        if holds and position >= RANGED:
-            ask = position >> PLACES
-            holds = is_within(term, ask >> OPS, ask & ((1 << OPS) - 1), number, features)
-        elif holds and work.state[LISTED] == 0:
+        number, position = steps.tested[t, net.NUMBER], steps.tested[t, net.POSITION]
+        term = work.terms[net.OF_BATCH, work.triples[position & (net.RANGED - 1), triple]]
+        if holds and position >= net.RANGED:
+            ask = position >> net.PLACES
+            holds = is_within(term, ask >> net.OPS, ask & ((1 << net.OPS) - 1), number, features)
+        elif holds and work.state[net.LISTED] == 0:
             holds = is_indexed(number, term, publication, features)
     return holds
 
@@ -151,40 +127,38 @@ def fitting(n: int, w: int, row: int, width: int, triples: int, t0: int, t1: int
             work: Scratch) -> Any:  # fmt: skip
     """The triples, of those with the bits of number w, that fit the pattern of a step with the first `width` values of
     a row, and the tests t0 .. t1, as far as those are listed."""
-    step, bits, stamp = steps.step, (_ONE << min(max(triples - w * WORD, 0), WORD)) - 1, work.state[STAMP]
+    step, bits, stamp = steps.step, (_ONE << min(max(triples - w * net.WORD, 0), net.WORD)) - 1, work.state[net.STAMP]
     for k in range(3):
-        code = step[n, SUBJECT + k]
+        code = step[n, net.SUBJECT + k]
         if code >= 0:
             place = work.constants[code]
             bits &= work.sets[place & _LOW, k, w] if place >> 32 == stamp else 0
-        elif code != LEAF and -1 - code < width:
+        elif code != net.LEAF and -1 - code < width:
             bits &= work.sets[work.rows[row + 1 + (-1 - code)], k, w]
     for t in range(t0, t1):
-        position = steps.tested[t, POSITION]
-        if position < RANGED:
-            place = work.tests[steps.tested[t, NUMBER]]
+        position = steps.tested[t, net.POSITION]
+        if position < net.RANGED:
+            place = work.tests[steps.tested[t, net.NUMBER]]
             bits &= work.sets[place & _LOW, position, w] if place >> 32 == stamp else 0
     return bits
 
 
-# --- join ------------------------------------------------------------------------------------------------------------
-# Join steps are solved: the rows of a step are those of its parent, joined with the triples that fit its pattern.
+# --- paths -----------------------------------------------------------------------------------------------------------
 
 
 MOST_ROWS = 1024  # of a step
-FIRST_ROW = 0  # the row that first steps are joined to; it has no variables
 
 
 @helper
 def _bind(n: int, triple: int, row: int, at: int, steps: StepColumns, work: Scratch) -> Any:
     """Write the row `at`: that of the parent, and the values that a triple gives. False: a variable has two."""
-    step, rows, width = steps.step, work.rows, _int(steps.width[n, BEFORE])
+    step, rows, width = steps.step, work.rows, _int(steps.width[n, net.BEFORE])
     for v in range(width):
         rows[at + 1 + v] = rows[row + 1 + v]
     fits = True
     for k in range(3):
-        code, value = step[n, SUBJECT + k], work.triples[k, triple]
-        if code < 0 and code != LEAF and -1 - code >= _int(steps.width[n, BEFORE]):
+        code, value = step[n, net.SUBJECT + k], work.triples[k, triple]
+        if code < 0 and code != net.LEAF and -1 - code >= _int(steps.width[n, net.BEFORE]):
             if -1 - code >= width:
                 rows[at + 1 + (-1 - code)], width = value, -code
             fits = fits and rows[at + 1 + (-1 - code)] == value
@@ -198,18 +172,18 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     TOO_MANY."""
     step, rows = steps.step, work.rows
     t0, t1 = steps.test_offset[n], steps.test_offset[n + 1]
-    width, new_width = _int(steps.width[n, BEFORE]), _int(steps.width[n, AFTER])
+    width, new_width = _int(steps.width[n, net.BEFORE]), _int(steps.width[n, net.AFTER])
     size, begin, count = new_width + 1, out, _int(0)
-    has_leaf = step[n, SUBJECT] == LEAF or step[n, PREDICATE] == LEAF or step[n, OBJECT] == LEAF
-    listed = t1 if work.state[LISTED] != 0 else t0
-    asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
+    has_leaf = step[n, net.SUBJECT] == net.LEAF or step[n, net.PREDICATE] == net.LEAF or step[n, net.OBJECT] == net.LEAF
+    listed = t1 if work.state[net.LISTED] != 0 else t0
+    asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, net.POSITION] >= net.RANGED)
     for w in range(triple_words(triples)):
         bits = fitting(n, w, row, width, triples, t0, listed, steps, work)
         if not asks and new_width == width:
             count += count_bits(bits)
             bits = _int(0)
         while bits != 0:
-            triple = w * WORD + count_bits((bits & -bits) - 1)
+            triple = w * net.WORD + count_bits((bits & -bits) - 1)
             bits &= bits - 1
             if asks and not passes(t0, t1, triple, publication, steps, features, work):
                 continue
@@ -217,7 +191,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
                 count += 1
                 continue
             if out + size > rows.size:
-                return TOO_MANY
+                return net.TOO_MANY
             if not _bind(n, triple, row, out, steps, work):
                 continue
             at, same = begin if has_leaf else out, False
@@ -227,14 +201,14 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
                     same = same and rows[at + v] == rows[out + v]
                 at = at if same else at + size
             if same:
-                rows[at] = min(_int(rows[at]) + weight, MOST_SOLUTIONS)
+                rows[at] = min(_int(rows[at]) + weight, net.MOST_SOLUTIONS)
             else:
                 rows[out] = weight
                 out += size
     if count > 0:
         if out + size > rows.size:
-            return TOO_MANY
-        rows[out] = min(weight * count, MOST_SOLUTIONS)
+            return net.TOO_MANY
+        rows[out] = min(weight * count, net.MOST_SOLUTIONS)
         for v in range(1, size):
             rows[out + v] = rows[row + v]
         out += size
@@ -246,34 +220,34 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, features:
            work: Scratch) -> None:  # fmt: skip
     """Solve a step whose parent is solved. Inlined where it is called, with all that it calls: the arrays would take
     longer to hand over than most steps take."""
-    memo, rows, parent = work.memo, work.rows, steps.step[n, PARENT]
-    begin = _int(work.state[USED])
-    out, parents, row, total = begin, _int(1), _int(FIRST_ROW), _int(0)
+    memo, rows, parent = work.memo, work.rows, steps.step[n, net.PARENT]
+    begin = _int(work.state[net.USED])
+    out, parents, row, total = begin, _int(1), _int(net.FIRST_ROW), _int(0)
     if parent >= 0:
-        parents, row = _int(memo[parent, COUNT]), _int(memo[parent, BEGIN])
+        parents, row = _int(memo[parent, net.COUNT]), _int(memo[parent, net.BEGIN])
     for _ in range(max(parents, 0)):
         if out >= 0:
             out = _join(n, row, rows[row], publication, triples, out, steps, features, work)
-        row += _int(steps.width[n, BEFORE]) + 1
-    size = _int(steps.width[n, AFTER]) + 1
+        row += _int(steps.width[n, net.BEFORE]) + 1
+    size = _int(steps.width[n, net.AFTER]) + 1
     if parents < 0 or out < 0 or out - begin > MOST_ROWS * size:
-        memo[n, COUNT] = TOO_MANY
+        memo[n, net.COUNT] = net.TOO_MANY
     else:
         for at in range(begin, out, size):
             total += rows[at]
-        memo[n, BEGIN], memo[n, COUNT], memo[n, TOTAL] = begin, (out - begin) // size, min(total, MOST_SOLUTIONS)
-        work.state[USED] = out
-    memo[n, SOLVED] = work.state[STAMP]
-    work.state[VISITED] += 1
+        memo[n, net.BEGIN], memo[n, net.COUNT], work.state[net.USED] = begin, (out - begin) // size, out
+        memo[n, net.TOTAL] = min(total, net.MOST_SOLUTIONS)
+    memo[n, net.SOLVED] = work.state[net.STAMP]
+    work.state[net.VISITED] += 1
 
 
 @helper
 def solve_path(n: int, publication: int, triples: int, steps: StepColumns, features: NodeFeatures,
                 work: Scratch) -> None:  # fmt: skip
     """Solve a step and those before it, as far as that has not been done."""
-    depth, stamp = 0, work.state[STAMP]
-    while n >= 0 and work.memo[n, SOLVED] != stamp:
-        work.path[depth], depth, n = n, depth + 1, steps.step[n, PARENT]
+    depth, stamp = 0, work.state[net.STAMP]
+    while n >= 0 and work.memo[n, net.SOLVED] != stamp:
+        work.path[depth], depth, n = n, depth + 1, steps.step[n, net.PARENT]
     while depth > 0:
         depth -= 1
         _solve(work.path[depth], publication, triples, steps, features, work)

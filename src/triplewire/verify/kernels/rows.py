@@ -1,11 +1,14 @@
 """The rows of pairs whose clauses have several components, or that have several clauses: products, and their union.
 
-    for each pair, for each clause, until there are more rows than `most`:
+    unite: for each pair, for each clause, until there are more rows than `most`:
         number = 0, 1, ... below the product of its pieces' sizes: its digits say which row of each piece
         row = for each column the value of the piece that has one; put down if it is new
+    forms, alike: a hash table of what has been seen; equal clauses, and equal lists of rows, get one number
+    steps: sort the rows of each list by the ranks of their terms; of each row, the columns that differ from the last
+    write_rows: follow the steps, and copy a text {variable: term, ...} wherever a row is complete
 
-Used through `triplewire.verify.rows`. The rows of a component: `triplewire.verify.kernels.listing`
-and `triplewire.verify.kernels.search`.
+Used through `triplewire.verify.rows` and `triplewire.verify.bindings`. The rows of a component come from
+`triplewire.verify.kernels.listing` and `triplewire.verify.kernels.search`.
 """
 
 from __future__ import annotations
@@ -85,8 +88,7 @@ def unite(pairs: Any, first: Any, width: Any, most: int, pieces: Any, rows: Any,
     return used
 
 
-# --- alike -----------------------------------------------------------------------------------------------------------
-# What is the same: subscriptions with the same clauses, and lists of rows. Much of what matches a publication is.
+# --- what is the same: clauses of subscriptions, and lists of rows ---------------------------------------------------
 
 
 @kernel
@@ -153,8 +155,7 @@ def alike(kind: Any, group: Any, start: Any, size: Any, rows: Any, slots: Any, l
     return count
 
 
-# --- steps -----------------------------------------------------------------------------------------------------------
-# The rows of matches in order, as steps from each to the next: which columns change, and to what.
+# --- rows in order, as steps from each to the next -------------------------------------------------------------------
 
 
 FEW = 40  # rows that are put in order by insertion
@@ -260,8 +261,7 @@ def steps(start: Any, count: Any, width: Any, rows: Any, rank: Any, ranks: int, 
     offset[start.size] = used
 
 
-# --- row texts -------------------------------------------------------------------------------------------------------
-# Rows of matches as JSON text: of each list of rows, the objects {variable: term} in the order of the rows.
+# --- rows as JSON text -----------------------------------------------------------------------------------------------
 
 
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST, _COMMA, _SPACE = 0x7B, 0x7D, 0x5B, 0x5D, 0x2C, 0x20

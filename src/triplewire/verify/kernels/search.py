@@ -264,29 +264,29 @@ def _search(size: int, needed: int, limit: int, width: int, distinct: bool, keep
     they are to be kept. Of those that agree on the `needed` selected variables some are counted once."""
     frame, value, state = search
     count, maybe = 0, 0
-    at, total, own = -1, 0, 0  # where those left fall apart: the one that is being counted, and the product so far
+    at, total, number = -1, 0, 0  # where those left fall apart: the one that is being counted, and the product so far
     depth = 0 if _open(0, size, search, batch, graph) else -1
     while depth >= 0 and state[FLAGS] & (OVER | ROOM) == 0:
         left, opened = (frame[depth - 1, LEFT], frame[depth - 1, OPEN]) if depth > 0 else (needed, 0)
         a = frame[at if at >= 0 else depth, ORDER]
-        more = _advance(depth, a, left, opened, width, search, batch, graph, tests)
+        has_next = _advance(depth, a, left, opened, width, search, batch, graph, tests)
         if state[STEPS] > state[MOST_STEPS]:
             state[FLAGS] |= OVER
         solutions, down = 0, False
         if at >= 0:
-            own += more
-            down = more and frame[depth, OPEN] > 0  # not counted by itself: residual predicates are waited for
-            if more and not down and frame[depth, LEFT] < left and own < limit:
+            number += has_next
+            down = has_next and frame[depth, OPEN] > 0  # not counted by itself: residual predicates are waited for
+            if has_next and not down and frame[depth, LEFT] < left and number < limit:
                 continue
             _release(depth, a, frame, value)
-            total, own = min(total * own, limit), 0
+            total, number = min(total * number, limit), 0
             if not down and total > 0 and at + 1 < size:
                 at += 1
                 _seek(depth, frame[at, ORDER], search, batch, graph)
                 continue
             at, solutions, depth = -1, 0 if down else total, depth - 1
             down = down or (keep and solutions > 0)
-        elif not more:
+        elif not has_next:
             depth -= 1
         elif depth + 1 == size:
             solutions = 1
