@@ -241,14 +241,14 @@ def _instants(batch: pa.RecordBatch) -> list[dt.datetime | Exception | None]:
         return [None] * batch.num_rows
     column = _column(batch, "published")
     try:
-        return _read_instants(column)
+        return _instants_of(column)
     except pa.ArrowNotImplementedError as error:  # a type without a cast
         raise _wrong(f"the column 'published' is {column.type}, no timestamp") from error
     except (pa.ArrowInvalid, ValueError, OverflowError):  # a text that is no time, a year beyond 9999
         return [_instant(column.slice(row, 1)) for row in range(len(column))]
 
 
-def _read_instants(column: pa.Array) -> list[dt.datetime | Exception | None]:
+def _instants_of(column: pa.Array) -> list[dt.datetime | Exception | None]:
     instants: list[dt.datetime | None] = as_instants(column).to_pylist()
     return [instant and instant.astimezone(dt.UTC) for instant in instants]
 
@@ -256,7 +256,7 @@ def _read_instants(column: pa.Array) -> list[dt.datetime | Exception | None]:
 def _instant(column: pa.Array) -> dt.datetime | Exception | None:
     """The instant of a column of one row, or why there is none."""
     try:
-        return _read_instants(column)[0]
+        return _instants_of(column)[0]
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:
         return error
 
@@ -290,8 +290,5 @@ _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 def _is_triples(kind: pa.DataType) -> bool:
     if not any(is_kind(kind) for is_kind in _LISTS) or not pa.types.is_struct(kind.value_type):
         return False
-    members = kind.value_type
-    return all(
-        members.get_field_index(name) >= 0 and is_text(members.field(members.get_field_index(name)).type)
-        for name in "spo"
-    )
+    places = [kind.value_type.get_field_index(name) for name in "spo"]
+    return min(places) >= 0 and all(is_text(kind.value_type.field(place).type) for place in places)

@@ -5,11 +5,10 @@ It is imported where the first request is made: httpcore2 takes a while to load.
 
 from __future__ import annotations
 
-import contextlib
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,7 +50,7 @@ class GuardedBackend(httpcore2.SyncBackend):
         Raises `AddressError`, `TimeoutError` and what httpcore2 raises."""
         addresses = checked_addresses(host, port, allow_private=self._allow_private)
         for address in addresses[:-1]:
-            with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout, TimeoutError):
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout, TimeoutError):
                 return self._connected(address, port, time.monotonic() + _seconds_left() / 2)
         return self._connected(addresses[-1], port, _DEADLINE.get())
 
@@ -63,7 +62,7 @@ class GuardedBackend(httpcore2.SyncBackend):
         """
         for seconds in _EARLY:
             if time.monotonic() + seconds < deadline:
-                with contextlib.suppress(httpcore2.ConnectTimeout):
+                with suppress(httpcore2.ConnectTimeout):
                     return _Stream(super().connect_tcp(address, port, seconds))
         return _Stream(super().connect_tcp(address, port, max(deadline - time.monotonic(), 0.001)))
 

@@ -63,7 +63,9 @@ def is_pipe(stream: Any) -> bool:
         return False
 
 
-def pieces(stream: Any, name: str, limit: int, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Document]:
+def pieces_of_pipe(
+    stream: Any, name: str, limit: int, on_refusal: Callable[[Refusal], None] | None
+) -> Iterator[Document]:
     """What comes through a pipe: as pieces of whole graphs where it is N-Quads, else in one. Raises `ReadError` where a
     graph, or what is not cut, has more than `limit` bytes, or the graphs that are held have more than twice as many."""
     cutter = _Cutter(limit)
@@ -83,20 +85,15 @@ def pieces(stream: Any, name: str, limit: int, on_refusal: Callable[[Refusal], N
 
 def _block(stream: Any) -> bytes:
     """What is there of a pipe, after waiting for the first bytes; empty at its end."""
-    read: list[bytes] = [stream.read1(_READ)]
-    size = len(read[0])
-    while read[-1] and size < BLOCK and _has_more(stream):
-        read.append(stream.read1(_READ))
-        size += len(read[-1])
-    return b"".join(read)
-
-
-def _has_more(stream: Any) -> bool:
+    parts: list[bytes] = [stream.read1(_READ)]
     if not hasattr(select, "poll"):  # as on Windows
-        return False
-    poll = select.poll()
+        return parts[0]
+    poll, size = select.poll(), len(parts[0])
     poll.register(stream.fileno(), select.POLLIN)
-    return bool(poll.poll(_WAIT))
+    while parts[-1] and size < BLOCK and poll.poll(_WAIT):
+        parts.append(stream.read1(_READ))
+        size += len(parts[-1])
+    return b"".join(parts)
 
 
 @dataclass(slots=True)

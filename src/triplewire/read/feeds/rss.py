@@ -1,7 +1,8 @@
-"""Reads RSS 1.0: each item keeps its own triples, closed over blank nodes, and takes its channel's title and link.
+"""Reads RSS and Atom: the tree of a feed becomes a channel and items. Runs in the parsing process.
 
-Where the XML is ill-formed it is repaired first. Where it is no RDF all the same, or items are not told apart by
-`rdf:about`, it is read by its elements, as RSS 2.0 is, and a warning says so. Runs in the parsing process.
+RSS 1.0 is RDF: each item keeps its own triples, closed over blank nodes, and takes its channel's title and link. Where
+the XML is ill-formed it is repaired first. Where it is no RDF all the same, or items are not told apart by `rdf:about`,
+it is read by its elements, as RSS 2.0 is, and a warning says so.
 """
 
 from __future__ import annotations
@@ -29,14 +30,10 @@ from triplewire.read.feeds.items import (
 )
 from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.feeds.refine import refined
-from triplewire.read.feeds.vocabulary import HEAD_NAMES, is_feed_namespace
 from triplewire.read.feeds.xml_tree import Tree, is_item, parse_tree, split_name
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.parse import parse
 from triplewire.read.rdf.split import closure, grouped
-
-# --- rss atom --------------------------------------------------------------------------------------------------------
-# Reads RSS and Atom: the tree of a feed becomes a channel and items. Runs in the parsing process.
 
 
 def read_feed(request: Request) -> Decoded:
@@ -64,15 +61,14 @@ def _xml_channel(root: Element) -> Element | None:
     """The element that describes the feed; None if the document is no feed."""
     for element in root.iter():
         namespace, local = split_name(element.tag)
-        if local.lower() in ("channel", "feed") and is_feed_namespace(namespace):
+        if local.lower() in ("channel", "feed") and v.is_feed_namespace(namespace):
             return element
     namespace, local = split_name(root.tag)
-    is_feed = local.lower() in HEAD_NAMES or any(map(is_item, root.iter()))
+    is_feed = local.lower() in v.HEAD_NAMES or any(map(is_item, root.iter()))
     return root if is_feed else None
 
 
-# --- rss 1 ------------------------------------------------------------
-
+# --- RSS 1.0 ---------------------------------------------------------------------------------------------------------
 
 _STRIPPED = (v.DC, str(v.TITLE.value).removesuffix("title"))  # namespaces in which white space at the ends is idle
 
@@ -81,7 +77,9 @@ def read_rss_1(request: Request) -> Decoded:
     """The publications of an RSS 1.0 feed. Raises `ReadError`."""
     tree = parse_tree(request.data, request.settings)
     try:
-        triples = _statements(tree, request)
+        data = guard.check_rdf_xml(tree.data, request.settings)
+        base = request.base or request.document
+        triples = [triple for _, triple in parse(data, request.syntax, base, request.settings)]
     except ReadError as error:
         if error.remedy.startswith("raise "):
             raise
@@ -103,13 +101,6 @@ def read_rss_1(request: Request) -> Decoded:
         links = [Triple(item, v.IS_PART_OF, node) for item in nodes]
         return whole_or_by_subject([*whole, *about_channel(channel, node), *links], request, tree.problems)
     return decoded(_items(nodes, about, node, channel, request), request, tree.problems)
-
-
-def _statements(tree: Tree, request: Request) -> list[Triple]:
-    """The triples of the feed. Raises `ReadError`."""
-    data = guard.check_rdf_xml(tree.data, request.settings)
-    base = request.base or request.document
-    return [triple for _, triple in parse(data, request.syntax, base, request.settings)]
 
 
 def _name(item: Element) -> tuple[str, str] | Element:
@@ -151,9 +142,7 @@ def _own(node: Node, triples: Sequence[Triple], is_item: bool, request: Request)
     """The triples of a resource: as written, or with what their texts mean."""
     if request.as_written:
         return iter(triples)
-    if not is_item:
-        return refined(node, triples)
-    return refined(node, _plain(node, triples))
+    return refined(node, _plain(node, triples) if is_item else triples)
 
 
 def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:

@@ -1,4 +1,5 @@
-"""Parses an XML feed into a tree of elements, behind the guard; an ill-formed one is repaired before.
+"""Parses an XML feed into a tree of elements, behind the guard. An ill-formed one is made well-formed before, so that
+what it says is read, with all names as written.
 
 Feeds come in any encoding; feedparser finds out which. The tree is that of Python's ElementTree, whose parser is Expat:
 it fetches nothing, and its time is linear in the document.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.entities import name2codepoint
 from typing import Any
@@ -25,10 +26,6 @@ from triplewire.read.decoded import Problem, warning
 from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
 from triplewire.read.rdf.split import NOTE, replaced_in_xml
 from triplewire.read.sniff import ascii_view
-
-# --- repair ----------------------------------------------------------------------------------------------------------
-# Makes an ill-formed XML feed well-formed, so that what it says is read, with all names as written.
-
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -74,14 +71,16 @@ class _Open:
 
     @property
     def local(self) -> str:
-        return self.name.rpartition(":")[2].lower()
+        return _local(self.name)
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2].lower()
 
 
 def repaired(text: str, entities: Mapping[str, str], max_depth: int) -> Repaired:
-    """The feed as well-formed XML. `entities` are those that it declares itself.
-
-    Raises `ReadError` where the entities add too much text, or elements nest deeper than `max_depth`.
-    """
+    """The feed as well-formed XML. `entities` are those that it declares itself. Raises `ReadError` where the entities
+    add too much text, or elements nest deeper than `max_depth`."""
     return _Repair(_ILLEGAL.sub("\ufffd", text), entities, max_depth).result()
 
 
@@ -128,7 +127,7 @@ class _Repair:
             self._has_doctype = True  # there is one, before the root
             return doctype.end() if doctype else start + 2
         tag = _TAG.match(text, start) or _BROKEN_TAG.match(text, start)
-        if tag is None or (text[tag.end() - 1] != ">" and not self._is_known(tag[2])):
+        if tag is None or (text[tag.end() - 1] != ">" and _local(tag[2]) not in _KNOWN):
             self._characters("<")
             return start + 1
         if tag[1]:
@@ -137,15 +136,10 @@ class _Repair:
             self._start(tag[2], tag[3], start)
         return tag.end()
 
-    def _is_known(self, name: str) -> bool:
-        return name.rpartition(":")[2].lower() in _KNOWN
-
-    # --- elements ----------------------------------------------------------------------------------------------------
-
     def _start(self, name: str, written: str, start: int) -> None:
         attributes, prefixes = _attributes(written)
         namespace = prefixes.get(name.rpartition(":")[0]) or self._namespace(name.rpartition(":")[0])
-        local = name.rpartition(":")[2].lower()
+        local = _local(name)
         # one of the same name, in a namespace of no feed, only says that an element of that namespace is open still
         is_item = name in self._items or (local in ITEM_NAMES and is_feed_namespace(namespace or ""))
         if local in HEAD_NAMES and any(element.is_item for element in self._open):
@@ -174,10 +168,7 @@ class _Repair:
 
     def _namespace(self, prefix: str) -> str | None:
         """What a prefix stands for here; None if it is not declared."""
-        for element in reversed(self._open):
-            if prefix in element.prefixes:
-                return element.prefixes[prefix]
-        return None
+        return next((one.prefixes[prefix] for one in reversed(self._open) if prefix in one.prefixes), None)
 
     def _end(self, name: str) -> None:
         """Close the element of that name, and what is open within it; an end tag without a start counts nothing."""
@@ -211,8 +202,6 @@ class _Repair:
             return ReadError(what, line=self._text.count("\n") + 1, remedy="fetch it anew")
         return None
 
-    # --- text --------------------------------------------------------------------------------------------------------
-
     def _characters(self, text: str) -> None:
         if text and self._open:
             self._pieces.append(escape(self._resolved(text)))
@@ -234,9 +223,7 @@ class _Repair:
             if self._room < 0:
                 raise ReadError("entity references add too much text", remedy="write the text out")
             return _ILLEGAL.sub("\ufffd", value)
-        if name in _PREDEFINED or name in name2codepoint:
-            return html.unescape(match[0])
-        return match[0]
+        return html.unescape(match[0]) if name in _PREDEFINED or name in name2codepoint else match[0]
 
 
 def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -255,8 +242,7 @@ def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
     return attributes, prefixes
 
 
-# --- xml tree ------------------------------------------------------------
-
+# --- The tree --------------------------------------------------------------------------------------------------------
 
 _DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
 _DECLARATION_BYTES = 1024  # an XML declaration is not longer
@@ -287,12 +273,6 @@ def split_name(tag: str) -> tuple[str, str]:
     """The namespace ("" for none) and the local name of an element or attribute."""
     namespace, _, local = tag[1:].rpartition("}") if tag[:1] == "{" else ("", "", tag)
     return namespace, local
-
-
-def children(element: Element) -> Iterator[tuple[str, str, Element]]:
-    """The namespace, local name and element of each child."""
-    for child in element:
-        yield *split_name(child.tag), child
 
 
 def parse_tree(data: bytes, settings: Settings) -> Tree:

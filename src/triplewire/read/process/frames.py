@@ -26,9 +26,7 @@ from triplewire.model.terms import Node, Triple, parse_term
 from triplewire.read.decoded import Problem, Syntax
 from triplewire.read.rdf.split import graph_id, too_many
 
-# --- pieces ----------------------------------------------------------------------------------------------------------
-# Cuts an N-Quads or N-Triples file into pieces, and joins the parsed pieces.
-
+# --- Pieces of N-Quads or N-Triples ----------------------------------------------------------------------------------
 
 PIECE_BYTES = 2 * 1024 * 1024
 PIECE_LINES = 100_000  # a malformed line takes about 1 KB of the parsing process, until its piece is parsed
@@ -45,8 +43,7 @@ class RefusedLine:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The content of a piece of a file: the distinct triples of each graph in order of occurrence, and the malformed
-    lines."""
+    """The content of a piece: the distinct triples of each graph in order of occurrence, and the malformed lines."""
 
     graphs: list[tuple[Node | None, Packed]]
     refused: list[RefusedLine]
@@ -62,8 +59,8 @@ def pieces(data: bytes, size: int = PIECE_BYTES) -> Iterator[tuple[int, bytes]]:
         piece = data[start:end]
         lines = piece.count(b"\n")
         if lines > PIECE_LINES:
-            left_over = piece.split(b"\n", PIECE_LINES)[-1]
-            piece, lines = piece[: len(piece) - len(left_over)], PIECE_LINES
+            too_much = piece.split(b"\n", PIECE_LINES)[-1]
+            piece, lines = piece[: len(piece) - len(too_much)], PIECE_LINES
         yield line, piece
         line += lines
         start += len(piece)
@@ -86,10 +83,8 @@ class Collected:
             self.graphs.setdefault(graph, []).append(triples)
 
     def refusals(self, split: str) -> Iterator[tuple[str, ReadError]]:
-        """The refusals, each with the id of the refused publication, or with the file where that is unknown.
-
-        Refused publications are dropped. Call it once, before `triples` and `publications`.
-        """
+        """The refusals, each with the id of the refused publication, or with the file where that is unknown. Refused
+        publications are dropped. Call it once, before `triples` and `publications`."""
         alone = set(self.graphs) <= {None} and not any(line.graph for line in self.refused)
         for line in self.refused:
             if line.named or alone:
@@ -128,8 +123,7 @@ def _distinct(parts: list[Packed]) -> tuple[Triple, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(map(unpack, parts))))
 
 
-# --- frames ------------------------------------------------------------
-
+# --- Messages --------------------------------------------------------------------------------------------------------
 
 HEAD = struct.Struct(">IQ")  # length of a request's header, length of its document
 
@@ -150,16 +144,8 @@ class Request:
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """The header after its two lengths, and the document."""
-        fields = {
-            "syntax": self.syntax.name,
-            "document": self.document,
-            "source": self.source,
-            "base": self.base,
-            "split": self.split,
-            "settings": dataclasses.asdict(self.settings),
-            "first_line": self.first_line,
-            "as_written": self.as_written,
-        }
+        fields = dataclasses.asdict(self) | {"syntax": self.syntax.name}
+        del fields["data"]
         head = json.dumps(fields).encode()
         return HEAD.pack(len(head), len(self.data)) + head, self.data
 
@@ -185,14 +171,9 @@ class _Parts:
         return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
 
 
-def _name(graph: Node | None) -> str | None:
-    """The name of a graph for the header."""
-    return None if graph is None else str(graph)
-
-
-def _node(name: str | None) -> Any:
-    """The node of such a name; None for none."""
-    return None if name is None else parse_term(name)
+def _node(name: str) -> Any:
+    """The graph of a name in a header; None for "", the default graph."""
+    return parse_term(name) if name else None
 
 
 def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:
@@ -209,8 +190,8 @@ def publications_frame(publications: Iterable[Publication], *, end: bool, proble
 def piece_frame(graphs: Mapping[Node | None, Iterable[Triple]], refused: Iterable[RefusedLine]) -> bytes:
     """The triples and malformed lines of a piece of an N-Quads file, as a frame."""
     parts = _Parts()
-    rows = [[_name(graph), parts.add(triples)] for graph, triples in graphs.items()]
-    lines = [[_error(r.error), r.named, _name(r.graph)] for r in refused]
+    rows = [[str(graph or ""), parts.add(triples)] for graph, triples in graphs.items()]
+    lines = [[_error(r.error), r.named, str(r.graph or "")] for r in refused]
     return _frame({"graphs": rows, "refused": lines, "end": True}, parts)
 
 

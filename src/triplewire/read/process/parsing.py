@@ -48,15 +48,27 @@ class Client:
                 raise _refusal(request, broken, self._stop()) from None
 
     def _exchange(self, request: Request) -> Reply:
-        """One request and its reply, with a process that runs."""
+        """One request and its reply within `parse_seconds`, with a process that runs."""
         process = self._started(request.settings.parse_bytes)
+        reply, seconds = Reply(request.source), request.settings.parse_seconds
+
+        def take(came: bytearray) -> bool:
+            while not reply.ended and (frame := next_frame(came)) is not None:
+                reply.take(frame)
+            return reply.ended
+
         try:
-            return _exchange(process, request)
-        except (_Broken, ReadError):
+            exchange(process, request.to_bytes(), seconds, take)
+        except EOFError:
+            raise _Broken from None
+        except TimeoutError:
+            raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds") from None
+        except ReadError:
             raise
         except BaseException:  # after an interrupt, the rest of the reply is still in the pipe
             self._stop()
             raise
+        return reply
 
     @property
     def process_id(self) -> int | None:
@@ -100,33 +112,13 @@ class _Broken(Exception):
     """The process ended (`why` is empty) or was too slow."""
 
     def __init__(self, why: str = "", remedy: str = "") -> None:
-        super().__init__(why)
-        self.why = why
-        self.remedy = remedy
+        self.why, self.remedy = why, remedy
 
 
 def _refusal(request: Request, broken: _Broken, ending: str) -> ReadError:
     """The error for a document on which the process ended so."""
     what = broken.why or f"the parser crashed on it ({ending})"
     return ReadError(what, source=request.source, remedy=broken.remedy)
-
-
-def _exchange(process: subprocess.Popen[bytes], request: Request) -> Reply:
-    """Write the request and read the reply within `parse_seconds`."""
-    reply, seconds = Reply(request.source), request.settings.parse_seconds
-
-    def take(came: bytearray) -> bool:
-        while not reply.ended and (frame := next_frame(came)) is not None:
-            reply.take(frame)
-        return reply.ended
-
-    try:
-        exchange(process, request.to_bytes(), seconds, take)
-    except EOFError:
-        raise _Broken from None
-    except TimeoutError:
-        raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds") from None
-    return reply
 
 
 CLIENT = Client()
