@@ -127,11 +127,9 @@ def _rows(batch: Batch, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64]
 
 
 def _lines(batch: Batch, rows: NDArray[np.int64], owner: NDArray[np.int64], decoder: Decoder) -> pa.LargeBinaryArray:
-    """The canonical lines of triples without blank nodes, in order within each owner.
-
-    The order of lines is that of (subject, predicate, object): where one term is the beginning of another, a blank
-    follows it, which comes before all that can follow in the other.
-    """
+    """The canonical lines of triples without blank nodes, in order within each owner. The order of lines is that of
+    (subject, predicate, object): where one term is the beginning of another, a blank follows it, which comes before all
+    that can follow in the other."""
     terms = [column[rows] for column in (batch.subject, batch.predicate, batch.object)]
     used, place = np.unique(np.concatenate(terms), return_inverse=True)
     texts = _texts(batch, used, decoder)

@@ -84,16 +84,13 @@ def _check_bindings(columns: MatchColumns) -> None:
         of_text(column.text, column.offset)[int(column.number[row])].as_py().decode("utf-8", "surrogatepass")
         for column in (columns.publication, columns.subscription)
     )
-    raise LimitError(
-        f"the bindings of {subscription!r} have {int(sizes.max()):,} bytes, a batch holds {MOST_BYTES:,}",
-        source=publication,
-        remedy="lower max_binding_bytes, or select fewer variables",
-    )
+    what = f"the bindings of {subscription!r} have {int(sizes.max()):,} bytes, a batch holds {MOST_BYTES:,}"
+    raise LimitError(what, source=publication, remedy="lower max_binding_bytes, or select fewer variables")
 
 
-def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **more: str) -> pa.Table:
+def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **columns: str) -> pa.Table:
     """Matches, with when they were made, as one table of dictionary-encoded columns: a text that many rows share is
-    held once, and Parquet stores it once. `more` are columns of one text, behind those of `MATCHES`."""
+    held once, and Parquet stores it once. `columns` are others of one text, behind those of `MATCHES`."""
     lengths = [len(part.truncated) for part, _ in parts]
     length, ends = sum(lengths), np.cumsum([0, *lengths]).tolist()
     held: dict[str, pa.Array] = {name: _dictionary([getattr(part, name) for part, _ in parts]) for name in TEXTS}
@@ -104,9 +101,9 @@ def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **more: str) -> pa
     graphs = {first + row: graph for first, (part, _) in rows for row, graph in part.construct.items()}
     held["construct"] = of_few(graphs, length).cast(pa.large_string()).dictionary_encode()
     first_of_each = of_numbers(np.zeros(length, np.int32))
-    for name, text in more.items():
+    for name, text in columns.items():
         held[name] = pa.DictionaryArray.from_arrays(first_of_each, of_strings([utf8(text)]).cast(pa.large_string()))
-    return pa.table({name: held[name] for name in (*MATCHES.names, *more)})
+    return pa.table({name: held[name] for name in (*MATCHES.names, *columns)})
 
 
 def _dictionary(columns: Sequence[TextColumn]) -> pa.DictionaryArray:
@@ -132,10 +129,8 @@ def combined(matches: pa.Table) -> pa.RecordBatch:
     """All matches as one batch. Raises `LimitError` where their texts are too long for that."""
     for name, column in zip(matches.schema.names, matches.columns, strict=True):
         if column.nbytes > MOST_BYTES:
-            raise LimitError(
-                f"the column {name!r} of the matches has {column.nbytes:,} bytes, a batch holds {MOST_BYTES:,}",
-                remedy="hand over fewer publications at a time",
-            )
+            what = f"the column {name!r} of the matches has {column.nbytes:,} bytes, a batch holds {MOST_BYTES:,}"
+            raise LimitError(what, remedy="hand over fewer publications at a time")
     parts = matches.combine_chunks().to_batches()
     return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=MATCHES)
 

@@ -280,11 +280,11 @@ def _slots_of_words(count: int) -> Hashes:
     return slots
 
 
-def _grown(array: NDArray[_Item], used: int, more: int) -> NDArray[_Item]:
+def _grown(array: NDArray[_Item], used: int, added: int) -> NDArray[_Item]:
     """The array, or a longer copy of what is used of it."""
-    if used + more <= len(array):
+    if used + added <= len(array):
         return array
-    longer = np.empty(max(2 * len(array), used + more, 1_024), array.dtype)
+    longer = np.empty(max(2 * len(array), used + added, 1_024), array.dtype)
     longer[:used] = array[:used]
     return longer
 

@@ -45,11 +45,11 @@ class _Table:
         self.rows: Rows = _NO_ROWS
         self.slots: Ids = _NO_SLOTS
 
-    def reserve(self, count: int, more: int) -> None:
-        """Make room for `more` rows, besides the `count` that are there."""
-        if count + more <= len(self.rows):
+    def reserve(self, count: int, added: int) -> None:
+        """Make room for `added` rows, besides the `count` that are there."""
+        if count + added <= len(self.rows):
             return
-        room = max(2 * len(self.rows), count + more, self._room)
+        room = max(2 * len(self.rows), count + added, self._room)
         rows = np.empty((room, COLUMNS), np.uint64)
         rows[:count] = self.rows[:count]
         self.rows, self.slots = rows, np.empty(1 << (2 * room - 1).bit_length(), np.int32)
@@ -281,28 +281,28 @@ def _ids(graphs: Ids, interner: Interner, document: str) -> Sequence[str]:
 # --- Arrow columns, without an object a term or a triple -------------------------------------------------------------
 
 _ROWS_AT_ONCE = 16_384  # terms between scanner and tables: what fits a processor's cache
-_UNUSUAL = frozenset(b'<"')  # what may not be in an IRI, besides what the scanner looks for
+_UNUSUAL = frozenset('<"')  # what may not be in an IRI, besides what the scanner looks for
 
 
 def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Batch | None:
     """The publications of a batch whose columns are as in `triplewire.encode.schema.PUBLICATIONS`. None where a row is
     no publication, or has more than `settings.max_triples` triples, or where a term is not plain."""
-    stated = _columns(batch)
-    if stated is None or not _has_good_dates(batch):
+    published = _columns(batch)
+    if published is None or not _has_good_dates(batch):
         return None
-    ids, counts, columns = stated
+    ids, counts, columns = published
     if int(counts.max(initial=0)) > (settings or Settings()).max_triples:
         return None
     text, offset = _joined(columns)
     interner = Interner(text, MOST, MOST)
     numbers = _numbers(text, offset, interner)
-    if numbers is None or not all(map(_is_iri_column, interner.odd_iris())):
+    if numbers is None:
         return None
     try:
-        suffixes = interner.suffixes()
+        suffixes, iris = interner.suffixes(), [text.decode() for text in interner.odd_iris()]
     except UnicodeDecodeError:
         return None
-    if any(_UNUSUAL.intersection(suffix.encode()) for suffix in suffixes):
+    if any(map(_UNUSUAL.intersection, (*suffixes, *iris))):
         return None
     subject, predicate, object_ = numbers.reshape(3, -1)
     kind = interner.rows[:, KIND]
@@ -394,11 +394,3 @@ def _numbers(text: Bytes, offset: Offsets, interner: Interner) -> Ids | None:
         if not interner.take(tokens, len(part) - 1, numbers[first : first + _ROWS_AT_ONCE]):
             return None
     return numbers
-
-
-def _is_iri_column(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return not _UNUSUAL.intersection(text)

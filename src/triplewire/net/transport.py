@@ -55,11 +55,9 @@ class GuardedBackend(httpcore2.SyncBackend):
         return self._connected(addresses[-1], port, _DEADLINE.get())
 
     def _connected(self, address: str, port: int, deadline: float) -> httpcore2.NetworkStream:
-        """A connection to an address, which is not looked up.
-
-        A server whose queue of new connections is full lets a request for one drop, and the system asks again only
-        after a second (RFC 6298, section 2). So the first attempts are given up early; nothing has been sent by then.
-        """
+        """A connection to an address, which is not looked up. A server whose queue of new connections is full lets a
+        request for one drop, and the system asks again only after a second (RFC 6298, section 2). So the first attempts
+        are given up early; nothing has been sent by then."""
         for seconds in _EARLY:
             if time.monotonic() + seconds < deadline:
                 with suppress(httpcore2.ConnectTimeout):
@@ -68,11 +66,9 @@ class GuardedBackend(httpcore2.SyncBackend):
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection whose every operation ends by the deadline, and that tells when more came than was asked for.
-
-    The last byte of what came is handed out by itself. Where an answer ends before that byte, nobody fetches it: it
-    belongs to a second answer, which must not be taken for that to the next request.
-    """
+    """A connection whose every operation ends by the deadline, and that tells when more came than was asked for. The
+    last byte of what came is handed out by itself. Where an answer ends before that byte, nobody fetches it: it belongs
+    to a second answer, which must not be taken for that to the next request."""
 
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner

@@ -68,13 +68,13 @@ def pieces_of_pipe(
 ) -> Iterator[Document]:
     """What comes through a pipe: as pieces of whole graphs where it is N-Quads, else in one. Raises `ReadError` where a
     graph, or what is not cut, has more than `limit` bytes, or the graphs that are held have more than twice as many."""
-    cutter = _Cutter(limit)
-    source, remedy = name or INPUT, "raise max_input_bytes"
+    cutter, is_told, remedy = _Cutter(limit), False, "raise max_input_bytes"
     while block := _block(stream):
         cutter.add(block)
         yield from (Document(name, data, first_line) for first_line, data in cutter.complete())
-        if cutter.repeated and on_refusal is not None:
-            on_refusal(Refusal.of("warning", source, cutter.warning(source)))
+        if cutter.repeated is not None and on_refusal is not None and not is_told:
+            on_refusal(Refusal.of("warning", name or INPUT, _warning(*cutter.repeated, name or INPUT)))
+            is_told = True
         if max(cutter.longest, len(cutter.rest)) > limit:
             raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy=remedy)
         if cutter.held > 2 * limit:
@@ -110,12 +110,12 @@ class _Graph:
 class _Cutter:
     """Sorts lines by their graphs. `rest` is the line whose end has not come, or all that came where it is not cut;
     `held` counts the bytes of graphs that were not given yet, and `longest` those of the longest graph. `repeated`: the
-    graph that has come again, and the number of the line; () before one has, and once told."""
+    first graph that came again, and the number of the line."""
 
     def __init__(self, limit: int) -> None:
         self.rest = bytearray()
         self.held = self.longest = 0
-        self.repeated: tuple[bytes, int] | tuple[()] = ()
+        self.repeated: tuple[bytes, int] | None = None
         self._limit = limit  # bytes of a piece, but of one graph
         self._line = 1  # the number of the next line
         self._graph = _Graph(None)  # of the line before
@@ -125,7 +125,6 @@ class _Cutter:
         self._is_quads = False  # has a line named a graph?
         self._is_other = False
         self._ended: set[bytes] = set()
-        self._warned = False
 
     def add(self, block: bytes) -> None:
         """Take what has come."""
@@ -203,19 +202,11 @@ class _Cutter:
             if len(self._ended) >= _MOST_ENDED:
                 self._ended.clear()
             self._ended.add(ended)
-        if name in self._ended and not self._warned and not self.repeated:
+        if name in self._ended and self.repeated is None:
             self.repeated = name, self._line
         self._open[name] = graph = _Graph(name, begun=self._begun)
         self._waiting.append(graph)
         return graph
-
-    def warning(self, name: str) -> ReadError:
-        """What is to be told of the graph that came again; told once."""
-        graph, line = self.repeated  # type: ignore[misc]  # only where there is one
-        self.repeated, self._warned = (), True
-        shown = f"the graph {graph.decode('utf-8', 'replace')} comes" if graph else "lines without a graph come"
-        what = f"{shown} again behind other graphs; in a pipe that is another publication of the same id"
-        return ReadError(what, source=name, line=line, remedy="put its lines together, or give a file")
 
     def _graph_of(self, match: re.Match[bytes]) -> bytes | None:
         """The graph of a line, b"" for none; None for a line that goes with the one before."""
@@ -232,6 +223,13 @@ class _Cutter:
         terms = [term[0] for term in islice(_TERM.finditer(odd), _FIVE)]
         named = re.search(rb"(%b)[ \t]*\.\s*\Z" % _NODE, odd) if len(terms) == _FIVE else None
         return named[1] if named is not None else None
+
+
+def _warning(graph: bytes, line: int, source: str) -> ReadError:
+    """What is to be told of the graph that came again."""
+    shown = f"the graph {graph.decode('utf-8', 'replace')} comes" if graph else "lines without a graph come"
+    what = f"{shown} again behind other graphs; in a pipe that is another publication of the same id"
+    return ReadError(what, source=source, line=line, remedy="put its lines together, or give a file")
 
 
 def _piece(graphs: list[_Graph]) -> tuple[int, bytes]:

@@ -123,10 +123,8 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
     if RDF_NAMESPACE in match[0]:
         return Syntax.RDF_XML
     if local == b"opml":
-        raise ReadError(
-            "this is OPML, a list of feeds",
-            remedy="give the feeds that it lists; `pipeline run` polls them",
-        )
+        remedy = "give the feeds that it lists; `pipeline run` polls them"
+        raise ReadError("this is OPML, a list of feeds", remedy=remedy)
     if _FEED_TAG.search(view):
         return Syntax.FEED
     if local == b"html":

@@ -56,11 +56,8 @@ class Context:
         base, language = element.get(f"{{{v.XML}}}base"), element.get(f"{{{v.XML}}}lang")
         if base is None and language is None:
             return self
-        return replace(
-            self,
-            base=self.base if base is None or len(base) > _LONGEST_BASE else absolute(self.base, base),
-            language=self.language if language is None else language,
-        )
+        base = self.base if base is None or len(base) > _LONGEST_BASE else absolute(self.base, base)
+        return replace(self, base=base, language=self.language if language is None else language)
 
 
 def read_item(element: Element, context: Context, inherited: Draft) -> Item:

@@ -124,9 +124,8 @@ repeats what the feed says of all."""
 
 def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decoded:
     """One publication for each item; with split "document" a single one, with "subject" one for each subject.
-
-    `problems` are those of the feed so far. Raises `ReadError` where a feed that is not split by item is over a limit.
-    """
+    `problems` are those of the feed so far. Raises `ReadError` where a feed that is not split by item is over a
+    limit."""
     parts = list(_parts(feed, request))
     if request.split == "item":
         return decoded(parts, request, problems)

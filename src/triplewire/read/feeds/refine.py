@@ -127,11 +127,11 @@ _NAMES = {IRI(v.GEORSS + shape): shape for shape in _SHAPES} | {
 Pair = tuple[Decimal, Decimal]
 
 
-def places(own: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Literal]]:
+def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Literal]]:
     """The place that an item's own literals give, by predicate: geo:lat and geo:long, unless it has them, and WKT."""
-    has_point = LATITUDE in own and LONGITUDE in own
+    has_point = LATITUDE in texts and LONGITUDE in texts
     for predicate, shape in _NAMES.items():
-        for literal in own.get(predicate, ()):
+        for literal in texts.get(predicate, ()):
             pairs = _pairs(literal.lexical)
             least, most = _SHAPES[shape]
             if not least <= len(pairs) <= most:
@@ -213,18 +213,18 @@ _COORDINATES = frozenset(IRI(v.GEO + name) for name in ("lat", "long", "alt"))
 def refined(item: Node, triples: Iterable[Triple]) -> Iterator[Triple]:
     """The triples with types; and for the item: a title, a description and a date from the properties that stand in
     for them, and its place."""
-    own: dict[IRI, list[Literal]] = {}
+    texts: dict[IRI, list[Literal]] = {}
     for subject, predicate, value in triples:
         typed = _typed(predicate, value)
         yield Triple(subject, predicate, typed)
         if subject == item and isinstance(typed, Literal):
-            own.setdefault(predicate, []).append(typed)
+            texts.setdefault(predicate, []).append(typed)
     for predicate, others in _STAND_IN.items():
-        if predicate not in own:
-            other = next((values[0] for name in others if (values := own.get(name))), None)
+        if predicate not in texts:
+            other = next((values[0] for name in others if (values := texts.get(name))), None)
             if other is not None:
                 yield Triple(item, predicate, _typed(predicate, other))
-    for predicate, literal in places(own):
+    for predicate, literal in places(texts):
         yield Triple(item, predicate, literal)
 
 

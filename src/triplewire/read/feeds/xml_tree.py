@@ -51,14 +51,6 @@ UNDECLARED = "urn:triplewire:prefix:"
 """Before the name of a prefix that a feed does not declare and that is not well known: its namespace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A well-formed feed. `cut` says where it had been cut off, if so; the item it ended in is left out."""
-
-    text: str
-    cut: ReadError | None
-
-
 @dataclass(slots=True)
 class _Open:
     """An element that is open: where its start tag begins in the source, and among the pieces of the result."""
@@ -78,17 +70,12 @@ def _local(name: str) -> str:
     return name.rpartition(":")[2].lower()
 
 
-def repaired(text: str, entities: Mapping[str, str], max_depth: int) -> Repaired:
-    """The feed as well-formed XML. `entities` are those that it declares itself. Raises `ReadError` where the entities
-    add too much text, or elements nest deeper than `max_depth`."""
-    return _Repair(_ILLEGAL.sub("\ufffd", text), entities, max_depth).result()
-
-
 class _Repair:
-    """The state of one repair: the pieces of the result, and the elements that are open."""
+    """One repair: the pieces of the result, and the elements that are open. `entities` are those that the feed declares
+    itself."""
 
     def __init__(self, text: str, entities: Mapping[str, str], max_depth: int) -> None:
-        self._text = text
+        self._text = _ILLEGAL.sub("\ufffd", text)
         self._max_depth = max_depth
         self._entities = entities
         self._room = max(_EXPANSION, 10 * len(text))
@@ -99,7 +86,9 @@ class _Repair:
         self._is_over = False  # the root's end tag came
         self._never_ends: set[str] = set()
 
-    def result(self) -> Repaired:
+    def result(self) -> tuple[str, ReadError | None]:
+        """The feed as well-formed XML, and where it had been cut off, if so; the item it ended in is left out then.
+        Raises `ReadError` where entities add too much text, or elements nest too deep."""
         at, text = 0, self._text
         while (start := text.find("<", at)) >= 0:
             self._characters(text[at:start])
@@ -108,7 +97,7 @@ class _Repair:
         cut = self._cut()
         while self._open:
             self._close()
-        return Repaired("".join(self._pieces), cut)
+        return "".join(self._pieces), cut
 
     def _markup(self, start: int) -> int:
         """Take what begins with `<` at `start`; returns where it ends."""
@@ -172,10 +161,8 @@ class _Repair:
 
     def _end(self, name: str) -> None:
         """Close the element of that name, and what is open within it; an end tag without a start counts nothing."""
-        for number in range(len(self._open) - 1, -1, -1):
-            if self._open[number].name.lower() == name.lower():
-                break
-        else:
+        number = max((n for n, one in enumerate(self._open) if one.name.lower() == name.lower()), default=-1)
+        if number < 0:
             return
         while len(self._open) > max(number, 1):
             self._close()
@@ -285,10 +272,10 @@ def parse_tree(data: bytes, settings: Settings) -> Tree:
         line, column = error.position
         reason = str(error).rpartition(": line ")[0] or str(error)
         problems.append(warning(f"ill-formed XML, read as far as it can be: {reason}", line, column + 1))
-    mended = repaired(data.decode("utf-8", "replace"), entities, settings.max_xml_depth)
-    if mended.cut is not None:
-        problems.append(Problem(mended.cut))
-    data = mended.text.encode("utf-8")
+    text, cut = _Repair(data.decode("utf-8", "replace"), entities, settings.max_xml_depth).result()
+    if cut is not None:
+        problems.append(Problem(cut))
+    data = text.encode("utf-8")
     try:
         guard.check_feed(data, settings)
         return _known(Tree(_parsed(data), data, problems))

@@ -87,11 +87,9 @@ def _check_depth(data: bytes, what: str, limit: int) -> None:
 
 
 def check_contexts(data: bytes, value: Any) -> None:
-    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth.
-
-    JSON literals are data, so `@value` and terms of type `@json` are not searched. A context hidden there on purpose
-    still fails in the parser, which cannot fetch.
-    """
+    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth. JSON
+    literals are data, so `@value` and terms of type `@json` are not searched. A context hidden there on purpose still
+    fails in the parser, which cannot fetch."""
     literal = json_terms(value) | {"@value"}
     waiting = [value]
     while waiting:

@@ -91,11 +91,9 @@ def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
 
 
 def check_feed(data: bytes, settings: Settings) -> dict[str, str]:
-    """Refuse a feed in UTF-8 whose declarations or depth pass the limits.
-
-    Returns the entities that it declares, for those who read an ill-formed one. The depth of an ill-formed feed is not
-    looked at: it is repaired, and comes here again.
-    """
+    """Refuse a feed in UTF-8 whose declarations or depth pass the limits. Returns the entities that it declares, for
+    those who read an ill-formed one. The depth of an ill-formed feed is not looked at: it is repaired, and comes here
+    again."""
     entities: dict[str, str] = {}
     start = re.search(rb"<\w", data)
     for count, match in enumerate(_ENTITY.finditer(data, 0, start.start() if start else len(data)), start=1):

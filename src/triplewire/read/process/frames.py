@@ -158,17 +158,11 @@ class Request:
         return cls(data, **fields)
 
 
-class _Parts:
-    """The triples that a frame speaks of, one behind the other."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def add(self, triples: Iterable[Triple]) -> list[Any]:
-        """Add triples; returns what the header says of them."""
-        packed = pack(tuple(triples))
-        self.parts += packed.text, packed.numbers
-        return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
+def _added(triples: Iterable[Triple], parts: list[bytes]) -> list[Any]:
+    """Add triples to the parts of a frame; returns what the header says of them."""
+    packed = pack(tuple(triples))
+    parts += packed.text, packed.numbers
+    return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
 
 
 def _node(name: str) -> Any:
@@ -178,9 +172,9 @@ def _node(name: str) -> Any:
 
 def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:
     """Publications, and problems of their document, as a frame."""
-    parts = _Parts()
+    parts: list[bytes] = []
     rows = [
-        [p.id, p.published.isoformat() if p.published else None, list(p.notes), parts.add(p.triples)]
+        [p.id, p.published.isoformat() if p.published else None, list(p.notes), _added(p.triples, parts)]
         for p in publications
     ]
     said = [[_error(problem.error), problem.subject, problem.is_warning] for problem in problems]
@@ -189,8 +183,8 @@ def publications_frame(publications: Iterable[Publication], *, end: bool, proble
 
 def piece_frame(graphs: Mapping[Node | None, Iterable[Triple]], refused: Iterable[RefusedLine]) -> bytes:
     """The triples and malformed lines of a piece of an N-Quads file, as a frame."""
-    parts = _Parts()
-    rows = [[str(graph or ""), parts.add(triples)] for graph, triples in graphs.items()]
+    parts: list[bytes] = []
+    rows = [[str(graph or ""), _added(triples, parts)] for graph, triples in graphs.items()]
     lines = [[_error(r.error), r.named, str(r.graph or "")] for r in refused]
     return _frame({"graphs": rows, "refused": lines, "end": True}, parts)
 
@@ -204,32 +198,10 @@ def _error(error: ReadError) -> list[Any]:
     return [error.what, error.line, error.column, error.remedy]
 
 
-def _frame(header: dict[str, Any], parts: _Parts | None = None) -> bytes:
+def _frame(header: dict[str, Any], parts: Iterable[bytes] = ()) -> bytes:
     said = json.dumps(header, separators=(",", ":")).encode("ascii")
-    body = b"".join((LENGTH.pack(len(said)), said, *(parts.parts if parts else ())))
+    body = b"".join((LENGTH.pack(len(said)), said, *parts))
     return LENGTH.pack(len(body)) + body
-
-
-class _Frame:
-    """A frame that came: its header, and its parts, which are taken in their order."""
-
-    def __init__(self, body: bytes, source: str) -> None:
-        (length,) = LENGTH.unpack_from(body)
-        self._body, self._at, self._source = body, LENGTH.size + length, source
-        self.header = json.loads(body[LENGTH.size : self._at])
-
-    def packed(self, said: list[Any]) -> Packed:
-        """The next triples, of which the header says this. Raises `ReadError` where they cannot be."""
-        text_bytes, number_bytes, suffixes, terms, literals = said
-        middle = self._at + text_bytes
-        text, numbers = self._body[self._at : middle], self._body[middle : middle + number_bytes]
-        self._at = middle + number_bytes
-        packed = Packed(text, numbers, tuple(suffixes), terms, literals)
-        try:
-            packed.check()
-        except (ValueError, TypeError) as error:
-            raise ReadError(f"the parsing process gave what cannot be: {error}", source=self._source) from None
-        return packed
 
 
 class Reply:
@@ -241,27 +213,42 @@ class Reply:
         self.piece = Piece([], [])
         self.ended = False
         self._source = source
+        self._body, self._taken = b"", 0  # a frame, and the bytes of it that were taken
 
     def take(self, body: bytes) -> None:
         """Add a frame. Raises the `ReadError` that it carries."""
-        frame = _Frame(body, self._source)
-        header = frame.header
+        (length,) = LENGTH.unpack_from(body)
+        self._body, self._taken = body, LENGTH.size + length
+        header = json.loads(body[LENGTH.size : self._taken])
         self.ended = header["end"]
         if "error" in header:
             raise self._read_error(header["error"])
         for identifier, published, notes, said in header.get("publications", ()):
             instant = dt.datetime.fromisoformat(published) if published else None
-            packed = frame.packed(said)
+            packed = self._packed(said)
             self.publications.append(Publication.of_packed(identifier, packed, self._source, instant, tuple(notes)))
         self.problems.extend(
             Problem(self._read_error(error), subject, is_warning)
             for error, subject, is_warning in header.get("problems", ())
         )
-        self.piece.graphs.extend((_node(graph), frame.packed(said)) for graph, said in header.get("graphs", ()))
+        self.piece.graphs.extend((_node(graph), self._packed(said)) for graph, said in header.get("graphs", ()))
         self.piece.refused.extend(
             RefusedLine(self._read_error(error), named, _node(graph))
             for error, named, graph in header.get("refused", ())
         )
+
+    def _packed(self, said: list[Any]) -> Packed:
+        """The next triples, of which the header says this. Raises `ReadError` where they cannot be."""
+        text_bytes, number_bytes, suffixes, terms, literals = said
+        middle = self._taken + text_bytes
+        text, numbers = self._body[self._taken : middle], self._body[middle : middle + number_bytes]
+        self._taken = middle + number_bytes
+        packed = Packed(text, numbers, tuple(suffixes), terms, literals)
+        try:
+            packed.check()
+        except (ValueError, TypeError) as error:
+            raise ReadError(f"the parsing process gave what cannot be: {error}", source=self._source) from None
+        return packed
 
     def _read_error(self, fields: list[Any]) -> ReadError:
         what, line, column, remedy = fields

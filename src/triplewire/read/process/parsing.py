@@ -29,23 +29,19 @@ class Client:
     _lock: threading.Lock = field(default_factory=new_lock)
 
     def ask(self, request: Request) -> Reply:
-        """Send a document and return the reply. Raises `ReadError`, also if the process crashes or is too slow.
-
-        A process that has read other documents may have been ended from outside. So the document is refused for a
-        crash only if a new process crashes on it as well.
-        """
+        """Send a document and return the reply. Raises `ReadError`, also if the process crashes or is too slow. A
+        process that has read other documents may have been ended from outside. So the document is refused for a crash
+        only if a new process crashes on it as well."""
         with self._lock:
-            try:
+            while True:
                 used = self._process is not None
-                return self._exchange(request)
-            except _Broken as broken:
-                ending = self._stop()
-                if not used or broken.why:
-                    raise _refusal(request, broken, ending) from None
-            try:
-                return self._exchange(request)
-            except _Broken as broken:
-                raise _refusal(request, broken, self._stop()) from None
+                try:
+                    return self._exchange(request)
+                except _Broken as broken:
+                    ending = self._stop()
+                    if not used or broken.why:
+                        what = broken.why or f"the parser crashed on it ({ending})"
+                        raise ReadError(what, source=request.source, remedy=broken.remedy) from None
 
     def _exchange(self, request: Request) -> Reply:
         """One request and its reply within `parse_seconds`, with a process that runs."""
@@ -113,12 +109,6 @@ class _Broken(Exception):
 
     def __init__(self, why: str = "", remedy: str = "") -> None:
         self.why, self.remedy = why, remedy
-
-
-def _refusal(request: Request, broken: _Broken, ending: str) -> ReadError:
-    """The error for a document on which the process ended so."""
-    what = broken.why or f"the parser crashed on it ({ending})"
-    return ReadError(what, source=request.source, remedy=broken.remedy)
 
 
 CLIENT = Client()

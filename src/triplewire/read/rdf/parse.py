@@ -124,11 +124,9 @@ def check_length(what: str, text: str, limit: int, setting: str) -> None:
 
 
 def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterator[Statement]:
-    """The statements of a guarded document, in its order.
-
-    Blank nodes keep the labels of the document. Anonymous ones, which the parser labels at random, become b0, b1 ... in
-    order of first occurrence. Raises `ReadError` with line and column, where the parser gives them.
-    """
+    """The statements of a guarded document, in its order. Blank nodes keep the labels of the document. Anonymous ones,
+    which the parser labels at random, become b0, b1 ... in order of first occurrence. Raises `ReadError` with line and
+    column, where the parser gives them."""
     if syntax in (Syntax.RDF_XML, Syntax.RSS_1):
         data = plain(data, base)
     pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
