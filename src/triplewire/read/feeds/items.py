@@ -55,13 +55,10 @@ class Draft:
             node.text(v.ENCLOSURE_ADDRESS, address)
             self.say(predicate, node)
 
-    def first(self, *predicates: IRI) -> str:
-        """The first literal of the first of these predicates that has one; "" if none has."""
-        for predicate in predicates:
-            for said, value in self.said:
-                if said == predicate and isinstance(value, Literal):
-                    return value.lexical
-        return ""
+    def first(self, predicate: IRI) -> str:
+        """The first literal of this predicate; "" if there is none."""
+        texts = (value.lexical for said, value in self.said if said == predicate and isinstance(value, Literal))
+        return next(texts, "")
 
     def triples(self, node: Node, labels: Iterator[str]) -> Iterator[Triple]:
         """The triples, about `node`; blank nodes take their labels from `labels`."""

@@ -248,7 +248,11 @@ def _typed(predicate: IRI, value: Term) -> Term:
         text = value.lexical.strip()
         return Literal(text, XSD + "date") if _DAY.fullmatch(text) and parse_instant(text) else _instant(value)
     if predicate in NUMBERS:
-        return _number(value, is_coordinate=predicate in _COORDINATES)
+        text = value.lexical.strip()
+        patterns = {"integer": _INTEGER, "decimal": _DECIMAL, "double": _DOUBLE}
+        kind = next((kind for kind, pattern in patterns.items() if pattern.fullmatch(text)), None)
+        if kind is not None:
+            return Literal(text, XSD + ("decimal" if kind == "integer" and predicate in _COORDINATES else kind))
     return value
 
 
@@ -257,12 +261,3 @@ def _instant(value: Literal) -> Literal:
         return value
     instant = parse_instant(value.lexical)
     return value if instant is None else Literal(date_time(instant), DATE_TIME)
-
-
-def _number(value: Literal, *, is_coordinate: bool) -> Literal:
-    text = value.lexical.strip()
-    if _INTEGER.fullmatch(text) and not is_coordinate:
-        return Literal(text, XSD + "integer")
-    if _DECIMAL.fullmatch(text):
-        return Literal(text, XSD + "decimal")
-    return Literal(text, XSD + "double") if _DOUBLE.fullmatch(text) else value

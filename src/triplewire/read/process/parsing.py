@@ -80,10 +80,9 @@ class Client:
         """Called in the child of a fork: give up the parsing process, which belongs to the parent."""
         process, self._process = self._process, None
         if process is not None:
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        os.close(pipe.fileno())
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                with contextlib.suppress(OSError):
+                    os.close(pipe.fileno())
             process.returncode = 0  # nothing must wait for a process that is no child of this one
 
     def _started(self, limit: int) -> subprocess.Popen[bytes]:
