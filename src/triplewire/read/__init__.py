@@ -57,8 +57,10 @@ def read(
         loader=loader,
         as_written=as_written,
     )
-    found = documents(*sources, settings=limits, on_refusal=on_refusal, split=split)
-    return chain.from_iterable(read_one(one.data, one.name, first_line=one.first_line) for one in found)
+    inputs = documents(*sources, settings=limits, on_refusal=on_refusal, split=split)
+    return chain.from_iterable(
+        read_one(document.data, document.name, first_line=document.first_line) for document in inputs
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -217,7 +217,7 @@ def _publications(
         if not isinstance(loader, ContextLoader) or loader.is_asked(data):
             data = with_contexts(data, loader, request.base or request.document, request.settings)
     reply = CLIENT.ask(dataclasses.replace(request, data=data))
-    if request.syntax is Syntax.JSON_LD and b"@" not in data and not any(one.size for one in reply.publications):
+    if request.syntax is Syntax.JSON_LD and b"@" not in data and not any(part.size for part in reply.publications):
         what = "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple"
         remedy = "look whether it is an error message; JSON-LD needs an @context, or IRIs as its names"
         raise ReadError(what, remedy=remedy)

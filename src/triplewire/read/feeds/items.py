@@ -151,7 +151,7 @@ def decoded(parts: Iterable[Publication], request: Request, problems: list[Probl
     notes = tuple(dict.fromkeys(problem.error.what for problem in problems))
     within, most = [], COPIES * request.settings.max_document_bytes
     for publication in parts:
-        most -= sum(len(one.object.lexical) for one in publication.triples if isinstance(one.object, Literal))
+        most -= sum(len(t.object.lexical) for t in publication.triples if isinstance(t.object, Literal))
         if most < 0:
             what = f"its items repeat what they share: they have more than {COPIES} times max_document_bytes together"
             raise ReadError(what, remedy="shorten the title of the channel, or raise max_document_bytes")

@@ -33,7 +33,7 @@ def _is_text(member: Any) -> bool:
 
 
 def _are_objects(member: Any) -> bool:
-    return isinstance(member, list) and all(isinstance(one, dict) for one in member)
+    return isinstance(member, list) and all(isinstance(part, dict) for part in member)
 
 
 _Rows = Mapping[str, Callable[[Any], bool]]
@@ -50,7 +50,7 @@ _ITEM_ROWS: _Rows = {
     **dict.fromkeys(("date_published", "date_modified", "language"), _is_text),
     **_PEOPLE,
     "tags": lambda member: isinstance(member, list) and all(map(_is_text, member)),
-    "attachments": lambda member: _are_objects(member) and all(_text(one, "url") for one in member),
+    "attachments": lambda member: _are_objects(member) and all(_text(part, "url") for part in member),
 }
 _PERSON_ROWS: _Rows = dict.fromkeys(("name", "url"), _is_text)
 _ATTACHMENT_ROWS: _Rows = dict.fromkeys(("url", "mime_type", "size_in_bytes", "title"), _is_text)

@@ -157,11 +157,11 @@ class _Repair:
 
     def _namespace(self, prefix: str) -> str | None:
         """What a prefix stands for here; None if it is not declared."""
-        return next((one.prefixes[prefix] for one in reversed(self._open) if prefix in one.prefixes), None)
+        return next((outer.prefixes[prefix] for outer in reversed(self._open) if prefix in outer.prefixes), None)
 
     def _end(self, name: str) -> None:
         """Close the element of that name, and what is open within it; an end tag without a start counts nothing."""
-        number = max((n for n, one in enumerate(self._open) if one.name.lower() == name.lower()), default=-1)
+        number = max((n for n, outer in enumerate(self._open) if outer.name.lower() == name.lower()), default=-1)
         if number < 0:
             return
         while len(self._open) > max(number, 1):
