@@ -110,6 +110,29 @@ def test_graphs_in_runs_are_those_of_the_file() -> None:
     assert pipe.refusals == []
 
 
+def test_graphs_that_alternate_are_those_of_the_file() -> None:
+    chance = random.Random(7)
+    pairs = [
+        [f'<urn:s> <urn:p> "{n}" <urn:g{2 * k + n % 2}> .\n' for n in range(chance.randint(2, 9))] for k in range(999)
+    ]
+    data = "".join(line for pair in pairs for line in pair).encode()
+    wanted, pipe = list(read(io.BytesIO(data))), Pipe()
+    pipe.write(data)
+    pipe.close()
+    assert [(one.id, one.content_hash) for one in pipe.publications] == [(one.id, one.content_hash) for one in wanted]
+    assert pipe.refusals == []
+
+
+def test_what_is_held_has_a_limit() -> None:
+    pipe = Pipe(settings=Settings(max_input_bytes=2_000))
+    for number in range(40):
+        lines = f"<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:{'o' * 200}> <urn:g{number}> .\n"
+        pipe.write(lines.encode())
+    assert pipe.close() == []
+    assert len(pipe.refusals) == 1
+    assert "have more than" in pipe.refusals[0]
+
+
 def test_a_file_that_is_standard_input_is_a_file(tmp_path: Path) -> None:
     """There, the lines of a graph may be anywhere."""
     file = tmp_path / "a.nq"
@@ -130,20 +153,22 @@ def test_a_graph_has_its_limit_the_pipe_has_none() -> None:
     pipe = Pipe(settings=Settings(max_input_bytes=2_000))
     for number in range(200):
         pipe.write(f"<urn:s> <urn:p> <urn:o> <urn:g{number}> .\n".encode())
-        pipe.wait(number)
+        pipe.wait(number - 1)
     pipe.write(b"".join(b'<urn:s> <urn:p> "%d" <urn:long> .\n' % number for number in range(200)))
-    assert len(pipe.close()) == 200
+    assert len(pipe.close()) == 199
     assert len(pipe.refusals) == 1
     assert pipe.refusals[0].endswith(": it has more than 2,000 bytes; raise max_input_bytes")
 
 
 def test_without_a_receiver_the_first_refusal_is_raised() -> None:
     reader, writer = os.pipe()
-    os.write(writer, b"<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:o> <urn:h> .\nwrong\n")
+    os.write(
+        writer, b"".join(b"<urn:s> <urn:p> <urn:o> <urn:%b> .\n" % graph for graph in (b"g", b"h", b"i")) + b"wrong\n"
+    )
     os.close(writer)
     with open(reader, "rb") as stream:
         publications = read(stream)
         assert next(publications).id == "urn:g"
         with pytest.raises(ReadError, match="not N-Quads") as raised:
             next(publications)
-    assert raised.value.line == 3
+    assert raised.value.line == 4

@@ -1,8 +1,6 @@
 """A batch of publications as flat arrays: distinct terms, distinct words, and triples of ids.
 
-Made from N-Quads bytes by `triplewire.encode.publications`, from Arrow columns by `triplewire.encode.publications`,
-from parsed
-publications by `triplewire.encode.publications`. It knows nothing of subscriptions: `triplewire.select` asks it.
+`triplewire.encode.publications` makes it. It knows nothing of subscriptions: `triplewire.select` asks it.
 Nobody changes it. Its classes are not frozen, and so are those of selection and verification: to make a frozen object
 takes five times as long, which a publication alone pays for sixty fields.
 """
@@ -119,14 +117,7 @@ class Batch:
         np.cumsum(counts, out=offset[1:])
         rows = np.arange(offset[-1]) + np.repeat(start - offset[:-1], counts)
         offset.setflags(write=False)  # as in `part`
-        subject, predicate, object_ = (
-            _like(column, column[rows]) for column in (self.subject, self.predicate, self.object)
-        )
-        ids = [self.ids[number] for number in numbers.tolist()]
-        return Batch(ids, offset, subject, predicate, object_, self.terms, self.words)
-
-
-def _like(column: Ids, made: Ids) -> Ids:
-    """The new column, to be written to only where the other one is: kernels are compiled for one of both."""
-    made.setflags(write=column.flags.writeable)
-    return made
+        columns = self.subject[rows], self.predicate[rows], self.object[rows]
+        for column in columns:
+            column.setflags(write=self.subject.flags.writeable)  # kernels are compiled for one of both
+        return Batch([self.ids[number] for number in numbers.tolist()], offset, *columns, self.terms, self.words)

@@ -1,4 +1,5 @@
-"""From the ids of a batch back to terms and publications, each term object made once, when it is asked for."""
+"""From the ids of a batch back to terms and publications, each term object made once, when it is asked for; and the
+content hashes of its publications (semantics, sections 1 and 6), without an object a triple."""
 
 from __future__ import annotations
 
@@ -31,32 +32,23 @@ class Decoder:
         """The term with this number."""
         term = self._terms.get(number)
         if term is None:
-            term = self._terms[number] = self._made(number)
+            terms = self._batch.terms
+            text = terms.text[terms.start[number] : terms.end[number]].tobytes().decode("utf-8", "surrogatepass")
+            term = self._terms[number] = self._new(number, text, terms.kind[number])
         return term
 
     def terms(self, numbers: NDArray[np.integer[Any]]) -> list[Term]:
         """The terms with these numbers: of many, in a fifth of the time."""
         known, terms = self._terms, self._batch.terms
-        every = numbers.tolist()
-        out: list[Any] = list(map(known.get, every))
-        new = [place for place, term in enumerate(out) if term is None]
-        new_numbers = numbers[new]
-        columns = terms.start[new_numbers].tolist(), terms.end[new_numbers].tolist(), terms.kind[new_numbers].tolist()
+        wanted = numbers.tolist()
+        missing = [number for number in dict.fromkeys(wanted) if number not in known]
+        columns = terms.start[missing].tolist(), terms.end[missing].tolist(), terms.kind[missing].tolist()
         text = terms.text.data
-        for place, start, end, kind in zip(new, *columns, strict=True):
-            number = every[place]
-            term = known.get(number)  # it may be here twice
-            if term is None:
-                term = known[number] = self._of(number, str(text[start:end], "utf-8", "surrogatepass"), kind)
-            out[place] = term
-        return out
+        for number, start, end, kind in zip(missing, *columns, strict=True):
+            known[number] = self._new(number, str(text[start:end], "utf-8", "surrogatepass"), kind)
+        return [known[number] for number in wanted]
 
-    def _made(self, number: int) -> Term:
-        terms = self._batch.terms
-        text = terms.text[terms.start[number] : terms.end[number]].tobytes().decode("utf-8", "surrogatepass")
-        return self._of(number, text, terms.kind[number])
-
-    def _of(self, number: int, text: str, kind: int) -> Term:
+    def _new(self, number: int, text: str, kind: int) -> Term:
         """A term with this text, of this kind."""
         if kind == IRI_KIND:
             return IRI(text)
@@ -73,9 +65,7 @@ class Decoder:
         return Publication(batch.ids[number], tuple(map(Triple._make, zip(*columns, strict=True))))
 
 
-# --- contents --------------------------------------------------------------------------------------------------------
-# The content hashes of publications in a batch (semantics, sections 1 and 6), without an object a triple.
-
+# --- Content hashes --------------------------------------------------------------------------------------------------
 
 _TOGETHER = 1 << 17  # triples that become lines at once, unless a single publication has more
 _FEW = 64  # triples for which to make objects takes less than the calls for columns
@@ -131,11 +121,9 @@ def _rows(batch: Batch, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64]
 
 
 def _lines(batch: Batch, rows: NDArray[np.int64], owner: NDArray[np.int64], decoder: Decoder) -> pa.LargeBinaryArray:
-    """The canonical lines of triples without blank nodes, in order within each owner.
-
-    The order of lines is that of (subject, predicate, object): where one term is the beginning of another, a blank
-    follows it, which comes before all that can follow in the other.
-    """
+    """The canonical lines of triples without blank nodes, in order within each owner. The order of lines is that of
+    (subject, predicate, object): where one term is the beginning of another, a blank follows it, which comes before all
+    that can follow in the other."""
     terms = [column[rows] for column in (batch.subject, batch.predicate, batch.object)]
     used, place = np.unique(np.concatenate(terms), return_inverse=True)
     texts = _texts(batch, used, decoder)
@@ -157,7 +145,12 @@ def _texts(batch: Batch, used: NDArray[np.int32], decoder: Decoder) -> pa.LargeB
     special = np.flatnonzero(np.diff(unsafe[offset]))
     form = is_iri.astype(np.int64) << _SUFFIX_BITS | terms.suffix[used]
     forms, form_place = np.unique(form, return_inverse=True)
-    around = [_around(code, terms.suffixes) for code in forms.tolist()] or [(b"", b"")]
+    around = [
+        (b"<", b">")
+        if code >> _SUFFIX_BITS
+        else (b'"', canonical_term(literal_with("", terms.suffixes[code])).encode()[1:])
+        for code in forms.tolist()
+    ] or [(b"", b"")]  # what stands before and behind the text of a term
     heads, tails = (of_strings(side).take(of_numbers(form_place)) for side in zip(*around, strict=True))
     plain = pc.binary_join_element_wise(heads, of_text(text, offset), tails, of_strings([b""])[0])
     if not len(special):
@@ -170,10 +163,3 @@ def _texts(batch: Batch, used: NDArray[np.int32], decoder: Decoder) -> pa.LargeB
     number = np.arange(len(used))
     number[special] = len(used) + np.arange(len(special))
     return pa.concat_arrays([plain, of_strings(escaped)]).take(of_numbers(number))
-
-
-def _around(form: int, suffixes: tuple[str, ...]) -> tuple[bytes, bytes]:
-    """What stands before and behind the text of a term."""
-    if form >> _SUFFIX_BITS:
-        return b"<", b">"
-    return b'"', canonical_term(literal_with("", suffixes[form])).encode()[1:]

@@ -23,7 +23,6 @@ from triplewire.errors import LimitError
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 BYTES = 1 << 30  # of the texts of one record batch, unless a single row has more
 TEXTS = ("publication", "subscription", "bindings", "content", "revision")
@@ -81,22 +80,17 @@ def _check_bindings(columns: MatchColumns) -> None:
     if not len(sizes) or int(sizes.max()) <= MOST_BYTES:
         return
     row = int(np.argmax(sizes[columns.bindings.number]))
-    publication, subscription = (_text(column, row) for column in (columns.publication, columns.subscription))
-    raise LimitError(
-        f"the bindings of {subscription!r} have {int(sizes.max()):,} bytes, a batch holds {MOST_BYTES:,}",
-        source=publication,
-        remedy="lower max_binding_bytes, or select fewer variables",
+    publication, subscription = (
+        of_text(column.text, column.offset)[int(column.number[row])].as_py().decode("utf-8", "surrogatepass")
+        for column in (columns.publication, columns.subscription)
     )
+    what = f"the bindings of {subscription!r} have {int(sizes.max()):,} bytes, a batch holds {MOST_BYTES:,}"
+    raise LimitError(what, source=publication, remedy="lower max_binding_bytes, or select fewer variables")
 
 
-def _text(column: TextColumn, row: int) -> str:
-    first, last = column.offset[column.number[row] :][:2].tolist()
-    return column.text[first:last].tobytes().decode("utf-8", "surrogatepass")
-
-
-def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **more: str) -> pa.Table:
+def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **columns: str) -> pa.Table:
     """Matches, with when they were made, as one table of dictionary-encoded columns: a text that many rows share is
-    held once, and Parquet stores it once. `more` are columns of one text, behind those of `MATCHES`."""
+    held once, and Parquet stores it once. `columns` are others of one text, behind those of `MATCHES`."""
     lengths = [len(part.truncated) for part, _ in parts]
     length, ends = sum(lengths), np.cumsum([0, *lengths]).tolist()
     held: dict[str, pa.Array] = {name: _dictionary([getattr(part, name) for part, _ in parts]) for name in TEXTS}
@@ -107,9 +101,9 @@ def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **more: str) -> pa
     graphs = {first + row: graph for first, (part, _) in rows for row, graph in part.construct.items()}
     held["construct"] = of_few(graphs, length).cast(pa.large_string()).dictionary_encode()
     first_of_each = of_numbers(np.zeros(length, np.int32))
-    for name, text in more.items():
+    for name, text in columns.items():
         held[name] = pa.DictionaryArray.from_arrays(first_of_each, of_strings([utf8(text)]).cast(pa.large_string()))
-    return pa.table({name: held[name] for name in (*MATCHES.names, *more)})
+    return pa.table({name: held[name] for name in (*MATCHES.names, *columns)})
 
 
 def _dictionary(columns: Sequence[TextColumn]) -> pa.DictionaryArray:
@@ -135,18 +129,13 @@ def combined(matches: pa.Table) -> pa.RecordBatch:
     """All matches as one batch. Raises `LimitError` where their texts are too long for that."""
     for name, column in zip(matches.schema.names, matches.columns, strict=True):
         if column.nbytes > MOST_BYTES:
-            raise LimitError(
-                f"the column {name!r} of the matches has {column.nbytes:,} bytes, a batch holds {MOST_BYTES:,}",
-                remedy="hand over fewer publications at a time",
-            )
+            what = f"the column {name!r} of the matches has {column.nbytes:,} bytes, a batch holds {MOST_BYTES:,}"
+            raise LimitError(what, remedy="hand over fewer publications at a time")
     parts = matches.combine_chunks().to_batches()
     return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=MATCHES)
 
 
-# --- match files -----------------------------------------------------------------------------------------------------
-# Rows of matches as files: Parquet, JSON Lines and CSV. The rows are record batches or tables of any columns; those
-# of texts may be dictionaries, so that a text that many rows share is written out once.
-
+# --- Files of matches: rows of any columns; of dictionaries, each text is written out once ---------------------------
 
 SUFFIXES = (".parquet", ".jsonl", ".csv")
 STATISTICS = ("publication", "subscription", "matched_at")
@@ -167,7 +156,9 @@ def match_file(file: Path, schema: pa.Schema, suffix: str) -> Iterator[Callable[
     else:
         from pyarrow.csv import CSVWriter
 
-        plain = pa.schema([(field.name, pa.string() if _is_instant(field.type) else field.type) for field in schema])
+        plain = pa.schema(
+            [(field.name, pa.string() if pa.types.is_timestamp(field.type) else field.type) for field in schema]
+        )
         with CSVWriter(file, plain) as csv:
             yield lambda rows: csv.write_batch(pa.record_batch(list(map(_plain, rows.columns)), schema=plain))
 
@@ -218,13 +209,9 @@ def _same(text: bytes) -> pa.Scalar:
     return of_strings([text])[0]
 
 
-def _is_instant(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind))
-
-
 def _plain(column: pa.Array) -> pa.Array:
     """A column with instants as texts of ISO 8601 in UTC; formatting them with their zone needs its database."""
-    if not _is_instant(column.type):
+    if not pa.types.is_timestamp(column.type):
         return column
     text = column.cast(pa.timestamp("us")).cast(pa.string())
     return pc.binary_join_element_wise(pc.replace_substring(text, " ", "T"), "Z", "")

@@ -1,7 +1,8 @@
-"""A table of distinct byte strings, numbered, as flat arrays: constants of queries, words, ids of subscriptions.
+"""Tables of distinct byte strings, numbered, as flat arrays: constants of queries, words, ids of subscriptions; and the
+words of a batch's literals by the default analyser: exactly `triplewire.ir.fulltext.analyse`.
 
-It is never changed, holds no Python object a string, and may lie in memory maps. Look-ups compare the bytes; the hash
-(`triplewire.kernels.text.names`) only tells where to look.
+A table is never changed, holds no Python object a string, and may lie in memory maps. Look-ups compare the bytes; the
+hash (`triplewire.kernels.text.names`) only tells where to look.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from triplewire.ir.nodes import Analyzer
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.text import names as kernels
 from triplewire.kernels.text import words as word_kernels
-from triplewire.kernels.text.names import hash_spans
 from triplewire.model.packed import suffix_of
 from triplewire.model.terms import IRI, Literal, Term
 
@@ -157,7 +157,7 @@ def _slots(hashes: Hashes) -> Ids:
     return slots
 
 
-# --- terms -----------------------------------------------------------------------------------------------------------
+# --- Terms -----------------------------------------------------------------------------------------------------------
 
 
 def _key(term: Term) -> tuple[int, str, str]:
@@ -201,9 +201,7 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-# --- text ------------------------------------------------------------------------------------------------------------
-# The words of a batch's literals by the default analyser: exactly `triplewire.ir.fulltext.analyse`.
-
+# --- Words -----------------------------------------------------------------------------------------------------------
 
 WORD_SEED = 4
 """Of the hash of a word."""
@@ -282,11 +280,11 @@ def _slots_of_words(count: int) -> Hashes:
     return slots
 
 
-def _grown(array: NDArray[_Item], used: int, more: int) -> NDArray[_Item]:
+def _grown(array: NDArray[_Item], used: int, added: int) -> NDArray[_Item]:
     """The array, or a longer copy of what is used of it."""
-    if used + more <= len(array):
+    if used + added <= len(array):
         return array
-    longer = np.empty(max(2 * len(array), used + more, 1_024), array.dtype)
+    longer = np.empty(max(2 * len(array), used + added, 1_024), array.dtype)
     longer[:used] = array[:used]
     return longer
 
@@ -302,11 +300,8 @@ def _words_by_dictionary(text: Bytes, start: Offsets, end: Offsets, wanted: NDAr
         counts[term + 1] = len(words)
     distinct, bounds = joined([word.encode("utf-8", "surrogatepass") for word in numbers])
     starts, ends = bounds[:-1], bounds[1:]
-    hashes = hash_spans(distinct, starts, ends, WORD_SEED)
+    hashes = kernels.hash_spans(distinct, starts, ends, WORD_SEED)
     return Words(np.cumsum(counts), np.array(ids, np.int32), distinct, starts, ends, hashes)
-
-
-# --- characters ------------------------------------------------------------------------------------------------------
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Parsed publications to a batch: each distinct term once, in flat arrays."""
+"""Publications, N-Quads and Arrow columns to a batch: each distinct term once, in flat arrays."""
 
 from __future__ import annotations
 
@@ -18,33 +18,20 @@ from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, B
 from triplewire.encode.names import is_plain, strings_at, suffix_columns, words_of_terms
 from triplewire.encode.schema import as_bytes, as_instants, is_text
 from triplewire.kernels.shared.columns import Triples, fixed_array
-from triplewire.kernels.text import intern as column_kernels
 from triplewire.kernels.text import intern as kernels
-from triplewire.kernels.text import scan as name_kernels
-from triplewire.kernels.text import scan as scan_kernels
-from triplewire.kernels.text.intern import (
-    COLUMNS,
-    END,
-    KIND,
-    START,
-    Statements,
-    TermColumns,
-    number_graphs,
-    packed_tokens,
-)
+from triplewire.kernels.text import scan as scanner
+from triplewire.kernels.text.intern import COLUMNS, END, KIND, START, Statements
 from triplewire.kernels.text.names import hash_terms
 from triplewire.model.packed import PAD, Packed, pack
 from triplewire.model.publication import Publication
 from triplewire.model.terms import RDF, XSD_STRING
 
-# --- interning -------------------------------------------------------------------------------------------------------
-# From tokens and statements to a batch: the one way that all adapters of `triplewire.encode` go.
-
+# --- From tokens and statements to a batch: the way that all go ------------------------------------------------------
 
 _STRING = np.frombuffer(XSD_STRING.encode(), np.uint8)
 _ROOM, _MOST_ROOM = 64, 1 << 15  # rows of a new table, at least and at most
 _BYTES_A_TERM = 256  # of text, as a guess
-_NO_ROWS, _NO_SLOTS = np.empty((0, kernels.COLUMNS), np.uint64), np.full(2, -1, np.int32)
+_NO_ROWS, _NO_SLOTS = np.empty((0, COLUMNS), np.uint64), np.full(2, -1, np.int32)
 
 Rows = NDArray[np.uint64]
 """Rows of a table, or tokens: shape (any, `triplewire.kernels.text.intern.COLUMNS`)."""
@@ -58,17 +45,12 @@ class _Table:
         self.rows: Rows = _NO_ROWS
         self.slots: Ids = _NO_SLOTS
 
-    @property
-    def columns(self) -> kernels.Interned:
-        """The table as kernels take it."""
-        return kernels.Interned(self.rows, self.slots)
-
-    def reserve(self, count: int, more: int) -> None:
-        """Make room for `more` rows, besides the `count` that are there."""
-        if count + more <= len(self.rows):
+    def reserve(self, count: int, added: int) -> None:
+        """Make room for `added` rows, besides the `count` that are there."""
+        if count + added <= len(self.rows):
             return
-        room = max(2 * len(self.rows), count + more, self._room)
-        rows = np.empty((room, kernels.COLUMNS), np.uint64)
+        room = max(2 * len(self.rows), count + added, self._room)
+        rows = np.empty((room, COLUMNS), np.uint64)
         rows[:count] = self.rows[:count]
         self.rows, self.slots = rows, np.empty(1 << (2 * room - 1).bit_length(), np.int32)
         kernels.refill(rows, count, self.slots)
@@ -99,7 +81,8 @@ class Interner:
         self._suffixes.reserve(suffixes, count)
         return bool(
             kernels.intern_tokens(
-                self.data, tokens, count, *self._limits, _STRING, self._terms.columns, self._suffixes.columns,
+                self.data, tokens, count, *self._limits, _STRING, kernels.Interned(self._terms.rows, self._terms.slots),
+                kernels.Interned(self._suffixes.rows, self._suffixes.slots),
                 self._state, out,
             )
         )  # fmt: skip
@@ -148,7 +131,7 @@ class Interner:
 
     def _texts(self, rows: Rows) -> list[bytes]:
         data = memoryview(self.data.data)
-        spans = zip(rows[:, kernels.START].tolist(), rows[:, kernels.END].tolist(), strict=True)
+        spans = zip(rows[:, START].tolist(), rows[:, END].tolist(), strict=True)
         return [bytes(data[start:end]) for start, end in spans]
 
     def batch(self, ids: Sequence[str], statements: Statements, suffixes: tuple[str, ...]) -> Batch:
@@ -156,16 +139,14 @@ class Interner:
         Nobody writes to the arrays of a batch any more: kernels take them as they are."""
         rows, size = self.rows, len(statements.subject)
         count = len(rows)
-        columns = TermColumns(
+        columns = kernels.TermColumns(
             np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint8), np.empty(count, np.int32),
             np.empty(count, np.uint64), np.empty(count, np.float64), np.empty(count, np.uint8),
             np.empty(count, np.bool_),
         )  # fmt: skip
         offset, (subject, predicate, object_) = np.empty(len(ids) + 1, np.int64), np.empty((3, size), np.int32)
         triples = Triples(offset, subject, predicate, object_)
-        used, text_bytes = column_kernels.write_columns(
-            self.data, rows, is_plain(suffixes), statements, columns, triples
-        )
+        used, text_bytes = kernels.write_columns(self.data, rows, is_plain(suffixes), statements, columns, triples)
         words = words_of_terms(self.data, columns.start, columns.end, columns.has_text, text_bytes)
         terms = Terms(self.data, *columns[:4], suffixes, *columns[4:7])
         batch = Batch(ids, offset, subject[:used], predicate[:used], object_[:used], terms, words)
@@ -175,7 +156,7 @@ class Interner:
         return batch
 
 
-# --- publications ------------------------------------------------------------
+# --- Publications ----------------------------------------------------------------------------------------------------
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
@@ -187,7 +168,7 @@ def encode(publications: Sequence[Publication]) -> Batch:
     text_start = token = statement = 0
     for part in parts:
         numbers: Ids = np.frombuffer(part.numbers, np.int32)
-        packed_tokens(numbers, part.terms, len(part.suffixes), text_start, token, tokens, statement, statements)
+        kernels.packed_tokens(numbers, part.terms, len(part.suffixes), text_start, token, tokens, statement, statements)
         text_start += len(part.text)
         token += part.terms
         statement += part.statements
@@ -212,13 +193,11 @@ def _parts(publications: Sequence[Publication]) -> Iterator[Packed]:
                 yield packed
 
 
-# --- nquads ----------------------------------------------------------------------------------------------------------
-# N-Quads bytes to a batch, without an object a term or a triple.
-
+# --- N-Quads, without an object a term or a triple -------------------------------------------------------------------
 
 _CHUNK = 2_048  # statements between scanner and tables: what fits a processor's cache
 _LEAST, _BYTES_A_STATEMENT = 12, 128  # at least; as a guess
-PADDING = b"\n" * scan_kernels.PAD  # what the scanner wants behind a text
+PADDING = b"\n" * scanner.PAD  # what the scanner wants behind a text
 _STRING_BYTES = len(XSD_STRING)  # the safe reader counts it as an IRI of each plain literal
 _RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes that a datatype alone does not make
 
@@ -230,7 +209,7 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
     if settings.max_iri_bytes < _STRING_BYTES:
         return None
     interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
-    quads = _quads(text, len(text) - scan_kernels.PAD, interner)
+    quads = _quads(text, len(text) - scanner.PAD, interner)
     if quads is None:
         return None
     try:
@@ -242,7 +221,7 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
     subject, predicate, object_, graph = quads
     terms = len(interner.rows)
     number, first = np.full(terms + 1, -1, np.int32), np.empty(terms + 1, np.int32)
-    graphs = first[: number_graphs(graph, number, first)]
+    graphs = first[: kernels.number_graphs(graph, number, first)]
     statements = Statements(graph, subject, predicate, object_)
     batch = interner.batch(_ids(graphs, interner, document), statements, suffixes)
     return batch if int(np.diff(batch.offset).max(initial=0)) <= settings.max_triples else None
@@ -252,13 +231,13 @@ def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | No
     """The term ids of all statements: subjects, predicates, objects, graphs or -1. None where it is not plain."""
     room = min(_CHUNK, size // _LEAST + 1)
     tokens, ids = np.empty((4 * room, COLUMNS), np.uint64), np.empty(4 * room, np.int32)
-    state = np.zeros(scan_kernels.STATE, np.int64)
+    state = np.zeros(scanner.STATE, np.int64)
     quads, used = np.empty((4, size // _BYTES_A_STATEMENT + room), np.int32), 0
-    status = scan_kernels.MORE
-    while status == scan_kernels.MORE:
-        status = scan_kernels.scan(text, size, tokens, state)
-        count = int(state[scan_kernels.QUADS])
-        if status == scan_kernels.STOP or not interner.take(tokens, 4 * count, ids):
+    status = scanner.MORE
+    while status == scanner.MORE:
+        status = scanner.scan(text, size, tokens, state)
+        count = int(state[scanner.QUADS])
+        if status == scanner.STOP or not interner.take(tokens, 4 * count, ids):
             return None
         if used + count > quads.shape[1]:
             longer = np.empty((4, 2 * (used + count)), np.int32)
@@ -299,33 +278,31 @@ def _ids(graphs: Ids, interner: Interner, document: str) -> Sequence[str]:
     return ids
 
 
-# --- arrow -----------------------------------------------------------------------------------------------------------
-# Arrow columns of publications to a batch, without an object a term or a triple.
-
+# --- Arrow columns, without an object a term or a triple -------------------------------------------------------------
 
 _ROWS_AT_ONCE = 16_384  # terms between scanner and tables: what fits a processor's cache
-_UNUSUAL = frozenset(b'<"')  # what may not be in an IRI, besides what the scanner looks for
+_UNUSUAL = frozenset('<"')  # what may not be in an IRI, besides what the scanner looks for
 
 
 def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Batch | None:
     """The publications of a batch whose columns are as in `triplewire.encode.schema.PUBLICATIONS`. None where a row is
     no publication, or has more than `settings.max_triples` triples, or where a term is not plain."""
-    stated = _columns(batch)
-    if stated is None or not _has_good_dates(batch):
+    published = _columns(batch)
+    if published is None or not _has_good_dates(batch):
         return None
-    ids, counts, columns = stated
+    ids, counts, columns = published
     if int(counts.max(initial=0)) > (settings or Settings()).max_triples:
         return None
     text, offset = _joined(columns)
     interner = Interner(text, MOST, MOST)
     numbers = _numbers(text, offset, interner)
-    if numbers is None or not all(map(_is_iri_column, interner.odd_iris())):
+    if numbers is None:
         return None
     try:
-        suffixes = interner.suffixes()
+        suffixes, iris = interner.suffixes(), [text.decode() for text in interner.odd_iris()]
     except UnicodeDecodeError:
         return None
-    if any(_UNUSUAL.intersection(suffix.encode()) for suffix in suffixes):
+    if any(map(_UNUSUAL.intersection, (*suffixes, *iris))):
         return None
     subject, predicate, object_ = numbers.reshape(3, -1)
     kind = interner.rows[:, KIND]
@@ -399,7 +376,7 @@ def _joined(columns: list[pa.Array]) -> tuple[Bytes, Offsets]:
     whole = pa.concat_arrays(lines)
     _, offsets, data = whole.buffers()
     offset = np.zeros(1, np.int64) if not len(whole) else np.frombuffer(offsets, np.int64, len(whole) + 1)
-    text = np.full(int(offset[-1]) + name_kernels.PAD, 10, np.uint8)
+    text = np.full(int(offset[-1]) + scanner.PAD, 10, np.uint8)
     if offset[-1]:
         text[: offset[-1]] = np.frombuffer(data, np.uint8, offset[-1])
     return text, offset.copy()
@@ -409,19 +386,11 @@ def _numbers(text: Bytes, offset: Offsets, interner: Interner) -> Ids | None:
     """The id of each text's term; None where one is not plain."""
     numbers = np.empty(len(offset) - 1, np.int32)
     tokens = np.empty((min(_ROWS_AT_ONCE, len(numbers)), COLUMNS), np.uint64)
-    state = np.zeros(name_kernels.STATE, np.int64)
+    state = np.zeros(scanner.STATE, np.int64)
     for first in range(0, len(numbers), _ROWS_AT_ONCE):
         part = offset[first : first + _ROWS_AT_ONCE + 1]
-        if name_kernels.scan_terms(text, part, tokens, state) == name_kernels.STOP:
+        if scanner.scan_terms(text, part, tokens, state) == scanner.STOP:
             return None
         if not interner.take(tokens, len(part) - 1, numbers[first : first + _ROWS_AT_ONCE]):
             return None
     return numbers
-
-
-def _is_iri_column(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return not _UNUSUAL.intersection(text)

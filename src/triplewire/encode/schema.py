@@ -132,8 +132,7 @@ class _Rows:
     def name(self, row: int) -> str:
         """What to call a row in a message."""
         identity = self._ids[row]
-        text = identity.decode("utf-8", "backslashreplace") if isinstance(identity, bytes) else identity
-        return text or "(no id)"
+        return (identity.decode("utf-8", "backslashreplace") if isinstance(identity, bytes) else identity) or "(no id)"
 
     def publication(self, row: int, limit: int) -> Publication:
         """The publication of a row. Raises `ReadError`."""
@@ -171,10 +170,9 @@ class _Rows:
         if text is None:
             raise ValueError("a triple lacks a term")
         text = _utf8(text, "term")
-        term = self._known.get(text)
-        if term is None:
-            term = self._known[text] = parse_term(text)
-        return term
+        if text not in self._known:
+            self._known[text] = parse_term(text)
+        return self._known[text]
 
 
 def _wrong(what: str) -> ReadError:
@@ -212,8 +210,7 @@ def _texts(column: pa.Array, name: str) -> list[str | bytes | None]:
         texts: list[str | bytes | None] = column.to_pylist()
         return texts
     except pa.ArrowInvalid:
-        pass
-    raw = as_bytes(column)
+        raw = as_bytes(column)
     try:
         raw.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -237,28 +234,20 @@ def _utf8(text: str | bytes, what: str) -> str:
 
 
 def _instants(batch: pa.RecordBatch) -> list[dt.datetime | Exception | None]:
-    if "published" not in batch.schema.names:
-        return [None] * batch.num_rows
-    column = _column(batch, "published")
-    try:
-        return _read_instants(column)
-    except pa.ArrowNotImplementedError as error:  # a type without a cast
-        raise _wrong(f"the column 'published' is {column.type}, no timestamp") from error
-    except (pa.ArrowInvalid, ValueError, OverflowError):  # a text that is no time, a year beyond 9999
-        return [_instant(column.slice(row, 1)) for row in range(len(column))]
+    """The dates of the publications, or why one is none."""
+    return _read_instants(_column(batch, "published")) if "published" in batch.schema.names else [None] * batch.num_rows
 
 
 def _read_instants(column: pa.Array) -> list[dt.datetime | Exception | None]:
-    instants: list[dt.datetime | None] = as_instants(column).to_pylist()
-    return [instant and instant.astimezone(dt.UTC) for instant in instants]
-
-
-def _instant(column: pa.Array) -> dt.datetime | Exception | None:
-    """The instant of a column of one row, or why there is none."""
     try:
-        return _read_instants(column)[0]
-    except (pa.ArrowInvalid, ValueError, OverflowError) as error:
-        return error
+        instants: list[dt.datetime | None] = as_instants(column).to_pylist()
+        return [instant and instant.astimezone(dt.UTC) for instant in instants]
+    except pa.ArrowNotImplementedError as error:  # a type without a cast
+        raise _wrong(f"the column 'published' is {column.type}, no timestamp") from error
+    except (pa.ArrowInvalid, ValueError, OverflowError) as error:  # a text that is no time, a year beyond 9999
+        if len(column) == 1:
+            return [error]
+        return [instant for row in range(len(column)) for instant in _read_instants(column.slice(row, 1))]
 
 
 def as_instants(column: pa.Array) -> pa.Array:
@@ -290,8 +279,5 @@ _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 def _is_triples(kind: pa.DataType) -> bool:
     if not any(is_kind(kind) for is_kind in _LISTS) or not pa.types.is_struct(kind.value_type):
         return False
-    members = kind.value_type
-    return all(
-        members.get_field_index(name) >= 0 and is_text(members.field(members.get_field_index(name)).type)
-        for name in "spo"
-    )
+    places = [kind.value_type.get_field_index(name) for name in "spo"]
+    return min(places) >= 0 and all(is_text(kind.value_type.field(place).type) for place in places)

@@ -1,7 +1,5 @@
-"""Strings as flat arrays: one behind the other in one text, and columns whose rows share them.
-
-It needs neither Arrow nor compiled kernels. As Arrow: `triplewire.encode.strings`.
-"""
+"""Strings as flat arrays: one behind the other in one text, and columns whose rows share them; and arrays of Arrow that
+look at memory of NumPy and of Python. It needs no compiled kernels."""
 
 from __future__ import annotations
 
@@ -15,15 +13,14 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 
+_DIGITS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)  # two digits a byte
+
 
 def joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
     """The strings in one text, and where each begins and the last one ends."""
     offset = np.zeros(len(strings) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offset[1:])
     return np.frombuffer(b"".join(strings), np.uint8), offset
-
-
-_DIGITS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)  # two digits a byte
 
 
 def hexadecimal(numbers: NDArray[np.uint64]) -> TextColumn:
@@ -68,9 +65,8 @@ class TextColumn:
         return cls(np.concatenate(texts), np.concatenate(offsets), number)
 
 
-# --- buffers ---------------------------------------------------------------------------------------------------------
-# Arrow arrays that look at memory of NumPy and of Python. `pa.array` would do, but it imports pandas first, where
-# that is installed: half a second, and 40 MB.
+# --- Arrow arrays ----------------------------------------------------------------------------------------------------
+# `pa.array` would do, but it imports pandas first, where that is installed: half a second, and 40 MB.
 
 
 def of_numbers(numbers: NDArray[np.number[Any]]) -> pa.Array:

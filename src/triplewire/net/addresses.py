@@ -115,9 +115,8 @@ def _value(name: str, value: Any, file: str) -> str:
             raise TriplewireError(f"{name}: the environment has no variable {place}", source=file) from None
         except (OSError, ValueError, TypeError) as error:
             raise TriplewireError(f"{name}: its file cannot be read: {error}", source=file) from None
-    raise TriplewireError(
-        f"{name} is no text, number or boolean", source=file, remedy='a secret: { env = "NAME" } or { file = "PATH" }'
-    )
+    remedy = 'a secret: { env = "NAME" } or { file = "PATH" }'
+    raise TriplewireError(f"{name} is no text, number or boolean", source=file, remedy=remedy)
 
 
 def kind_of(text: str) -> str:
@@ -130,12 +129,12 @@ def address(text: str, connections: Connections | None = None, allowed: Iterable
     kind, settings = kind_of(text), (connections or Connections()).of(text)
     if not kind or (allowed and kind not in set(allowed)):
         raise TriplewireError("it is no address that is known here", source=shown(text), remedy=_FORMS)
-    if _has_user(text, kind) or (kind != WEBHOOK and _SECRET.search(text)):
-        raise TriplewireError(
-            "an address holds no user and no password: others would see them",
-            source=shown(text),
-            remedy="give them in a file: --connect FILE, with a table named after the beginning of the address",
-        )
+    has_user = kind != SQLITE and _USER.search(text)  # the path of a SQLite file may have an @
+    has_setting = kind == JDBC and (_USER_OF_ORACLE.search(text) or _USER_SETTING.search(text))
+    if has_user or has_setting or (kind != WEBHOOK and _SECRET.search(text)):
+        what = "an address holds no user and no password: others would see them"
+        remedy = "give them in a file: --connect FILE, with a table named after the beginning of the address"
+        raise TriplewireError(what, source=shown(text), remedy=remedy)
     if kind == KAFKA:
         match = _BROKERS.fullmatch(text)
         if match is None:
@@ -149,13 +148,6 @@ def address(text: str, connections: Connections | None = None, allowed: Iterable
     if kind == SQLITE and (not sqlite_path(url) or re.match(r"sqlite://(?!/)", url)):
         raise TriplewireError("this is not sqlite:FILE#TABLE", source=url, remedy="an absolute path: sqlite:/FILE")
     return Address(kind, url, table, settings)
-
-
-def _has_user(text: str, kind: str) -> bool:
-    """Does an address name a user? The path of a SQLite file may have an @."""
-    if kind == JDBC and (_USER_OF_ORACLE.search(text) or _USER_SETTING.search(text)):
-        return True
-    return kind != SQLITE and bool(_USER.search(text))
 
 
 def brokers(target: Address) -> str:

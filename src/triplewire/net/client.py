@@ -81,9 +81,8 @@ class Client:
         from triplewire.net.transport import deadline_in
 
         target, answer = self._target, None
-        url = httpcore2.URL(
-            scheme="https" if target.is_secure else "http", host=target.host, port=target.port, target=target.path
-        )
+        scheme = "https" if target.is_secure else "http"
+        url = httpcore2.URL(scheme=scheme, host=target.host, port=target.port, target=target.path)
         fields = {"Host": target.authority, "User-Agent": "triplewire", **headers}
         try:
             with (
@@ -96,7 +95,9 @@ class Client:
                     extensions={"timeout": {"pool": seconds}},
                 ) as response,
             ):
-                answer = _head(response)
+                head = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+                reason = response.extensions["reason_phrase"].decode("latin-1")
+                answer = Answer(response.status, reason, head, b"")  # of headers of one name the last counts
                 return answer._replace(body=_body(response, most)) if 200 <= answer.status < 300 else answer
         except (RequestError, TimeoutError, OSError, httpcore2.TimeoutException, httpcore2.NetworkError,
                 httpcore2.ProtocolError, ValueError) as error:  # fmt: skip
@@ -117,12 +118,6 @@ class Client:
     def forget(self) -> None:
         """In a fork: the connections are those of the parent."""
         self.__dict__.pop("_pool", None)
-
-
-def _head(response: httpcore2.Response) -> Answer:
-    """The answer without its body. Of headers of one name the last counts."""
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    return Answer(response.status, response.extensions["reason_phrase"].decode("latin-1"), headers, b"")
 
 
 def _body(response: httpcore2.Response, most: int) -> bytes:

@@ -93,9 +93,8 @@ def checked_addresses(host: str, port: int, *, allow_private: bool) -> list[str]
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     refused = [address for address in addresses if not is_public(address)]
     if refused and not allow_private:
-        raise AddressError(
-            f"{host} has the private address {refused[0]}", remedy="allow_private_addresses = true allows it"
-        )
+        remedy = "allow_private_addresses = true allows it"
+        raise AddressError(f"{host} has the private address {refused[0]}", remedy=remedy)
     return addresses
 
 
@@ -105,7 +104,12 @@ def is_public(text: str) -> bool:
         address: Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    return all(_is_public(part) for part in _unwrapped(address))
+    return all(
+        part.is_global
+        and not (part.is_multicast or part.is_reserved)
+        and not any(part.version == network.version and part in network for network in _REFUSED)
+        for part in _unwrapped(address)
+    )
 
 
 def _unwrapped(address: Address) -> list[Address]:
@@ -122,8 +126,3 @@ def _unwrapped(address: Address) -> list[Address]:
     if address in _NAT64:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
     return inside
-
-
-def _is_public(address: Address) -> bool:
-    refused = any(address.version == network.version and address in network for network in _REFUSED)
-    return address.is_global and not address.is_multicast and not address.is_reserved and not refused

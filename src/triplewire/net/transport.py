@@ -5,11 +5,10 @@ It is imported where the first request is made: httpcore2 takes a while to load.
 
 from __future__ import annotations
 
-import contextlib
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,29 +50,25 @@ class GuardedBackend(httpcore2.SyncBackend):
         Raises `AddressError`, `TimeoutError` and what httpcore2 raises."""
         addresses = checked_addresses(host, port, allow_private=self._allow_private)
         for address in addresses[:-1]:
-            with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout, TimeoutError):
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout, TimeoutError):
                 return self._connected(address, port, time.monotonic() + _seconds_left() / 2)
         return self._connected(addresses[-1], port, _DEADLINE.get())
 
     def _connected(self, address: str, port: int, deadline: float) -> httpcore2.NetworkStream:
-        """A connection to an address, which is not looked up.
-
-        A server whose queue of new connections is full lets a request for one drop, and the system asks again only
-        after a second (RFC 6298, section 2). So the first attempts are given up early; nothing has been sent by then.
-        """
+        """A connection to an address, which is not looked up. A server whose queue of new connections is full lets a
+        request for one drop, and the system asks again only after a second (RFC 6298, section 2). So the first attempts
+        are given up early; nothing has been sent by then."""
         for seconds in _EARLY:
             if time.monotonic() + seconds < deadline:
-                with contextlib.suppress(httpcore2.ConnectTimeout):
+                with suppress(httpcore2.ConnectTimeout):
                     return _Stream(super().connect_tcp(address, port, seconds))
         return _Stream(super().connect_tcp(address, port, max(deadline - time.monotonic(), 0.001)))
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection whose every operation ends by the deadline, and that tells when more came than was asked for.
-
-    The last byte of what came is handed out by itself. Where an answer ends before that byte, nobody fetches it: it
-    belongs to a second answer, which must not be taken for that to the next request.
-    """
+    """A connection whose every operation ends by the deadline, and that tells when more came than was asked for. The
+    last byte of what came is handed out by itself. Where an answer ends before that byte, nobody fetches it: it belongs
+    to a second answer, which must not be taken for that to the next request."""
 
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner

@@ -82,11 +82,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 @dataclass(frozen=True)
 class Part:
     """Rows that are delivered together, as those of a micro-batch: the stream that they are of, the number of the part,
-    and what the rows are (`MATCH` or `LETTER`).
-
-    `replaces`: these rows take the place of those that came under this number before. Who waits in a sink looks at
-    `stop`. `row_bytes`: about how many bytes the texts of a row have.
-    """
+    and what the rows are (`MATCH` or `LETTER`). `replaces`: these rows take the place of those that came under this
+    number before. Who waits in a sink looks at `stop`. `row_bytes`: about how many bytes the texts of a row have."""
 
     stream: str
     batch: int

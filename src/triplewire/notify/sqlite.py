@@ -36,8 +36,8 @@ class SqliteSink:
         key that tells what is there."""
         types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())
         with self._connected() as connection:
-            key = ", ".join(KEY)
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({types}, PRIMARY KEY ({key})) WITHOUT ROWID")
+            key = f"PRIMARY KEY ({', '.join(KEY)})"
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({types}, {key}) WITHOUT ROWID")
             connection.execute(f"EXPLAIN {self._insertion}", [None] * len(self._columns))
 
     def deliver(self, rows: Iterable[Record], part: Part) -> list[Refusal]:
@@ -56,8 +56,7 @@ class SqliteSink:
         # in brackets: a name in double quotes that is none of the table is a text to SQLite
         names = ", ".join(f"[{name}]" for name in self._columns)
         marks = ", ".join("?" * len(self._columns))
-        key = ", ".join(KEY)
-        return f"INSERT INTO {self._table} ({names}) VALUES ({marks}) ON CONFLICT ({key}) DO NOTHING"
+        return f"INSERT INTO {self._table} ({names}) VALUES ({marks}) ON CONFLICT ({', '.join(KEY)}) DO NOTHING"
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:

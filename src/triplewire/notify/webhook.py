@@ -95,7 +95,8 @@ class WebhookSink:
                 pause = max(pause, answer.seconds_to_wait(_LONGEST))
             if attempt < self._attempts and part.stop.wait(pause):
                 break
-        raise self._gone(what)
+        remedy = "nothing is lost: the next start delivers the micro-batch again"
+        raise TriplewireError(f"the webhook cannot be reached: {what}", source=str(self._address), remedy=remedy)
 
     def _posted(self, key: str, body: bytes) -> Answer:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": key}
@@ -104,10 +105,6 @@ class WebhookSink:
         if self._secret:
             headers |= signature_headers(self._secret, key, body)
         return self._client.request("POST", headers, body, seconds=self._seconds, most=_SMALL, whole=False)
-
-    def _gone(self, what: str) -> TriplewireError:
-        remedy = "nothing is lost: the next start delivers the micro-batch again"
-        return TriplewireError(f"the webhook cannot be reached: {what}", source=str(self._address), remedy=remedy)
 
 
 def signature_headers(secret: bytes, key: str, body: bytes) -> dict[str, str]:

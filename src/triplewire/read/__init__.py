@@ -1,13 +1,15 @@
 """Publications from files and bytes: RDF syntaxes and feeds, recognised by content, behind a guard.
 
-The way of a document: `sources` finds it, `documents` unpacks it, `sniff` names its syntax, `client` hands it to the
-parsing process (`worker`), where `decode` runs it through `guard`, the parser (`rdf`, `process.lines`, `feeds`) and
-`split`. `write` is the way back.
+The way of a document: `documents` finds and unpacks it, `sniff` names its syntax, `process.parsing` hands it to the
+parsing process (`process.worker`), which runs it through `guard`, the parser (`rdf`, `feeds`) and `rdf.split`. The way
+back: `names.to_nquads`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from triplewire.read.rdf.contexts import Loader
 
 __all__ = ["read", "read_document", "to_nquads"]
+
+_MODULES = {"read_document": "documents", "to_nquads": "names"}
 
 
 def read(
@@ -44,30 +48,23 @@ def read(
     check_sources("read", sources)
     check_reading("read", split, base, settings, on_refusal, loader)
     limits = settings or Settings()
+    read_one = partial(
+        read_document,
+        base=base,
+        split=split,
+        settings=limits,
+        on_refusal=on_refusal,
+        loader=loader,
+        as_written=as_written,
+    )
+    inputs = documents(*sources, settings=limits, on_refusal=on_refusal, split=split)
     return chain.from_iterable(
-        read_document(
-            document.data,
-            document.name,
-            base=base,
-            split=split,
-            settings=limits,
-            on_refusal=on_refusal,
-            loader=loader,
-            as_written=as_written,
-            first_line=document.first_line,
-        )
-        for document in documents(*sources, settings=limits, on_refusal=on_refusal, split=split)
+        read_one(document.data, document.name, first_line=document.first_line) for document in inputs
     )
 
 
 def __getattr__(name: str) -> Any:
     # imported when first asked for, as above
-    if name == "read_document":
-        from triplewire.read.documents import read_document
-
-        return read_document
-    if name == "to_nquads":
-        from triplewire.read.names import to_nquads
-
-        return to_nquads
+    if name in _MODULES:
+        return getattr(import_module(f"triplewire.read.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'triplewire.read' has no attribute {name!r}")

@@ -1,4 +1,5 @@
-"""What the parsing process makes of a document: publications, and a problem for each part that is missing or mended."""
+"""The syntaxes that are read (which one a document is in: `triplewire.read.sniff`), and what the parsing process makes
+of a document: publications, and a problem for each part that is missing or mended."""
 
 from __future__ import annotations
 
@@ -11,10 +12,8 @@ from triplewire.model.publication import Publication
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a document that was left out, or (a warning) one that was mended.
-
-    `subject` names the part; "" stands for the document.
-    """
+    """A part of a document that was left out, or (a warning) one that was mended. `subject` names the part; "" stands
+    for the document."""
 
     error: ReadError
     subject: str = ""
@@ -36,10 +35,6 @@ class Decoded:
 
     publications: list[Publication]
     problems: list[Problem] = field(default_factory=list)
-
-
-# --- syntax ----------------------------------------------------------------------------------------------------------
-# The syntaxes that are read. Which one a document is in: `triplewire.read.sniff`.
 
 
 class Syntax(enum.Enum):

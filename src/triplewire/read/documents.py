@@ -1,4 +1,5 @@
-"""Reads the publications of one document, given as bytes. Files, folders and streams: `triplewire.read.documents`."""
+"""Documents from files, folders, standard input, bytes and streams; and the publications of one, given as bytes. Those
+that come through a pipe: `triplewire.read.pipes`."""
 
 from __future__ import annotations
 
@@ -23,17 +24,12 @@ from triplewire.read.decoded import Syntax
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
 from triplewire.read.names import STDIN, document_iri
-from triplewire.read.pipes import Document, is_pipe
-from triplewire.read.pipes import pieces as piece_kinds
+from triplewire.read.pipes import Document, is_pipe, pieces_of_pipe
 from triplewire.read.process.frames import Collected, Request, pieces
 from triplewire.read.process.parsing import CLIENT
 from triplewire.read.rdf.contexts import BUNDLED_ONLY, ContextLoader, Loader, with_contexts
 from triplewire.read.rdf.split import by_subject, replaced
 from triplewire.read.sniff import sniff
-
-# --- sources ---------------------------------------------------------------------------------------------------------
-# Documents from files, folders, standard input, bytes and streams.
-
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
 """A file, a folder (all files below), `-` (standard input), the bytes of a document, or a stream of one."""
@@ -115,7 +111,7 @@ def _documents(
     name = getattr(stream, "name", "")
     name = STDIN if stream is sys.stdin.buffer else name if isinstance(name, str) else ""
     if cut and is_pipe(stream):
-        yield name, lambda: piece_kinds(stream, name, limit, on_refusal)
+        yield name, lambda: pieces_of_pipe(stream, name, limit, on_refusal)
     else:
         yield name, lambda: [Document(name, _bounded(stream, name, limit))]
 
@@ -159,7 +155,7 @@ def _unreadable(name: str, error: OSError) -> ReadError:
     return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)
 
 
-# --- documents ------------------------------------------------------------
+# --- The publications of a document ----------------------------------------------------------------------------------
 
 
 def read_document(
@@ -216,17 +212,15 @@ def _publications(
         yield from _lines(data, request, on_refusal)
         return
     if request.syntax is Syntax.JSON_LD:
-        data = _with_known_contexts(data, loader, request.base or request.document, request.settings)
+        loader = BUNDLED_ONLY if loader is None else loader
+        # what the bundled ones and files would have to fetch is refused where it is parsed
+        if not isinstance(loader, ContextLoader) or loader.is_asked(data):
+            data = with_contexts(data, loader, request.base or request.document, request.settings)
     reply = CLIENT.ask(dataclasses.replace(request, data=data))
-    if (
-        request.syntax is Syntax.JSON_LD
-        and b"@" not in data
-        and not any(publication.size for publication in reply.publications)
-    ):
-        raise ReadError(
-            "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple",
-            remedy="look whether it is an error message; JSON-LD needs an @context, or IRIs as its names",
-        )
+    if request.syntax is Syntax.JSON_LD and b"@" not in data and not any(part.size for part in reply.publications):
+        what = "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple"
+        remedy = "look whether it is an error message; JSON-LD needs an @context, or IRIs as its names"
+        raise ReadError(what, remedy=remedy)
     yield from reply.publications
     for problem in reply.problems:
         problem.error.source = request.source or request.document
@@ -236,15 +230,6 @@ def _publications(
             raise problem.error
 
 
-def _with_known_contexts(data: bytes, loader: Loader | None, base: str, settings: Settings) -> bytes:
-    """A JSON-LD document with the contexts that it names, where a loader is given, or they are bundled."""
-    if loader is None:
-        loader = BUNDLED_ONLY
-    if isinstance(loader, ContextLoader) and not loader.is_asked(data):
-        return data  # what it would have to fetch is refused where it is parsed
-    return with_contexts(data, loader, base, settings)
-
-
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:
     """The publications of an N-Quads or N-Triples document, which is parsed in pieces."""
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -252,11 +237,9 @@ def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] 
     for line, piece in pieces(data):
         first_line = line + max(request.first_line - 1, 0)
         collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)
-    if collected.refused and not request.first_line:
-        turtle = _as_turtle(data, request)
-        if turtle is not None:
-            yield from turtle
-            return
+    if collected.refused and not request.first_line and (turtle := _as_turtle(data, request)) is not None:
+        yield from turtle
+        return
     for subject, error in collected.refusals(request.split):
         error.source = request.source or request.document
         if on_refusal is None:
@@ -269,13 +252,9 @@ def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] 
 
 
 def _as_turtle(data: bytes, request: Request) -> list[Publication] | None:
-    """The publications of a document as Turtle or TriG, where not all of its lines are N-Quads.
-
-    None if it is neither.
-    """
-    if request.source.lower().removesuffix(".gz").endswith((".nt", ".nq")):
-        return None
-    if len(data) > request.settings.max_document_bytes:
+    """The publications of a document as Turtle or TriG, where not all of its lines are N-Quads, or None."""
+    is_named_lines = request.source.lower().removesuffix(".gz").endswith((".nt", ".nq"))
+    if is_named_lines or len(data) > request.settings.max_document_bytes:
         return None
     syntax = Syntax.TRIG if b"{" in data else Syntax.TURTLE
     try:

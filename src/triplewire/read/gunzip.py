@@ -28,31 +28,21 @@ def gunzip(data: bytes, limit: int) -> bytes:
 
 
 def gunzip_padded(data: bytes, limit: int, pad: bytes) -> NDArray[np.uint8]:
-    """The content of `data` as an array that may be changed, with `pad` behind it. Raises `ReadError`.
-
-    Unpacked pieces are copied to their place at once, so the content is in memory only once.
-    """
+    """The content of `data` as an array that may be changed, with `pad` behind it; it is in memory only once, as
+    unpacked pieces are copied to their place at once. Raises `ReadError`."""
     packed, used = data.startswith(MAGIC), 0
     stated = int.from_bytes(data[_SIZE], "little") if packed else len(data)
     text = np.empty(min(stated, limit, _MOST * len(data)) + len(pad), np.uint8)
     for piece in _unpacked(data, limit) if packed else (data,):
-        text = _with_room(text, used, len(piece) + len(pad))
+        needed = used + len(piece) + len(pad)
+        if needed > len(text):  # a file may have several members, or state a wrong size
+            longer = np.empty(max(2 * len(text), needed), np.uint8)
+            longer[:used] = text[:used]
+            text = longer
         text[used : used + len(piece)] = np.frombuffer(piece, np.uint8)
         used += len(piece)
     text[used : used + len(pad)] = np.frombuffer(pad, np.uint8)
     return text[: used + len(pad)]
-
-
-def _with_room(text: NDArray[np.uint8], used: int, more: int) -> NDArray[np.uint8]:
-    """The array if `more` bytes fit behind the first `used` ones, else a longer copy of these.
-
-    The stated size may be too small: a file may have several members, or state a wrong size.
-    """
-    if used + more <= len(text):
-        return text
-    longer = np.empty(max(2 * len(text), used + more), np.uint8)
-    longer[:used] = text[:used]
-    return longer
 
 
 def _unpacked(data: bytes, limit: int) -> Iterator[bytes]:

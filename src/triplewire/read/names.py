@@ -1,4 +1,5 @@
-"""Identifiers: the IRI of a document, and an IRI for any publication id (semantics, section 1)."""
+"""Identifiers: the IRI of a document, and an IRI for any publication id (semantics, section 1); and publications as
+N-Quads, each a named graph whose name is its id."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from triplewire.model.terms import IRI, BlankNode, Term
 INPUT = "urn:triplewire:input"
 STDIN = "urn:triplewire:stdin"
 
+_SCOPED = re.compile(r"p[0-9]+\.")
 _ILLEGAL = re.compile(rf"%(?![0-9A-Fa-f]{{2}})|[^{PLAIN}:@/?%]")
 
 
@@ -52,13 +54,6 @@ def id_iri(identifier: str | bytes) -> str:
     if is_absolute(identifier):
         return identifier
     return "urn:triplewire:id:" + quote(identifier, safe="", errors="surrogatepass")
-
-
-# --- write -----------------------------------------------------------------------------------------------------------
-# Writes publications as N-Quads: each is a named graph whose name is its id. Reading: `triplewire.read.read`.
-
-
-_SCOPED = re.compile(r"p[0-9]+\.")
 
 
 def to_nquads(publication: Publication, number: int = 1) -> str:

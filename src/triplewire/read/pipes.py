@@ -1,12 +1,13 @@
 """N-Quads that come through a pipe, handed on graph by graph while the pipe is still open.
 
-    a graph ends where the lines of another one begin, or where the pipe ends
+    a graph ends where two other graphs have begun since its last line, or where the pipe ends
 
-So each run of lines of one graph is a publication, and a graph that comes again later is another publication of the
-same id: what was handed on cannot be taken back. That is told once, as a warning. In a file the lines of a graph may
-be anywhere; a pipe whose lines are in no order is written to a file first. Lines without a graph are a run as well.
+So two graphs whose lines alternate stay whole. Graphs are handed on in the order in which they began, each as one
+publication. One that comes again after its end is another publication of the same id: what was handed on cannot be
+taken back. That is told once, as a warning. In a file the lines of a graph may be anywhere; a pipe whose lines are in
+no order is written to a file first. Lines without a graph are a graph as well.
 
-A malformed line belongs to the graph that it names, else to the run in which it stands. Any other syntax is not cut: as
+A malformed line belongs to the graph that it names, else to that of the line before. Any other syntax is not cut: as
 soon as a line is no N-Quads, and none before it has named a graph, the pipe is read to its end. What files and other
 streams give: `triplewire.read.documents`.
 """
@@ -18,7 +19,9 @@ import re
 import select
 import stat
 from codecs import BOM_UTF8
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -28,13 +31,15 @@ from triplewire.read.names import INPUT
 BLOCK = 1 << 22  # bytes that are looked at together, if so many are there
 _READ = 1 << 18  # bytes of one read
 _WAIT = 5  # milliseconds in which more may come, before what is there is looked at
+_OTHERS = 2  # graphs that begin after the last line of one that has ended
 _MOST_ENDED = 1 << 20  # graphs that are known to have ended; then this begins anew
 
 _NODE = rb'<[^<>"\s]*+>|_:[^\s<>".]++(?:\.++[^\s<>".]++)*+'
 _LITERAL = rb'"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\s]*+>)?+'
 _TRIPLE = rb"(?:%b)[ \t]*+<[^<>\"\s]*+>[ \t]*+(?:%b|%b)[ \t]*+" % (_NODE, _NODE, _LITERAL)
 _LINE = re.compile(
-    rb"[ \t]*+(?:%b(?P<graph>%b)?+[ \t]*+(?P<dot>\.)[ \t]*+)?+(?:#[^\n]*+)?+\r?\n|(?P<odd>[^\n]*+\n)" % (_TRIPLE, _NODE)
+    rb"(?!\Z)(?:[ \t]*+(?:%b(?P<graph>%b)?+[ \t]*+(?P<dot>\.)[ \t]*+)?+(?:#[^\n]*+)?+(?:\r?\n|\Z)|(?P<odd>[^\n]*+\n?))"
+    % (_TRIPLE, _NODE)
 )
 _TERM = re.compile(rb"%b|%b|[^\s<>\"]++|\S" % (_NODE, _LITERAL))
 _FIVE = 5  # a line that names its graph: three terms, the graph and a dot
@@ -58,103 +63,153 @@ def is_pipe(stream: Any) -> bool:
         return False
 
 
-def pieces(stream: Any, name: str, limit: int, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Document]:
+def pieces_of_pipe(
+    stream: Any, name: str, limit: int, on_refusal: Callable[[Refusal], None] | None
+) -> Iterator[Document]:
     """What comes through a pipe: as pieces of whole graphs where it is N-Quads, else in one. Raises `ReadError` where a
-    graph, or what is not cut, has more than `limit` bytes."""
-    cutter = _Cutter()
+    graph, or what is not cut, has more than `limit` bytes, or the graphs that are held have more than twice as many."""
+    cutter, is_told, remedy = _Cutter(limit), False, "raise max_input_bytes"
     while block := _block(stream):
-        for first_line, data in cutter.add(block):
-            yield Document(name, data, first_line)
-        if cutter.repeated and on_refusal is not None:
-            on_refusal(Refusal.of("warning", name or INPUT, cutter.warning(name or INPUT)))
-        if len(cutter.held) > limit:
-            raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy="raise max_input_bytes")
-    yield Document(name, bytes(cutter.held), cutter.first_line if cutter.first_line > 1 else 0)
+        cutter.add(block)
+        yield from (Document(name, data, first_line) for first_line, data in cutter.complete())
+        if cutter.repeated is not None and on_refusal is not None and not is_told:
+            on_refusal(Refusal.of("warning", name or INPUT, _warning(*cutter.repeated, name or INPUT)))
+            is_told = True
+        if max(cutter.longest, len(cutter.rest)) > limit:
+            raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy=remedy)
+        if cutter.held > 2 * limit:
+            what = f"its graphs that have not ended have more than {2 * limit:,} bytes"
+            raise ReadError(what, source=name, remedy=f"{remedy}, put the lines of a graph together, or give a file")
+    yield from (Document(name, data, first_line) for first_line, data in cutter.end())
 
 
 def _block(stream: Any) -> bytes:
     """What is there of a pipe, after waiting for the first bytes; empty at its end."""
-    read: list[bytes] = [stream.read1(_READ)]
-    size = len(read[0])
-    while read[-1] and size < BLOCK and _has_more(stream):
-        read.append(stream.read1(_READ))
-        size += len(read[-1])
-    return b"".join(read)
-
-
-def _has_more(stream: Any) -> bool:
+    parts: list[bytes] = [stream.read1(_READ)]
     if not hasattr(select, "poll"):  # as on Windows
-        return False
-    poll = select.poll()
+        return parts[0]
+    poll, size = select.poll(), len(parts[0])
     poll.register(stream.fileno(), select.POLLIN)
-    return bool(poll.poll(_WAIT))
+    while parts[-1] and size < BLOCK and poll.poll(_WAIT):
+        parts.append(stream.read1(_READ))
+        size += len(parts[-1])
+    return b"".join(parts)
+
+
+@dataclass(slots=True)
+class _Graph:
+    """What came of a graph: runs of lines, each with the number of its first line and of the line behind it."""
+
+    name: bytes | None  # b"" for lines without a graph; None before the first line that tells
+    runs: list[tuple[int, int, bytes]] = field(default_factory=list)
+    size: int = 0
+    begun: int = 1  # how many graphs had begun when its last line came
+    has_ended: bool = False
 
 
 class _Cutter:
-    """Cuts lines where another graph begins. `held` is what was not given yet, and `first_line` the number of its first
-    line. `repeated`: the graph that has come again, and the number of the line; () before one has, and once told."""
+    """Sorts lines by their graphs. `rest` is the line whose end has not come, or all that came where it is not cut;
+    `held` counts the bytes of graphs that were not given yet, and `longest` those of the longest graph. `repeated`: the
+    first graph that came again, and the number of the line."""
 
-    def __init__(self) -> None:
-        self.held = bytearray()
-        self.first_line = 1
-        self.repeated: tuple[bytes, int] | tuple[()] = ()
-        self._looked_at = 0  # bytes of `held`
-        self._line = 1  # that begins there
-        self._graph: bytes | None = None  # of the run that goes on; b"" for lines without a graph
+    def __init__(self, limit: int) -> None:
+        self.rest = bytearray()
+        self.held = self.longest = 0
+        self.repeated: tuple[bytes, int] | None = None
+        self._limit = limit  # bytes of a piece, but of one graph
+        self._line = 1  # the number of the next line
+        self._graph = _Graph(None)  # of the line before
+        self._begun = 1  # how many graphs have begun
+        self._waiting = deque([self._graph])  # those that were not given, in the order in which they began
+        self._open: OrderedDict[bytes, _Graph] = OrderedDict()  # those that have not ended, by their last lines
         self._is_quads = False  # has a line named a graph?
         self._is_other = False
-        self._ended: set[bytes] = set()  # graphs whose runs have ended
-        self._warned = False
+        self._ended: set[bytes] = set()
 
-    def add(self, block: bytes) -> list[tuple[int, bytes]]:
-        """The pieces that are complete, now that this has come, each with the number of its first line. No graph has
-        two runs in one piece."""
-        begin = len(self.held)
-        self.held += block
-        end = self.held.rfind(b"\n", begin) + 1
-        if not end or self._is_other:
-            return []
-        base, text = self._looked_at, bytes(self.held[self._looked_at : end])
-        cuts: list[tuple[int, int]] = []  # where a piece begins, and its line
-        last: tuple[int, int] | None = None  # where the last run begins
-        within = {self._graph}  # graphs of the piece
+    def add(self, block: bytes) -> None:
+        """Take what has come."""
+        begin = len(self.rest)
+        self.rest += block
+        if (end := self.rest.rfind(b"\n", begin) + 1) and not self._is_other:
+            text = bytes(self.rest[:end])
+            del self.rest[:end]
+            self._sort(text)
+
+    def complete(self, at_end: bool = False) -> list[tuple[int, bytes]]:
+        """The graphs that have ended, but for those that began after one that has not, in pieces, each with the number
+        of its first line. No graph is twice in one piece."""
+        groups: list[list[_Graph]] = []
+        names, size = set[bytes | None](), 0
+        while self._waiting and (at_end or self._waiting[0].has_ended):
+            graph = self._waiting.popleft()
+            self.held -= graph.size
+            size += graph.size
+            if not groups or graph.name in names or size > self._limit:
+                groups.append([])
+                names, size = set(), graph.size
+            groups[-1].append(graph)
+            names.add(graph.name)
+        return [_piece(graphs) for graphs in groups]
+
+    def end(self) -> list[tuple[int, bytes]]:
+        """What is left. It has no number where it is all that ever came."""
+        if not self._is_other:
+            text, self.rest = bytes(self.rest), bytearray()
+            self._sort(text)
+        if self._is_other:
+            return [(0, bytes(self.rest))]
+        pieces = self.complete(at_end=True)
+        return [(0, pieces[0][1])] if len(pieces) == 1 and pieces[0][0] == 1 else pieces
+
+    def _sort(self, text: bytes) -> None:
+        """Give lines to their graphs. Where they are of another syntax, all goes back to `rest`."""
+        start, first_line = 0, self._line  # of the run that goes on
         for match in _LINE.finditer(text):
-            graph = self._graph_of(match)
+            name = self._graph_of(match)
             if self._is_other:
-                return []
-            if graph is not None and graph != self._graph:
-                if self._graph is not None:
-                    last = base + match.start(), self._line
-                    if self._begins(graph) and graph in within:
-                        cuts.append(last)
-                        within.clear()
-                self._graph = graph
-                within.add(graph)
+                self.rest[:0] = b"".join(data for _, _, data in self._graph.runs) + text
+                self._waiting.clear()
+                self.held = self.longest = 0
+                return
+            if name is not None and name != self._graph.name:
+                if self._graph.name is None:
+                    self._graph.name = name
+                    self._open[name] = self._graph
+                else:
+                    self._keep(first_line, text[start : match.start()])
+                    start, first_line = match.start(), self._line
+                    self._graph = self._open.get(name) or self._new(name)
             self._line += 1
-        self._looked_at = end
-        if last is None:
-            return []
-        if last not in cuts:
-            cuts.append(last)
-        pieces: list[tuple[int, bytes]] = []
-        start = 0
-        for place, line in cuts:
-            pieces.append((self.first_line, bytes(self.held[start:place])))
-            start, self.first_line = place, line
-        del self.held[:start]
-        self._looked_at -= start
-        return pieces
+        self._keep(first_line, text[start:])
 
-    def warning(self, name: str) -> ReadError:
-        """What is to be told of the graph that came again; told once."""
-        graph, line = self.repeated  # type: ignore[misc]  # only where there is one
-        self.repeated, self._warned = (), True
-        shown = f"the graph {graph.decode('utf-8', 'replace')} comes" if graph else "lines without a graph come"
-        what = f"{shown} again behind other graphs; in a pipe that is another publication of the same id"
-        return ReadError(what, source=name, line=line, remedy="put its lines together, or give a file")
+    def _keep(self, first_line: int, run: bytes) -> None:
+        """Add a run of lines to its graph."""
+        graph = self._graph
+        graph.runs.append((first_line, self._line, run))
+        graph.size += len(run)
+        self.held += len(run)
+        self.longest = max(self.longest, graph.size)
+        graph.begun = self._begun
+        if graph.name is not None:
+            self._open.move_to_end(graph.name)
+
+    def _new(self, name: bytes) -> _Graph:
+        """Begin a graph, and end those that end by that."""
+        self._begun += 1
+        while self._open and next(iter(self._open.values())).begun <= self._begun - _OTHERS:
+            ended, graph = self._open.popitem(last=False)
+            graph.has_ended = True
+            if len(self._ended) >= _MOST_ENDED:
+                self._ended.clear()
+            self._ended.add(ended)
+        if name in self._ended and self.repeated is None:
+            self.repeated = name, self._line
+        self._open[name] = graph = _Graph(name, begun=self._begun)
+        self._waiting.append(graph)
+        return graph
 
     def _graph_of(self, match: re.Match[bytes]) -> bytes | None:
-        """The graph of a line, b"" for none; None for a line that goes with the run in which it stands."""
+        """The graph of a line, b"" for none; None for a line that goes with the one before."""
         if match["dot"] is not None:
             graph: bytes = match["graph"] or b""
             self._is_quads = self._is_quads or bool(graph)
@@ -169,13 +224,22 @@ class _Cutter:
         named = re.search(rb"(%b)[ \t]*\.\s*\Z" % _NODE, odd) if len(terms) == _FIVE else None
         return named[1] if named is not None else None
 
-    def _begins(self, graph: bytes) -> bool:
-        """Note that the run of one graph has ended, and that one of another begins; has that been there before?"""
-        assert self._graph is not None
-        if len(self._ended) >= _MOST_ENDED:
-            self._ended.clear()
-        self._ended.add(self._graph)
-        again = graph in self._ended
-        if again and not self._warned and not self.repeated:
-            self.repeated = graph, self._line
-        return again
+
+def _warning(graph: bytes, line: int, source: str) -> ReadError:
+    """What is to be told of the graph that came again."""
+    shown = f"the graph {graph.decode('utf-8', 'replace')} comes" if graph else "lines without a graph come"
+    what = f"{shown} again behind other graphs; in a pipe that is another publication of the same id"
+    return ReadError(what, source=source, line=line, remedy="put its lines together, or give a file")
+
+
+def _piece(graphs: list[_Graph]) -> tuple[int, bytes]:
+    """The lines of some graphs in the order in which they came, with the number of the first one. Lines of other graphs
+    between them are empty, so that an error names the right line."""
+    runs = sorted(run for graph in graphs for run in graph.runs)
+    if not runs:
+        return 1, b""
+    parts, line = list[bytes](), runs[0][0]
+    for first_line, next_line, data in runs:
+        parts += b"\n" * (first_line - line), data
+        line = next_line
+    return runs[0][0], b"".join(parts)

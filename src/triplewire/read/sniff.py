@@ -43,6 +43,19 @@ _LINE = re.compile(
     rb"(?:" + _IRI + rb'|_:[^\s<>"]++|"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^' + _IRI + rb")?+)"
     rb"[ \t]*+(?:" + _IRI + rb'|_:[^\s<>"]++)?+[ \t]*+\.[ \t]*+(?:#.*+)?+'
 )
+_ENCODINGS = {
+    codecs.BOM_UTF32_LE: ("utf-32-le", True),
+    codecs.BOM_UTF32_BE: ("utf-32-be", True),
+    codecs.BOM_UTF16_LE: ("utf-16-le", True),
+    codecs.BOM_UTF16_BE: ("utf-16-be", True),
+    b"\x00\x00\x00<": ("utf-32-be", False),
+    b"<\x00\x00\x00": ("utf-32-le", False),
+    b"\x00<\x00?": ("utf-16-be", False),
+    b"<\x00?\x00": ("utf-16-le", False),
+    b"\x4c\x6f\xa7\x94": ("cp037", False),
+}
+"""By how a document begins: its encoding, and whether that beginning is a byte order mark."""
+
 _SAMPLE, _SAMPLE_LINES = 1 << 18, 200
 HEAD = _SAMPLE + 1
 """How many bytes of a longer document `begins_as_lines` needs."""
@@ -55,8 +68,7 @@ def sniff(data: bytes, name: str = "") -> Syntax:
     start = _PROLOG.match(view)
     rest = start.end() if start else 0
     if view[rest : rest + 1] == b"<":
-        syntax = _xml(view, rest, name)
-        if syntax is not None:
+        if (syntax := _xml(view, rest, name)) is not None:
             return syntax
     elif rest and view.lstrip()[:5] == b"<?xml":
         return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
@@ -67,37 +79,19 @@ def sniff(data: bytes, name: str = "") -> Syntax:
 
 def begins_as_lines(head: bytes, name: str = "") -> bool:
     """Does `sniff` call a document N-Quads, whatever follows its first HEAD bytes, `head`? False where more is needed.
-
-    A document that begins with a blank node, or with an IRI that has "//", is neither XML nor JSON.
-    """
+    A document that begins with a blank node, or with an IRI that has "//", is neither XML nor JSON."""
     node = _NODE.match(head)
     return node is not None and _is_lines(head, node.start(1), name.lower().removesuffix(".gz"))
 
 
 def ascii_view(data: bytes) -> bytes:
-    """`data` without its byte order mark, transcoded where its encoding is no superset of ASCII.
-
-    Only for sniffing, not for parsing.
-    """
-    for mark, encoding in (
-        (codecs.BOM_UTF8, ""),
-        (codecs.BOM_UTF32_LE, "utf-32-le"),
-        (codecs.BOM_UTF32_BE, "utf-32-be"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if data.startswith(mark):
-            data = data[len(mark) :]
-            return data.decode(encoding, "replace").encode() if encoding else data
-    for start, encoding in (
-        (b"\x00\x00\x00<", "utf-32-be"),
-        (b"<\x00\x00\x00", "utf-32-le"),
-        (b"\x00<\x00?", "utf-16-be"),
-        (b"<\x00?\x00", "utf-16-le"),
-        (b"\x4c\x6f\xa7\x94", "cp037"),
-    ):
+    """`data` without its byte order mark, transcoded where its encoding is no superset of ASCII. Only for sniffing, not
+    for parsing."""
+    if data.startswith(codecs.BOM_UTF8):
+        return data[len(codecs.BOM_UTF8) :]
+    for start, (encoding, is_mark) in _ENCODINGS.items():
         if data.startswith(start):
-            return data.decode(encoding, "replace").encode()
+            return data[len(start) * is_mark :].decode(encoding, "replace").encode()
     return data
 
 
@@ -129,10 +123,8 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
     if RDF_NAMESPACE in match[0]:
         return Syntax.RDF_XML
     if local == b"opml":
-        raise ReadError(
-            "this is OPML, a list of feeds",
-            remedy="give the feeds that it lists; `pipeline run` polls them",
-        )
+        remedy = "give the feeds that it lists; `pipeline run` polls them"
+        raise ReadError("this is OPML, a list of feeds", remedy=remedy)
     if _FEED_TAG.search(view):
         return Syntax.FEED
     if local == b"html":
@@ -147,8 +139,8 @@ def _is_node(root: re.Match[bytes], view: bytes) -> bool:
     if RDF_NAMESPACE not in root[0]:
         return False
     prefix = b":" + re.escape(root[1]) if root[2] else b""
-    own = re.search(b"\\sxmlns" + prefix + rb"""\s*=\s*["']([^"']*)""", root[0])
-    if own is None or is_feed_namespace(own[1].decode("utf-8", "replace")):
+    namespace = re.search(b"\\sxmlns" + prefix + rb"""\s*=\s*["']([^"']*)""", root[0])
+    if namespace is None or is_feed_namespace(namespace[1].decode("utf-8", "replace")):
         return False
     return _NODE_NAME.search(root[0]) is not None or _PART_TAG.search(view, root.end()) is None
 
@@ -182,25 +174,20 @@ def _turtle(view: bytes, name: str) -> Syntax:
     if not _TURTLE_START.match(view, rest):
         if _FEED_TAG.search(view, 0, 65536):
             return Syntax.FEED  # other text before the root, which feedparser skips
-        raise ReadError(
-            "the document is in no known syntax",
-            line=view.count(b"\n", 0, rest) + 1,
-            remedy="known: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD, RSS, Atom, JSON Feed",
-        )
+        remedy = "known: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD, RSS, Atom, JSON Feed"
+        raise ReadError("the document is in no known syntax", line=view.count(b"\n", 0, rest) + 1, remedy=remedy)
     if _is_lines(view, rest, name):
         return Syntax.N_QUADS
     return Syntax.TRIG if b"{" in view else Syntax.TURTLE
 
 
 def _is_lines(view: bytes, rest: int, name: str) -> bool:
-    """Is a document of Turtle's family, whose first statement begins at `rest`, N-Quads or N-Triples?"""
+    """Is a document of Turtle's family, whose first statement begins at `rest`, N-Quads or N-Triples? Where its name
+    does not tell: are more than half of the first statements such lines, the first one among them?"""
     if name.endswith((".nt", ".nq")) and not _DIRECTIVE.match(view, rest):
         return True
-    return not name.endswith((".ttl", ".trig", ".n3")) and _reads_as_lines(view)
-
-
-def _reads_as_lines(view: bytes) -> bool:
-    """Are more than half of the first statements N-Quads lines, the first one among them?"""
+    if name.endswith((".ttl", ".trig", ".n3")):
+        return False
     lines = re.split(rb"[\r\n]+", view[:_SAMPLE], maxsplit=_SAMPLE_LINES)[:_SAMPLE_LINES]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")]
     if len(view) > _SAMPLE and len(lines) > 1 and len(lines) < _SAMPLE_LINES:

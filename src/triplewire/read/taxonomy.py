@@ -1,7 +1,4 @@
-"""Reads taxonomies from files: RDFS and OWL, SKOS, or two columns.
-
-What a taxonomy answers: `triplewire.ir.taxonomy`.
-"""
+"""Reads taxonomies from files: RDFS and OWL, SKOS, or two columns. What one answers: `triplewire.ir.taxonomy`."""
 
 from __future__ import annotations
 
@@ -41,6 +38,7 @@ _RDF = re.compile(
     | ^\s*@?(?:prefix\s+\S*:|base)\s+< | ^\s*<[^>]*[\s=?!]  # a directive; a tag""",
     re.IGNORECASE | re.VERBOSE,
 )
+_BRACKETS = re.compile(r"\A<(.*)>\Z", re.DOTALL)  # those of an IRI
 _SAMPLE = 20  # lines that decide whether a file is two columns
 
 
@@ -60,17 +58,17 @@ def load_taxonomy(
     """
     if settings is not None:
         expect("load_taxonomy(settings)", settings, Settings, "Settings, or None")
-    given = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
-    for path in given:
+    named = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
+    for path in named:
         expect_path("load_taxonomy(path)", path)
     files: list[Path] = []
-    for path in map(Path, given):
+    for path in map(Path, named):
         for file, left_out in entries_of(path):
             if left_out:
                 raise TaxonomyError(left_out, source=str(file))
             files.append(file)
     if not files:
-        raise TaxonomyError("the folder holds no file", source=", ".join(map(str, given)))
+        raise TaxonomyError("the folder holds no file", source=", ".join(map(str, named)))
     pairs: dict[str, Any] = defaultdict(list)  # the arguments of `Taxonomy.build`
     for file in files:
         for table, rows in _statements(file, settings or Settings()).items():
@@ -79,7 +77,7 @@ def load_taxonomy(
     try:
         return Taxonomy.build(subclasses, **pairs)
     except TaxonomyError as error:
-        error.source = error.source or ", ".join(map(str, given))
+        error.source = error.source or ", ".join(map(str, named))
         raise
 
 
@@ -88,10 +86,11 @@ def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str
     source = str(file)
     try:
         data = gunzip(file_bytes(file, settings.max_input_bytes), settings.max_input_bytes)
-        separator = _separator(data, source)
-        if separator:
+        if separator := _separator(data, source):
             return {"subclasses": list(_two_columns(data, separator, source))}
-        return _of_triples(_triples(data, source, settings))
+        most = settings.max_input_bytes  # a taxonomy may be far larger than a publication
+        parts = read_document(data, source, settings=replace(settings, max_triples=most, max_document_bytes=most))
+        return _of_triples(triple for part in parts for triple in part.triples)
     except TaxonomyError as error:
         error.source = error.source or source
         raise
@@ -103,15 +102,7 @@ def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str
         raise TaxonomyError(f"the file cannot be read: {error.strerror or error}", source=source) from error
 
 
-def _triples(data: bytes, source: str, settings: Settings) -> Iterator[Triple]:
-    """The triples of an RDF document."""
-    # a taxonomy may be far larger than a publication
-    roomy = replace(settings, max_triples=settings.max_input_bytes, max_document_bytes=settings.max_input_bytes)
-    for publication in read_document(data, source, settings=roomy):
-        yield from publication.triples
-
-
-def _of_triples(triples: Iterator[Triple]) -> dict[str, list[tuple[str, str]]]:
+def _of_triples(triples: Iterable[Triple]) -> dict[str, list[tuple[str, str]]]:
     """What triples state; others are ignored."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for subject, predicate, value in triples:
@@ -151,7 +142,7 @@ def _two_columns(data: bytes, separator: str, source: str) -> Iterator[tuple[str
         raise TaxonomyError("the text is no UTF-8", source=source, line=line, remedy="save it as UTF-8") from error
     for number, row in _rows(text, separator, source):
         if not row[0].startswith("#"):
-            cells = [_bare(cell.strip()) for cell in row]
+            cells = [_BRACKETS.sub(r"\1", cell.strip()) for cell in row]
             if len(cells) != 2:
                 what = f"found {len(cells)} column{'s' * (len(cells) > 1)}, expected a class and its superclass"
                 raise TaxonomyError(what, source=source, line=number)
@@ -174,8 +165,3 @@ def _rows(text: str, separator: str, source: str) -> Iterator[tuple[int, list[st
                 yield reader.line_num, row
     except csv.Error as error:
         raise TaxonomyError(f"this is no CSV ({error})", source=source, line=reader.line_num) from error
-
-
-def _bare(cell: str) -> str:
-    """The cell without the angle brackets of an IRI."""
-    return cell[1:-1] if cell.startswith("<") and cell.endswith(">") else cell

@@ -17,15 +17,4 @@ from triplewire.sources.inbox import Delivered, Inbox
 from triplewire.sources.lists import addresses, is_list
 from triplewire.sources.poller import Feed, Poller
 
-__all__ = [
-    "Answered",
-    "Connections",
-    "Delivered",
-    "Feed",
-    "Inbox",
-    "Known",
-    "Poller",
-    "addresses",
-    "fetch",
-    "is_list",
-]
+__all__ = ["Answered", "Connections", "Delivered", "Feed", "Inbox", "Known", "Poller", "addresses", "fetch", "is_list"]

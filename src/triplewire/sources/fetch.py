@@ -140,11 +140,9 @@ def is_document(body: bytes) -> bool:
 
 
 def in_utf8(body: bytes, content_type: str) -> bytes:
-    """The body in UTF-8 where its server alone says that it is in another encoding.
-
-    RFC 7303, section 3, has the server's word take precedence, but servers are often set up to one encoding for all. So
-    a body that declares its encoding, or is UTF-8, stays as it is.
-    """
+    """The body in UTF-8 where its server alone says that it is in another encoding. RFC 7303, section 3, has the
+    server's word take precedence, but servers are often set up to one encoding for all. So a body that declares its
+    encoding, or is UTF-8, stays as it is."""
     charset = _charset(content_type)
     if not charset:
         return body

@@ -23,10 +23,8 @@ def is_list(source: str) -> bool:
 
 
 def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], None]) -> list[str]:
-    """The addresses of a list, each once. One that cannot be asked is refused, and the others stay.
-
-    Raises `ReadError` where the file cannot be read, is no such list, or has no address.
-    """
+    """The addresses of a list, each once. One that cannot be asked is refused, and the others stay. Raises `ReadError`
+    where the file cannot be read, is no such list, or has no address."""
     try:
         with file.open("rb") as stream:
             data = stream.read(settings.max_document_bytes + 1)
@@ -35,7 +33,11 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
     if len(data) > settings.max_document_bytes:
         raise ReadError("it is too large", source=str(file), remedy="cut it, or raise max_document_bytes")
     try:
-        listed = list(_outlines(data, settings) if file.suffix.lower() == ".opml" else _lines(data))
+        if file.suffix.lower() == ".opml":
+            listed = list(_outlines(data, settings))
+        else:
+            lines = map(str.strip, check_utf8(data, "list of feeds").decode().splitlines())
+            listed = [line for line in lines if line and not line.startswith("#")]
     except ReadError as error:
         error.source = error.source or str(file)
         raise
@@ -60,10 +62,3 @@ def _outlines(data: bytes, settings: Settings) -> Iterator[str]:
         raise ReadError(f"not well-formed XML: {error}") from None
     for element in root.iter("outline"):
         yield from (value.strip() for name, value in element.items() if name.lower() == "xmlurl" and value.strip())
-
-
-def _lines(data: bytes) -> Iterator[str]:
-    for line in check_utf8(data, "list of feeds").decode().splitlines():
-        text = line.strip()
-        if text and not text.startswith("#"):
-            yield text

@@ -19,7 +19,7 @@ from triplewire.model.terms import IRI, RDF, Literal
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.items import Channel, Draft, Item, absolute, resource
 from triplewire.read.feeds.markup import Text, construct
-from triplewire.read.feeds.xml_tree import children, is_item, split_name
+from triplewire.read.feeds.xml_tree import is_item, split_name
 from triplewire.read.names import id_iri, legal
 
 Details: TypeAlias = tuple[tuple[IRI, str], ...]
@@ -56,11 +56,8 @@ class Context:
         base, language = element.get(f"{{{v.XML}}}base"), element.get(f"{{{v.XML}}}lang")
         if base is None and language is None:
             return self
-        return replace(
-            self,
-            base=self.base if base is None or len(base) > _LONGEST_BASE else absolute(self.base, base),
-            language=self.language if language is None else language,
-        )
+        base = self.base if base is None or len(base) > _LONGEST_BASE else absolute(self.base, base)
+        return replace(self, base=base, language=self.language if language is None else language)
 
 
 def read_item(element: Element, context: Context, inherited: Draft) -> Item:
@@ -89,8 +86,7 @@ def read_channel(element: Element, context: Context, document: str) -> tuple[Cha
     identity = next(candidate for candidate in candidates if is_absolute(candidate))
     channel = Channel(identity, reading.title, reading.link, reading.about)
     inherited = Draft()
-    own = reading.about.first(v.LANGUAGE) or reading.context.language
-    inherited.text(v.LANGUAGE, own)
+    inherited.text(v.LANGUAGE, reading.about.first(v.LANGUAGE) or reading.context.language)
     if split_name(element.tag)[0].lower() in v.ATOM_NAMESPACES:  # RFC 4287, 4.2.1: an entry has the feed's authors
         inherited.said += [(said, value) for said, value in reading.about.said if said == v.CREATOR]
     return channel, inherited
@@ -110,13 +106,14 @@ class _Reading:
 
     def children(self, element: Element) -> None:
         """Read all children, those of the table by its rows."""
-        for namespace, local, child in children(element):
+        for child in element:
+            namespace, local = split_name(child.tag)
             if is_item(child) or (self.is_channel and local.lower() in ("channel", "items")):
                 continue
             outer, self.context = self.context, self.context.within(child)
-            own = _ROWS.get(local.lower()) if v.is_feed_namespace(namespace) else None
-            if own is not None:
-                own(self, child)
+            read_row = _ROWS.get(local.lower()) if v.is_feed_namespace(namespace) else None
+            if read_row is not None:
+                read_row(self, child)
             elif (namespace, local.lower()) in _MARKUP:
                 self._contents.append(construct(child, is_markup=True))
             else:
@@ -132,10 +129,8 @@ class _Reading:
                 self.about.text(_predicate(namespace or RSS, local), value.strip())
 
     def other(self, about: Draft, element: Element) -> None:
-        """An element without a row: its text, the IRI it refers to, and a resource that has its attributes.
-
-        Elements within one of another namespace are said of the same resource, since such elements often only group.
-        """
+        """An element without a row: its text, the IRI it refers to, and a resource that has its attributes. Elements
+        within one of another namespace are said of the same resource, since such elements often only group."""
         namespace, local = split_name(element.tag)
         known = v.is_feed_namespace(namespace)
         predicate = _predicate(RSS if known else namespace, local)
@@ -154,8 +149,6 @@ class _Reading:
                 self.other(node if within_known else about, child)
         if node.said:
             about.say(predicate, node)
-
-    # --- the rows ----------------------------------------------------------------------------------------------------
 
     def read_title(self, element: Element) -> None:
         """title"""
@@ -208,11 +201,9 @@ class _Reading:
 
     def read_person(self, element: Element) -> None:
         """author, managingEditor, contributor, webMaster"""
-        local = split_name(element.tag)[1].lower()
-        simple, detailed = (v.CREATOR, v.AGENT)
-        if local in ("contributor", "webmaster"):
-            simple, detailed = (v.CONTRIBUTOR, v.OTHER_AGENT)
-        parts = {name.lower(): (child.text or "").strip() for _, name, child in children(element)}
+        is_other = split_name(element.tag)[1].lower() in ("contributor", "webmaster")
+        simple, detailed = (v.CONTRIBUTOR, v.OTHER_AGENT) if is_other else (v.CREATOR, v.AGENT)
+        parts = {split_name(child.tag)[1].lower(): (child.text or "").strip() for child in element}
         name, mail, page = (parts.get(key, "") for key in ("name", "email", "uri"))
         page = page or parts.get("url", "")
         text = (element.text or "").strip()
@@ -233,8 +224,7 @@ class _Reading:
         term = (element.get("term") or element.text or "").strip()
         scheme = (element.get("scheme") or element.get("domain") or "").strip()
         label = (element.get("label") or "").strip()
-        term = term or label
-        if not term:
+        if not (term := term or label):
             return
         named = legal(scheme + term) if scheme else ""
         if is_absolute(named):
@@ -277,10 +267,7 @@ class _Reading:
 
     def read_text(self, element: Element) -> None:
         """an element whose text is the object of one property"""
-        local = split_name(element.tag)[1].lower()
-        self.about.text(_TEXTS[local], self._plain(element))
-
-    # --- their parts -------------------------------------------------------------------------------------------------
+        self.about.text(_TEXTS[split_name(element.tag)[1].lower()], self._plain(element))
 
     def describe(self) -> None:
         """The description and the contents, once all are known: the text, and the markup where there is any."""
@@ -295,8 +282,7 @@ class _Reading:
             self.about.text(v.ENCODED, markup)
 
     def _construct(self, element: Element) -> Text:
-        is_atom = split_name(element.tag)[0].lower() in v.ATOM_NAMESPACES
-        return construct(element, is_atom=is_atom)
+        return construct(element, is_atom=split_name(element.tag)[0].lower() in v.ATOM_NAMESPACES)
 
     def _plain(self, element: Element) -> str:
         text = self._construct(element)
@@ -325,8 +311,7 @@ def _predicate(namespace: str, local: str) -> IRI:
     return IRI(id_iri(legal(namespace + local)))
 
 
-_Row: TypeAlias = Callable[[_Reading, Element], None]
-_ROWS: dict[str, _Row] = {
+_ROWS: dict[str, Callable[[_Reading, Element], None]] = {
     **dict.fromkeys(_TEXTS, _Reading.read_text),
     **dict.fromkeys(("description", "summary", "subtitle", "tagline", "abstract"), _Reading.read_description),
     **dict.fromkeys(("author", "managingeditor", "contributor", "webmaster"), _Reading.read_person),

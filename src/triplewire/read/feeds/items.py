@@ -1,7 +1,7 @@
 """Turns a feed and its items into publications: the RSS 1.0 vocabulary plus Dublin Core (semantics, section 1).
 
-`triplewire.read.feeds.rss` and `triplewire.read.feeds.json_feed` read feeds into drafts; here these become
-triples. The items of RSS 1.0 are RDF already: `triplewire.read.feeds.rss`.
+`triplewire.read.feeds.rss` and `triplewire.read.feeds.json_feed` read feeds into drafts, in which items, channels and
+what they name have no IRIs yet; here these become triples. The items of RSS 1.0 are RDF already.
 """
 
 from __future__ import annotations
@@ -25,16 +25,11 @@ from triplewire.read.process.frames import Request
 from triplewire.read.rdf.parse import check_length
 from triplewire.read.rdf.split import by_subject, too_many
 
-# --- drafts ----------------------------------------------------------------------------------------------------------
-# Items, channels and what they name, before they have IRIs; and how they become triples.
-
 
 @dataclass(slots=True)
 class Draft:
-    """What is said of one resource: predicates with terms, or with resources that are drafts themselves.
-
-    `iri` is its IRI; "" makes it a blank node (or, for an item, leaves its IRI to its id).
-    """
+    """What is said of one resource: predicates with terms, or with resources that are drafts themselves. `iri` is its
+    IRI; "" makes it a blank node (or, for an item, leaves its IRI to its id)."""
 
     iri: str = ""
     said: list[tuple[IRI, Term | Draft]] = field(default_factory=list)
@@ -60,13 +55,10 @@ class Draft:
             node.text(v.ENCLOSURE_ADDRESS, address)
             self.say(predicate, node)
 
-    def first(self, *predicates: IRI) -> str:
-        """The first literal of the first of these predicates that has one; "" if none has."""
-        for predicate in predicates:
-            for said, value in self.said:
-                if said == predicate and isinstance(value, Literal):
-                    return value.lexical
-        return ""
+    def first(self, predicate: IRI) -> str:
+        """The first literal of this predicate; "" if there is none."""
+        texts = (value.lexical for said, value in self.said if said == predicate and isinstance(value, Literal))
+        return next(texts, "")
 
     def triples(self, node: Node, labels: Iterator[str]) -> Iterator[Triple]:
         """The triples, about `node`; blank nodes take their labels from `labels`."""
@@ -120,34 +112,7 @@ def absolute(base: str, address: str) -> str:
     return resolve(address.strip(), base) if address.strip() else ""
 
 
-# --- limits ----------------------------------------------------------------------------------------------------------
-# Checks the limits of publications that were made from feeds. Those of RDF are checked while it is parsed:
-# `triplewire.read.rdf.parse`.
-
-
-def characters(publication: Publication) -> int:
-    """The characters of its literals."""
-    return sum(len(triple.object.lexical) for triple in publication.triples if isinstance(triple.object, Literal))
-
-
-def over_limit(publication: Publication, settings: Settings) -> ReadError | None:
-    """The error for a publication with too many triples or too long a term; None for one within the limits."""
-    if len(publication.triples) > settings.max_triples:
-        return too_many(settings)
-    try:
-        for triple in publication.triples:
-            for term in triple:
-                if isinstance(term, Literal):
-                    check_length("literal", term.lexical, settings.max_literal_bytes, "max_literal_bytes")
-                elif isinstance(term, IRI):
-                    check_length("IRI", term.value, settings.max_iri_bytes, "max_iri_bytes")
-    except ReadError as error:
-        return error
-    return None
-
-
-# --- items ------------------------------------------------------------
-
+# --- Publications ----------------------------------------------------------------------------------------------------
 
 COPIES = 8
 """The literals of a feed's publications have at most so many times `max_document_bytes` characters: each publication
@@ -156,17 +121,16 @@ repeats what the feed says of all."""
 
 def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decoded:
     """One publication for each item; with split "document" a single one, with "subject" one for each subject.
-
-    `problems` are those of the feed so far. Raises `ReadError` where a feed that is not split by item is over a limit.
-    """
+    `problems` are those of the feed so far. Raises `ReadError` where a feed that is not split by item is over a
+    limit."""
     parts = list(_parts(feed, request))
     if request.split == "item":
         return decoded(parts, request, problems)
     channel = IRI(id_iri(feed.channel.id or request.document))
     labels = (f"c{number}" for number in itertools.count())
     whole = dict.fromkeys([Triple(channel, RDF_TYPE, v.CHANNEL), *about_channel(feed.channel, channel)])
-    own = feed.channel.about.triples(channel, labels)
-    whole |= dict.fromkeys(own if request.as_written else refined(channel, own))
+    about = feed.channel.about.triples(channel, labels)
+    whole |= dict.fromkeys(about if request.as_written else refined(channel, about))
     for number, part in enumerate(parts):
         whole |= dict.fromkeys(_scoped(part.triples, number))
     return whole_or_by_subject(whole, request, problems)
@@ -187,18 +151,31 @@ def decoded(parts: Iterable[Publication], request: Request, problems: list[Probl
     notes = tuple(dict.fromkeys(problem.error.what for problem in problems))
     within, most = [], COPIES * request.settings.max_document_bytes
     for publication in parts:
-        most -= characters(publication)
+        most -= sum(len(t.object.lexical) for t in publication.triples if isinstance(t.object, Literal))
         if most < 0:
-            raise ReadError(
-                f"its items repeat what they share: they have more than {COPIES} times max_document_bytes together",
-                remedy="shorten the title of the channel, or raise max_document_bytes",
-            )
-        error = over_limit(publication, request.settings)
-        if error is not None:
+            what = f"its items repeat what they share: they have more than {COPIES} times max_document_bytes together"
+            raise ReadError(what, remedy="shorten the title of the channel, or raise max_document_bytes")
+        if (error := over_limit(publication, request.settings)) is not None:
             problems = [*problems, Problem(error, publication.id)]
         else:
             within.append(replace(publication, notes=notes) if notes else publication)
     return Decoded(within, problems)
+
+
+def over_limit(publication: Publication, settings: Settings) -> ReadError | None:
+    """The error for a publication with too many triples or too long a term; None for one within the limits."""
+    if len(publication.triples) > settings.max_triples:
+        return too_many(settings)
+    try:
+        for triple in publication.triples:
+            for term in triple:
+                if isinstance(term, Literal):
+                    check_length("literal", term.lexical, settings.max_literal_bytes, "max_literal_bytes")
+                elif isinstance(term, IRI):
+                    check_length("IRI", term.value, settings.max_iri_bytes, "max_iri_bytes")
+    except ReadError as error:
+        return error
+    return None
 
 
 def about_channel(channel: Channel, node: Node) -> Iterator[Triple]:
@@ -243,18 +220,11 @@ def _parts(feed: Feed, request: Request) -> Iterator[Publication]:
     for number, item in enumerate(feed.items, start=1):
         identifier = distinct(item.id or item.link, item.number or number)
         subject = IRI(id_iri(identifier))
-        triples = tuple(dict.fromkeys(_triples(item, subject, channel, feed.channel, request.as_written)))
-        yield Publication(identifier, triples, request.source, published(subject, triples))
-
-
-def _triples(item: Item, subject: IRI, channel: IRI, shared: Channel, as_written: bool) -> Iterator[Triple]:
-    """The triples of an item, and those of its channel."""
-    yield Triple(subject, RDF_TYPE, v.ITEM)
-    labels = (f"b{number}" for number in itertools.count())
-    own = item.about.triples(subject, labels)
-    yield from own if as_written else refined(subject, own)
-    yield Triple(subject, v.IS_PART_OF, channel)
-    yield from about_channel(shared, channel)
+        about = item.about.triples(subject, (f"b{label}" for label in itertools.count()))
+        triples = [Triple(subject, RDF_TYPE, v.ITEM), *(about if request.as_written else refined(subject, about))]
+        triples += [Triple(subject, v.IS_PART_OF, channel), *about_channel(feed.channel, channel)]
+        distinct_triples = tuple(dict.fromkeys(triples))
+        yield Publication(identifier, distinct_triples, request.source, published(subject, distinct_triples))
 
 
 def _scoped(triples: Iterable[Triple], number: int) -> Iterator[Triple]:

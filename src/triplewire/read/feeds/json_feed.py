@@ -32,41 +32,25 @@ def _is_text(member: Any) -> bool:
     return isinstance(member, str | int | float) and not isinstance(member, bool)
 
 
-def _is_list(member: Any) -> bool:
-    return isinstance(member, list)
-
-
-def _are_texts(member: Any) -> bool:
-    return isinstance(member, list) and all(map(_is_text, member))
-
-
-def _is_object(member: Any) -> bool:
-    return isinstance(member, dict)
-
-
 def _are_objects(member: Any) -> bool:
-    return isinstance(member, list) and all(map(_is_object, member))
-
-
-def _are_attachments(member: Any) -> bool:
-    return _are_objects(member) and all(_text(attachment, "url") for attachment in member)
+    return isinstance(member, list) and all(isinstance(part, dict) for part in member)
 
 
 _Rows = Mapping[str, Callable[[Any], bool]]
 """The members that have a row in the table, each with what tells whether it is of the type that the row takes."""
 
-_PEOPLE: _Rows = {"author": _is_object, "authors": _are_objects}
+_PEOPLE: _Rows = {"author": lambda member: isinstance(member, dict), "authors": _are_objects}
 _CHANNEL_ROWS: _Rows = {
     **dict.fromkeys(("version", "title", "home_page_url", "feed_url", "description", "language"), _is_text),
-    "items": _is_list,
+    "items": lambda member: isinstance(member, list),
     **_PEOPLE,
 }
 _ITEM_ROWS: _Rows = {
     **dict.fromkeys(("id", "url", "external_url", "title", "content_html", "content_text", "summary"), _is_text),
     **dict.fromkeys(("date_published", "date_modified", "language"), _is_text),
     **_PEOPLE,
-    "tags": _are_texts,
-    "attachments": _are_attachments,
+    "tags": lambda member: isinstance(member, list) and all(map(_is_text, member)),
+    "attachments": lambda member: _are_objects(member) and all(_text(part, "url") for part in member),
 }
 _PERSON_ROWS: _Rows = dict.fromkeys(("name", "url"), _is_text)
 _ATTACHMENT_ROWS: _Rows = dict.fromkeys(("url", "mime_type", "size_in_bytes", "title"), _is_text)
@@ -133,29 +117,24 @@ class _Reading:
         about.text(v.LINK, link)
         if _text(item, "url") and _text(item, "external_url"):
             about.say(IRI(v.RELATION + "related"), resource(self._absolute(_text(item, "external_url"))))
-        self._texts(about, item)
-        self._people(about, item)
-        if not about.first(v.CREATOR):
-            self._people(about, self._value)
-        about.text(v.DATE, _text(item, "date_published"))
-        about.text(v.MODIFIED, _text(item, "date_modified"))
-        for tag in _list(item, "tags"):
-            if _is_text(tag):
-                about.text(v.SUBJECT, str(tag).strip())
-        about.text(v.LANGUAGE, _text(item, "language") or _text(self._value, "language"))
-        for attachment in _list(item, "attachments"):
-            self._attachment(about, attachment)
-        self._others(about, item, _ITEM_ROWS)
-        return Item(_text(item, "id"), link, about, number)
-
-    def _texts(self, about: Draft, item: dict[str, Any]) -> None:
-        """The summary and the contents: the text, and the markup where there is any."""
         markup, text, summary = (_text(item, key) for key in ("content_html", "content_text", "summary"))
         plain = markup if self._as_written else text_of_html(markup).strip()
         about.text(v.DESCRIPTION, summary or text or plain)
         about.text(v.ENCODED, markup)
         if text and (summary or markup) and text != summary:
             about.text(v.ENCODED, text)
+        self._people(about, item)
+        if not about.first(v.CREATOR):
+            self._people(about, self._value)
+        about.text(v.DATE, _text(item, "date_published"))
+        about.text(v.MODIFIED, _text(item, "date_modified"))
+        for tag in filter(_is_text, _list(item, "tags")):
+            about.text(v.SUBJECT, str(tag).strip())
+        about.text(v.LANGUAGE, _text(item, "language") or _text(self._value, "language"))
+        for attachment in _list(item, "attachments"):
+            self._attachment(about, attachment)
+        self._others(about, item, _ITEM_ROWS)
+        return Item(_text(item, "id"), link, about, number)
 
     def _people(self, about: Draft, value: dict[str, Any]) -> None:
         for author in _list(value, "authors") or [value.get("author")]:

@@ -100,10 +100,7 @@ def _decoded(text: str) -> str:
 
 
 def text_of_html(markup: str) -> str:
-    """The text of an HTML fragment, without tags, with entities resolved and white space collapsed.
-
-    Plain text stays.
-    """
+    """The text of an HTML fragment, without tags, entities resolved and white space collapsed. Plain text stays."""
     bare = _without_hidden(markup)
     bare, tags = _TAG.subn(lambda m: " " if m["name"].lower() in _BLOCKS else "", bare)
     if not tags and bare == markup:

@@ -1,5 +1,7 @@
 """What the texts of a feed mean, once all its syntaxes are triples: instants, numbers, places.
 
+Instants are RFC 3339, W3C date and time formats, RFC 822, and some that feedparser knows.
+
 A literal gets a type where the vocabulary fixes one and its text is valid; else it stays as written. With `as_written`
 nothing here is done. One pass over the triples of an item, whatever its syntax, so that the same item gives the same
 graph.
@@ -22,10 +24,6 @@ from feedparser.datetimes.rfc822 import _parse_date_rfc822, day_names, months, t
 from triplewire.model.terms import IRI, XSD, XSD_STRING, Literal, Node, Term, Triple
 from triplewire.read.feeds import vocabulary as v
 
-# --- instants --------------------------------------------------------------------------------------------------------
-# Parses instants as feeds write them: RFC 3339, W3C date and time formats, RFC 822, and some that feedparser knows.
-
-
 _LONGEST_INSTANT = 100  # characters; a longer text is no instant
 _ISO = re.compile(
     r"(?:[A-Za-z]{3},\s+)?([0-9]{4})(?:([-/])([0-9]{1,2})(?:\2([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
@@ -35,6 +33,7 @@ _WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}")
 _ZONES = timezone_names | {"utc": 0, "wet": 0, "west": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3}
 _ZONE = re.compile(r"(?<=:[0-9])([0-9]?(?:[.,][0-9]+)?)\s*([^\W\d_]\S*)")
 _NAMED_OFFSET = re.compile(r"(?:gmt|utc)([+-][0-9]{2}:?[0-9]{2})")
+# comments (RFC 5322, section 3.2.2), the name of a zone in brackets (RFC 9557), the name of one behind its offset
 _COMMENT = re.compile(r"\([^()]*\)|\[[^\[\]]*\]\Z|(?<=[+-][0-9]{4})\s+[A-Za-z]+\s*\Z")
 _TOKEN = re.compile(
     rf"(?:{'|'.join(sorted({*months, *day_names}))})[a-z]*[.,]?"
@@ -50,7 +49,10 @@ def parse_instant(text: str) -> dt.datetime | None:
     if not text or len(text) > _LONGEST_INSTANT:
         return None
     try:
-        text = _with_offset(_without_comments(text))
+        count = 1
+        while count:  # comments may lie in each other
+            text, count = _COMMENT.subn("", text)
+        text = _with_offset(text.strip())
         if _WEEK.match(text):
             instant = dt.datetime.fromisoformat(text)
             return instant.astimezone(dt.UTC) if instant.tzinfo else instant.replace(tzinfo=dt.UTC)
@@ -64,15 +66,6 @@ def parse_instant(text: str) -> dt.datetime | None:
         return dt.datetime.fromtimestamp(calendar.timegm(parts), dt.UTC) if parts else None
     except (ValueError, OverflowError, OSError, TypeError, LookupError):
         return None
-
-
-def _without_comments(text: str) -> str:
-    """The text without comments, which may lie in each other (RFC 5322, section 3.2.2), the name of a zone in brackets
-    (RFC 9557), and the name of one behind its offset."""
-    count = 1
-    while count:
-        text, count = _COMMENT.subn("", text)
-    return text.strip()
 
 
 def _with_offset(text: str) -> str:
@@ -90,10 +83,8 @@ def _with_offset(text: str) -> str:
 
 
 def _iso(match: re.Match[str]) -> dt.datetime:
-    """What an ISO 8601 text says. 24:00 is the next day's midnight, and a leap second the second after it.
-
-    Raises `ValueError` for what no calendar or clock has.
-    """
+    """What an ISO 8601 text says. 24:00 is the next day's midnight, and a leap second the second after it. Raises
+    `ValueError` for what no calendar or clock has."""
     year, month, day = int(match[1]), match[3] or match[5] or "1", match[4] or match[6] or "1"
     hour, minute, second, zone, zone_minute = (int(match[n] or 0) for n in (7, 8, 9, 11, 12))
     if match[7] and not (match[4] or match[6]):
@@ -119,9 +110,7 @@ def date_time(instant: dt.datetime) -> str:
     return f"{instant.year:04d}-{text}{fraction}Z"
 
 
-# --- places ----------------------------------------------------------------------------------------------------------
-# GeoRSS: points, lines, boxes and polygons as geo:lat, geo:long and well-known text (WKT).
-
+# --- Places: GeoRSS as geo:lat, geo:long and well-known text (WKT) ---------------------------------------------------
 
 LATITUDE, LONGITUDE = IRI(v.GEO + "lat"), IRI(v.GEO + "long")
 GEOSPARQL = "http://www.opengis.net/ont/geosparql#"
@@ -138,11 +127,11 @@ _NAMES = {IRI(v.GEORSS + shape): shape for shape in _SHAPES} | {
 Pair = tuple[Decimal, Decimal]
 
 
-def places(own: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Literal]]:
+def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Literal]]:
     """The place that an item's own literals give, by predicate: geo:lat and geo:long, unless it has them, and WKT."""
-    has_point = LATITUDE in own and LONGITUDE in own
+    has_point = LATITUDE in texts and LONGITUDE in texts
     for predicate, shape in _NAMES.items():
-        for literal in own.get(predicate, ()):
+        for literal in texts.get(predicate, ()):
             pairs = _pairs(literal.lexical)
             least, most = _SHAPES[shape]
             if not least <= len(pairs) <= most:
@@ -165,20 +154,13 @@ def _pairs(text: str) -> list[Pair]:
 
 
 def _wkt(shape: str, pairs: Sequence[Pair]) -> str:
-    if shape == "point":
-        return f"POINT({_point(pairs[0])})"
-    if shape == "line":
-        return f"LINESTRING({', '.join(map(_point, pairs))})"
     if shape == "box":
         (south, west), (north, east) = pairs
         pairs = [(south, west), (south, east), (north, east), (north, west), (south, west)]
-    elif pairs[0] != pairs[-1]:
+    elif shape == "polygon" and pairs[0] != pairs[-1]:
         pairs = [*pairs, pairs[0]]
-    return f"POLYGON(({', '.join(map(_point, pairs))}))"
-
-
-def _point(pair: Pair) -> str:
-    return f"{_written(pair[1])} {_written(pair[0])}"
+    points = ", ".join(f"{_written(longitude)} {_written(latitude)}" for latitude, longitude in pairs)
+    return {"point": f"POINT({points})", "line": f"LINESTRING({points})"}.get(shape, f"POLYGON(({points}))")
 
 
 def _written(number: Decimal) -> str:
@@ -187,8 +169,7 @@ def _written(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-# --- refine ------------------------------------------------------------
-
+# --- Types -----------------------------------------------------------------------------------------------------------
 
 DATE_TIME = XSD + "dateTime"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -232,18 +213,18 @@ _COORDINATES = frozenset(IRI(v.GEO + name) for name in ("lat", "long", "alt"))
 def refined(item: Node, triples: Iterable[Triple]) -> Iterator[Triple]:
     """The triples with types; and for the item: a title, a description and a date from the properties that stand in
     for them, and its place."""
-    own: dict[IRI, list[Literal]] = {}
+    texts: dict[IRI, list[Literal]] = {}
     for subject, predicate, value in triples:
         typed = _typed(predicate, value)
         yield Triple(subject, predicate, typed)
         if subject == item and isinstance(typed, Literal):
-            own.setdefault(predicate, []).append(typed)
+            texts.setdefault(predicate, []).append(typed)
     for predicate, others in _STAND_IN.items():
-        if predicate not in own:
-            other = next((values[0] for name in others if (values := own.get(name))), None)
+        if predicate not in texts:
+            other = next((values[0] for name in others if (values := texts.get(name))), None)
             if other is not None:
                 yield Triple(item, predicate, _typed(predicate, other))
-    for predicate, literal in places(own):
+    for predicate, literal in places(texts):
         yield Triple(item, predicate, literal)
 
 
@@ -267,7 +248,11 @@ def _typed(predicate: IRI, value: Term) -> Term:
         text = value.lexical.strip()
         return Literal(text, XSD + "date") if _DAY.fullmatch(text) and parse_instant(text) else _instant(value)
     if predicate in NUMBERS:
-        return _number(value, is_coordinate=predicate in _COORDINATES)
+        text = value.lexical.strip()
+        patterns = {"integer": _INTEGER, "decimal": _DECIMAL, "double": _DOUBLE}
+        kind = next((kind for kind, pattern in patterns.items() if pattern.fullmatch(text)), None)
+        if kind is not None:
+            return Literal(text, XSD + ("decimal" if kind == "integer" and predicate in _COORDINATES else kind))
     return value
 
 
@@ -276,12 +261,3 @@ def _instant(value: Literal) -> Literal:
         return value
     instant = parse_instant(value.lexical)
     return value if instant is None else Literal(date_time(instant), DATE_TIME)
-
-
-def _number(value: Literal, *, is_coordinate: bool) -> Literal:
-    text = value.lexical.strip()
-    if _INTEGER.fullmatch(text) and not is_coordinate:
-        return Literal(text, XSD + "integer")
-    if _DECIMAL.fullmatch(text):
-        return Literal(text, XSD + "decimal")
-    return Literal(text, XSD + "double") if _DOUBLE.fullmatch(text) else value

@@ -1,4 +1,5 @@
-"""Parses an XML feed into a tree of elements, behind the guard; an ill-formed one is repaired before.
+"""Parses an XML feed into a tree of elements, behind the guard. An ill-formed one is made well-formed before, so that
+what it says is read, with all names as written.
 
 Feeds come in any encoding; feedparser finds out which. The tree is that of Python's ElementTree, whose parser is Expat:
 it fetches nothing, and its time is linear in the document.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.entities import name2codepoint
 from typing import Any
@@ -25,10 +26,6 @@ from triplewire.read.decoded import Problem, warning
 from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
 from triplewire.read.rdf.split import NOTE, replaced_in_xml
 from triplewire.read.sniff import ascii_view
-
-# --- repair ----------------------------------------------------------------------------------------------------------
-# Makes an ill-formed XML feed well-formed, so that what it says is read, with all names as written.
-
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -54,14 +51,6 @@ UNDECLARED = "urn:triplewire:prefix:"
 """Before the name of a prefix that a feed does not declare and that is not well known: its namespace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A well-formed feed. `cut` says where it had been cut off, if so; the item it ended in is left out."""
-
-    text: str
-    cut: ReadError | None
-
-
 @dataclass(slots=True)
 class _Open:
     """An element that is open: where its start tag begins in the source, and among the pieces of the result."""
@@ -74,22 +63,19 @@ class _Open:
 
     @property
     def local(self) -> str:
-        return self.name.rpartition(":")[2].lower()
+        return _local(self.name)
 
 
-def repaired(text: str, entities: Mapping[str, str], max_depth: int) -> Repaired:
-    """The feed as well-formed XML. `entities` are those that it declares itself.
-
-    Raises `ReadError` where the entities add too much text, or elements nest deeper than `max_depth`.
-    """
-    return _Repair(_ILLEGAL.sub("\ufffd", text), entities, max_depth).result()
+def _local(name: str) -> str:
+    return name.rpartition(":")[2].lower()
 
 
 class _Repair:
-    """The state of one repair: the pieces of the result, and the elements that are open."""
+    """One repair: the pieces of the result, and the elements that are open. `entities` are those that the feed declares
+    itself."""
 
     def __init__(self, text: str, entities: Mapping[str, str], max_depth: int) -> None:
-        self._text = text
+        self._text = _ILLEGAL.sub("\ufffd", text)
         self._max_depth = max_depth
         self._entities = entities
         self._room = max(_EXPANSION, 10 * len(text))
@@ -100,7 +86,9 @@ class _Repair:
         self._is_over = False  # the root's end tag came
         self._never_ends: set[str] = set()
 
-    def result(self) -> Repaired:
+    def result(self) -> tuple[str, ReadError | None]:
+        """The feed as well-formed XML, and where it had been cut off, if so; the item it ended in is left out then.
+        Raises `ReadError` where entities add too much text, or elements nest too deep."""
         at, text = 0, self._text
         while (start := text.find("<", at)) >= 0:
             self._characters(text[at:start])
@@ -109,7 +97,7 @@ class _Repair:
         cut = self._cut()
         while self._open:
             self._close()
-        return Repaired("".join(self._pieces), cut)
+        return "".join(self._pieces), cut
 
     def _markup(self, start: int) -> int:
         """Take what begins with `<` at `start`; returns where it ends."""
@@ -128,7 +116,7 @@ class _Repair:
             self._has_doctype = True  # there is one, before the root
             return doctype.end() if doctype else start + 2
         tag = _TAG.match(text, start) or _BROKEN_TAG.match(text, start)
-        if tag is None or (text[tag.end() - 1] != ">" and not self._is_known(tag[2])):
+        if tag is None or (text[tag.end() - 1] != ">" and _local(tag[2]) not in _KNOWN):
             self._characters("<")
             return start + 1
         if tag[1]:
@@ -137,15 +125,10 @@ class _Repair:
             self._start(tag[2], tag[3], start)
         return tag.end()
 
-    def _is_known(self, name: str) -> bool:
-        return name.rpartition(":")[2].lower() in _KNOWN
-
-    # --- elements ----------------------------------------------------------------------------------------------------
-
     def _start(self, name: str, written: str, start: int) -> None:
         attributes, prefixes = _attributes(written)
         namespace = prefixes.get(name.rpartition(":")[0]) or self._namespace(name.rpartition(":")[0])
-        local = name.rpartition(":")[2].lower()
+        local = _local(name)
         # one of the same name, in a namespace of no feed, only says that an element of that namespace is open still
         is_item = name in self._items or (local in ITEM_NAMES and is_feed_namespace(namespace or ""))
         if local in HEAD_NAMES and any(element.is_item for element in self._open):
@@ -174,17 +157,12 @@ class _Repair:
 
     def _namespace(self, prefix: str) -> str | None:
         """What a prefix stands for here; None if it is not declared."""
-        for element in reversed(self._open):
-            if prefix in element.prefixes:
-                return element.prefixes[prefix]
-        return None
+        return next((outer.prefixes[prefix] for outer in reversed(self._open) if prefix in outer.prefixes), None)
 
     def _end(self, name: str) -> None:
         """Close the element of that name, and what is open within it; an end tag without a start counts nothing."""
-        for number in range(len(self._open) - 1, -1, -1):
-            if self._open[number].name.lower() == name.lower():
-                break
-        else:
+        number = max((n for n, outer in enumerate(self._open) if outer.name.lower() == name.lower()), default=-1)
+        if number < 0:
             return
         while len(self._open) > max(number, 1):
             self._close()
@@ -211,8 +189,6 @@ class _Repair:
             return ReadError(what, line=self._text.count("\n") + 1, remedy="fetch it anew")
         return None
 
-    # --- text --------------------------------------------------------------------------------------------------------
-
     def _characters(self, text: str) -> None:
         if text and self._open:
             self._pieces.append(escape(self._resolved(text)))
@@ -234,9 +210,7 @@ class _Repair:
             if self._room < 0:
                 raise ReadError("entity references add too much text", remedy="write the text out")
             return _ILLEGAL.sub("\ufffd", value)
-        if name in _PREDEFINED or name in name2codepoint:
-            return html.unescape(match[0])
-        return match[0]
+        return html.unescape(match[0]) if name in _PREDEFINED or name in name2codepoint else match[0]
 
 
 def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -255,8 +229,7 @@ def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
     return attributes, prefixes
 
 
-# --- xml tree ------------------------------------------------------------
-
+# --- The tree --------------------------------------------------------------------------------------------------------
 
 _DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
 _DECLARATION_BYTES = 1024  # an XML declaration is not longer
@@ -289,12 +262,6 @@ def split_name(tag: str) -> tuple[str, str]:
     return namespace, local
 
 
-def children(element: Element) -> Iterator[tuple[str, str, Element]]:
-    """The namespace, local name and element of each child."""
-    for child in element:
-        yield *split_name(child.tag), child
-
-
 def parse_tree(data: bytes, settings: Settings) -> Tree:
     """The tree of a feed. Raises `ReadError` for one that the guard refuses, or in which there is no element."""
     data, problems = _in_utf8(data)
@@ -305,10 +272,10 @@ def parse_tree(data: bytes, settings: Settings) -> Tree:
         line, column = error.position
         reason = str(error).rpartition(": line ")[0] or str(error)
         problems.append(warning(f"ill-formed XML, read as far as it can be: {reason}", line, column + 1))
-    mended = repaired(data.decode("utf-8", "replace"), entities, settings.max_xml_depth)
-    if mended.cut is not None:
-        problems.append(Problem(mended.cut))
-    data = mended.text.encode("utf-8")
+    text, cut = _Repair(data.decode("utf-8", "replace"), entities, settings.max_xml_depth).result()
+    if cut is not None:
+        problems.append(Problem(cut))
+    data = text.encode("utf-8")
     try:
         guard.check_feed(data, settings)
         return _known(Tree(_parsed(data), data, problems))

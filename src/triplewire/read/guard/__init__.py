@@ -22,6 +22,5 @@ def check_size(data: bytes, syntax: Syntax, settings: Settings) -> None:
     else:
         limit, setting = settings.max_document_bytes, "max_document_bytes"
     if len(data) > limit:
-        raise ReadError(
-            f"the {syntax.value} document has {len(data):,} bytes, the limit is {limit:,}", remedy=f"raise {setting}"
-        )
+        what = f"the {syntax.value} document has {len(data):,} bytes, the limit is {limit:,}"
+        raise ReadError(what, remedy=f"raise {setting}")

@@ -1,5 +1,5 @@
-"""Checks JSON before it is parsed: characters, depth, contexts that would have to be fetched (security page, J1,
-J2).
+"""Checks JSON, Turtle and TriG before they are parsed: UTF-8, depth, contexts that would have to be fetched, constructs
+of RDF 1.2 (security page, J1 to J3, J5). A NUL is a legal character in a Turtle string only.
 """
 
 from __future__ import annotations
@@ -12,8 +12,20 @@ from typing import Any
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 
-# --- place -----------------------------------------------------------------------------------------------------------
-# Line and column of a byte offset in a text, for error messages.
+_CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|(NaN|-?Infinity)', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[\[{]|[\]}]', re.DOTALL)
+_TURTLE_TOKEN = re.compile(
+    rb"'''(?:[^'\\]++|\\.|(?!''')')*'''"
+    rb'|"""(?:[^"\\]++|\\.|(?!""")")*"""'
+    rb"|'(?:[^'\\\r\n]++|\\.)*+'"
+    rb'|"(?:[^"\\\r\n]++|\\.)*+"'
+    rb'|<[^<>"{}|^`\x00-\x20]*+>'
+    rb"|#[^\r\n]*+"
+    rb"|\\."
+    rb"|@[A-Za-z0-9-]++|<<|\{\||[\[({]|[\])}]",
+    re.DOTALL,
+)
+_NEW = {b"<<": "a triple term", b"{|": "an annotation"}
 
 
 def line_and_column(data: bytes, offset: int) -> tuple[int, int]:
@@ -22,8 +34,10 @@ def line_and_column(data: bytes, offset: int) -> tuple[int, int]:
     return data.count(b"\n", 0, offset) + 1, len(data[start:offset].decode("utf-8", "replace")) + 1
 
 
-# --- text ------------------------------------------------------------------------------------------------------------
-# Checks that Turtle and JSON are UTF-8 (security page, J5). A NUL is a legal character in a Turtle string only.
+def error_at(what: str, data: bytes, offset: int, remedy: str = "") -> ReadError:
+    """The error about the byte at `offset`."""
+    line, column = line_and_column(data, offset)
+    return ReadError(what, line=line, column=column, remedy=remedy)
 
 
 def check_utf8(data: bytes, what: str) -> bytes:
@@ -32,28 +46,14 @@ def check_utf8(data: bytes, what: str) -> bytes:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line, column = line_and_column(data, error.start)
-        raise ReadError(
-            f"the {what} document is not UTF-8: byte 0x{data[error.start]:02x}",
-            line=line,
-            column=column,
-            remedy="save it as UTF-8",
-        ) from None
+        wrong = f"the {what} document is not UTF-8: byte 0x{data[error.start]:02x}"
+        raise error_at(wrong, data, error.start, "save it as UTF-8") from None
     return data
 
 
-# --- json text ------------------------------------------------------------
-
-
-_CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|(NaN|-?Infinity)', re.DOTALL)
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[\[{]|[\]}]', re.DOTALL)
-
-
 def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
-    """`data` without a byte order mark, and its value.
-
-    Raises `ReadError` over the limit of depth and where it is no JSON.
-    """
+    """`data` without a byte order mark, and its value. Raises `ReadError` over the limit of depth, and where it is no
+    JSON."""
     data = check_utf8(data, what)
     _check_depth(data, what, settings.max_json_depth)
     try:
@@ -67,8 +67,7 @@ def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
 def _refuse_constant(data: bytes, name: str) -> None:
     """Raises `ReadError` for a value that Python reads, and that is no JSON."""
     places = (match.start() for match in _CONSTANT.finditer(data) if match[1] is not None)
-    line, column = line_and_column(data, next(places))
-    raise ReadError(f"not JSON: {name} is no value", line=line, column=column, remedy="write it as a string")
+    raise error_at(f"not JSON: {name} is no value", data, next(places), "write it as a string")
 
 
 def _check_depth(data: bytes, what: str, limit: int) -> None:
@@ -81,23 +80,16 @@ def _check_depth(data: bytes, what: str, limit: int) -> None:
         if token in (b"[", b"{"):
             depth += 1
             if depth > limit:
-                line, column = line_and_column(data, match.start())
-                raise ReadError(
-                    f"the {what} document nests deeper than {limit}",
-                    line=line,
-                    column=column,
-                    remedy="raise max_json_depth",
-                )
+                deep = f"the {what} document nests deeper than {limit}"
+                raise error_at(deep, data, match.start(), "raise max_json_depth")
         elif token in (b"]", b"}"):
             depth -= 1
 
 
 def check_contexts(data: bytes, value: Any) -> None:
-    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth.
-
-    JSON literals are data, so `@value` and terms of type `@json` are not searched. A context hidden there on purpose
-    still fails in the parser, which cannot fetch.
-    """
+    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth. JSON
+    literals are data, so `@value` and terms of type `@json` are not searched. A context hidden there on purpose still
+    fails in the parser, which cannot fetch."""
     literal = json_terms(value) | {"@value"}
     waiting = [value]
     while waiting:
@@ -107,13 +99,8 @@ def check_contexts(data: bytes, value: Any) -> None:
         elif isinstance(node, dict):
             for address in remote_contexts(node):
                 offset = max(data.find(json.dumps(address, ensure_ascii=False).encode("utf-8", "replace")), 0)
-                line, column = line_and_column(data, offset)
-                raise ReadError(
-                    f"the context {address!r} would have to be fetched",
-                    line=line,
-                    column=column,
-                    remedy="put the context into the document, or hand in a loader (--context URL=FILE)",
-                )
+                remedy = "put the context into the document, or hand in a loader (--context URL=FILE)"
+                raise error_at(f"the context {address!r} would have to be fetched", data, offset, remedy)
             waiting.extend(item for key, item in node.items() if key not in literal)
 
 
@@ -139,29 +126,9 @@ def remote_contexts(node: dict[str, Any]) -> list[str]:
     return addresses
 
 
-# --- turtle ----------------------------------------------------------------------------------------------------------
-# Checks Turtle and TriG before they are parsed: nesting, and constructs of RDF 1.2 (security page, J2, J3).
-
-
-_TURTLE_TOKEN = re.compile(
-    rb"'''(?:[^'\\]++|\\.|(?!''')')*'''"
-    rb'|"""(?:[^"\\]++|\\.|(?!""")")*"""'
-    rb"|'(?:[^'\\\r\n]++|\\.)*+'"
-    rb'|"(?:[^"\\\r\n]++|\\.)*+"'
-    rb'|<[^<>"{}|^`\x00-\x20]*+>'
-    rb"|#[^\r\n]*+"
-    rb"|\\."
-    rb"|@[A-Za-z0-9-]++|<<|\{\||[\[({]|[\])}]",
-    re.DOTALL,
-)
-_NEW = {b"<<": "a triple term", b"{|": "an annotation"}
-
-
 def check_turtle(data: bytes, what: str, settings: Settings) -> bytes:
-    """`data` without a byte order mark.
-
-    Raises `ReadError` where it nests too deep or needs RDF 1.2. `what` names the syntax.
-    """
+    """`data` without a byte order mark. Raises `ReadError` where it nests too deep or needs RDF 1.2; `what` names the
+    syntax."""
     data = check_utf8(data, what)
     limit = settings.max_turtle_depth
     opened = sum(data.count(bracket) for bracket in (b"[", b"(", b"{"))
@@ -173,17 +140,11 @@ def check_turtle(data: bytes, what: str, settings: Settings) -> bytes:
         if token in (b"[", b"(", b"{"):
             depth += 1
             if depth > limit:
-                line, column = line_and_column(data, match.start())
-                raise ReadError(
-                    f"the {what} document nests deeper than {limit}",
-                    line=line,
-                    column=column,
-                    remedy="raise max_turtle_depth",
-                )
+                deep = f"the {what} document nests deeper than {limit}"
+                raise error_at(deep, data, match.start(), "raise max_turtle_depth")
         elif token in (b"]", b")", b"}"):
             depth = max(depth - 1, 0)
         elif token in _NEW or (token.startswith(b"@") and b"--" in token):
-            line, column = line_and_column(data, match.start())
             new = _NEW.get(token, "a base direction")
-            raise ReadError(f"{new} is RDF 1.2; this reads RDF 1.1", line=line, column=column)
+            raise error_at(f"{new} is RDF 1.2; this reads RDF 1.1", data, match.start())
     return data

@@ -11,25 +11,31 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
+from typing import Any
 from xml.parsers import expat
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.read.guard.texts import line_and_column
-
-# --- xml encoding ----------------------------------------------------------------------------------------------------
-# Transcodes RDF/XML to UTF-8, so that the guard and the parser see the same bytes (security page, X6).
-
+from triplewire.read.guard.texts import error_at, line_and_column
 
 _DECLARATION = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["'][^>]*\?>""")
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _KNOWN = {"utf-8", "ascii", "iso8859-1", "utf-16"} | {f"cp125{n}" for n in range(9)}
 
 
-def to_utf8(data: bytes) -> bytes:
-    """The document in UTF-8, with a declaration that says so.
+MAX_ATTRIBUTES = 256  # of one element
+_EXPANSION = 1024 * 1024  # bytes that all entity references together may always add
+_EXPANSION_FACTOR = 10  # and how many times the document's own size, where that is more
+_PREDEFINED = {"lt", "gt", "amp", "apos", "quot"}
+_ENTITY = re.compile(
+    rb"""<!ENTITY\s++(%\s++)?+([^\s"'>]++)\s*+(SYSTEM\b|PUBLIC\b|"[^"]*+"|'[^']*+')?+""", re.IGNORECASE
+)
+_REFERENCE = re.compile(rb"&([A-Za-z_:][\w:.-]*+);")
 
-    Line numbers stay. Raises `ReadError` if it cannot be decoded.
-    """
+
+def to_utf8(data: bytes) -> bytes:
+    """The document in UTF-8, with a declaration that says so, so that the guard and the parser see the same bytes. Line
+    numbers stay. Raises `ReadError` if it cannot be decoded."""
     encoding, data = _by_first_bytes(data)
     if encoding:
         data = _decode(data, encoding).encode("utf-8")
@@ -53,18 +59,10 @@ def to_utf8(data: bytes) -> bytes:
 
 def _by_first_bytes(data: bytes) -> tuple[str, bytes]:
     """The encoding that the first bytes show ("" for none), and the document without its byte order mark."""
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
+    for mark, encoding in _MARKS.items():
         if data.startswith(mark):
             return encoding, data[len(mark) :]
-    if data.startswith(b"<\x00"):
-        return "utf-16-le", data
-    if data.startswith(b"\x00<"):
-        return "utf-16-be", data
-    return "", data
+    return {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}.get(data[:2], ""), data
 
 
 def _decode(data: bytes, encoding: str) -> str:
@@ -73,50 +71,29 @@ def _decode(data: bytes, encoding: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ReadError(
-            f"the document is not {encoding.upper()}: byte 0x{data[error.start]:02x}",
-            line=line,
-            remedy="declare the encoding that it has, or save it as UTF-8",
-        ) from None
-
-
-# --- xml ------------------------------------------------------------
-
-
-MAX_ATTRIBUTES = 256  # of one element
-_EXPANSION = 1024 * 1024  # bytes that all entity references together may always add
-_EXPANSION_FACTOR = 10  # and how many times the document's own size, where that is more
-_PREDEFINED = {"lt", "gt", "amp", "apos", "quot"}
-_ENTITY = re.compile(
-    rb"""<!ENTITY\s++(%\s++)?+([^\s"'>]++)\s*+(SYSTEM\b|PUBLIC\b|"[^"]*+"|'[^']*+')?+""", re.IGNORECASE
-)
-_REFERENCE = re.compile(rb"&([A-Za-z_:][\w:.-]*+);")
+        what = f"the document is not {encoding.upper()}: byte 0x{data[error.start]:02x}"
+        raise ReadError(what, line=line, remedy="declare the encoding that it has, or save it as UTF-8") from None
 
 
 def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
     """The document in UTF-8, checked. Raises `ReadError`."""
     data = to_utf8(data)
-    nul = data.find(b"\x00")
-    if nul >= 0:
-        line, column = line_and_column(data, nul)
-        raise ReadError("the RDF/XML document holds a NUL byte", line=line, column=column)
+    if (nul := data.find(b"\x00")) >= 0:
+        raise error_at("the RDF/XML document holds a NUL byte", data, nul)
     walk = _Walk(settings)
     try:
         walk.parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise ReadError(
-            f"not well-formed XML: {expat.ErrorString(error.code)}", line=error.lineno, column=error.offset + 1
-        ) from None
+        what = f"not well-formed XML: {expat.ErrorString(error.code)}"
+        raise ReadError(what, line=error.lineno, column=error.offset + 1) from None
     walk.check_expansion(data)
     return data
 
 
 def check_feed(data: bytes, settings: Settings) -> dict[str, str]:
-    """Refuse a feed in UTF-8 whose declarations or depth pass the limits.
-
-    Returns the entities that it declares, for those who read an ill-formed one. The depth of an ill-formed feed is not
-    looked at: it is repaired, and comes here again.
-    """
+    """Refuse a feed in UTF-8 whose declarations or depth pass the limits. Returns the entities that it declares, for
+    those who read an ill-formed one. The depth of an ill-formed feed is not looked at: it is repaired, and comes here
+    again."""
     entities: dict[str, str] = {}
     start = re.search(rb"<\w", data)
     for count, match in enumerate(_ENTITY.finditer(data, 0, start.start() if start else len(data)), start=1):
@@ -162,12 +139,8 @@ def _check_entity(
     if count > settings.max_entities:
         raise _refused(f"more than {settings.max_entities} entities are declared", line, column, "raise max_entities")
     if len(value.encode("utf-8", "replace")) > settings.max_entity_bytes:
-        raise _refused(
-            f"the entity {name!r} is longer than {settings.max_entity_bytes:,} bytes",
-            line,
-            column,
-            "raise max_entity_bytes",
-        )
+        what = f"the entity {name!r} is longer than {settings.max_entity_bytes:,} bytes"
+        raise _refused(what, line, column, "raise max_entity_bytes")
     if raw:
         value = re.sub(r"&#(?:\d+|x[0-9a-fA-F]+);", "", value)
     if "&" in value and name not in _PREDEFINED:
@@ -216,14 +189,7 @@ class _Walk:
             raise _refused(f"the document type is in another file, {system!r}", *self._place(), remedy)
 
     def _entity(
-        self,
-        name: str,
-        parameter: bool,
-        value: str | None,
-        base: str | None,
-        system: str | None,
-        public: str | None,
-        notation: str | None,
+        self, name: str, parameter: bool, value: str | None, base: str | None, system: str | None, *_: Any
     ) -> None:
         if parameter:
             raise _refused(f"the parameter entity {name!r} is declared", *self._place())
@@ -241,7 +207,5 @@ class _Walk:
         for match in _REFERENCE.finditer(data):
             total += self._entities.get(match[1].decode("utf-8", "replace"), 0)
             if total > limit:
-                line, column = line_and_column(data, match.start())
-                raise _refused(
-                    f"entity references expand to more than {limit:,} bytes", line, column, "write the text out"
-                )
+                what = f"entity references expand to more than {limit:,} bytes"
+                raise error_at(what, data, match.start(), "write the text out")

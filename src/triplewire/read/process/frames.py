@@ -26,9 +26,7 @@ from triplewire.model.terms import Node, Triple, parse_term
 from triplewire.read.decoded import Problem, Syntax
 from triplewire.read.rdf.split import graph_id, too_many
 
-# --- pieces ----------------------------------------------------------------------------------------------------------
-# Cuts an N-Quads or N-Triples file into pieces, and joins the parsed pieces.
-
+# --- Pieces of N-Quads or N-Triples ----------------------------------------------------------------------------------
 
 PIECE_BYTES = 2 * 1024 * 1024
 PIECE_LINES = 100_000  # a malformed line takes about 1 KB of the parsing process, until its piece is parsed
@@ -45,8 +43,7 @@ class RefusedLine:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The content of a piece of a file: the distinct triples of each graph in order of occurrence, and the malformed
-    lines."""
+    """The content of a piece: the distinct triples of each graph in order of occurrence, and the malformed lines."""
 
     graphs: list[tuple[Node | None, Packed]]
     refused: list[RefusedLine]
@@ -62,8 +59,8 @@ def pieces(data: bytes, size: int = PIECE_BYTES) -> Iterator[tuple[int, bytes]]:
         piece = data[start:end]
         lines = piece.count(b"\n")
         if lines > PIECE_LINES:
-            left_over = piece.split(b"\n", PIECE_LINES)[-1]
-            piece, lines = piece[: len(piece) - len(left_over)], PIECE_LINES
+            too_much = piece.split(b"\n", PIECE_LINES)[-1]
+            piece, lines = piece[: len(piece) - len(too_much)], PIECE_LINES
         yield line, piece
         line += lines
         start += len(piece)
@@ -86,10 +83,8 @@ class Collected:
             self.graphs.setdefault(graph, []).append(triples)
 
     def refusals(self, split: str) -> Iterator[tuple[str, ReadError]]:
-        """The refusals, each with the id of the refused publication, or with the file where that is unknown.
-
-        Refused publications are dropped. Call it once, before `triples` and `publications`.
-        """
+        """The refusals, each with the id of the refused publication, or with the file where that is unknown. Refused
+        publications are dropped. Call it once, before `triples` and `publications`."""
         alone = set(self.graphs) <= {None} and not any(line.graph for line in self.refused)
         for line in self.refused:
             if line.named or alone:
@@ -128,8 +123,7 @@ def _distinct(parts: list[Packed]) -> tuple[Triple, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(map(unpack, parts))))
 
 
-# --- frames ------------------------------------------------------------
-
+# --- Messages --------------------------------------------------------------------------------------------------------
 
 HEAD = struct.Struct(">IQ")  # length of a request's header, length of its document
 
@@ -150,16 +144,8 @@ class Request:
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """The header after its two lengths, and the document."""
-        fields = {
-            "syntax": self.syntax.name,
-            "document": self.document,
-            "source": self.source,
-            "base": self.base,
-            "split": self.split,
-            "settings": dataclasses.asdict(self.settings),
-            "first_line": self.first_line,
-            "as_written": self.as_written,
-        }
+        fields = dataclasses.asdict(self) | {"syntax": self.syntax.name}
+        del fields["data"]
         head = json.dumps(fields).encode()
         return HEAD.pack(len(head), len(self.data)) + head, self.data
 
@@ -172,34 +158,23 @@ class Request:
         return cls(data, **fields)
 
 
-class _Parts:
-    """The triples that a frame speaks of, one behind the other."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def add(self, triples: Iterable[Triple]) -> list[Any]:
-        """Add triples; returns what the header says of them."""
-        packed = pack(tuple(triples))
-        self.parts += packed.text, packed.numbers
-        return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
+def _added(triples: Iterable[Triple], parts: list[bytes]) -> list[Any]:
+    """Add triples to the parts of a frame; returns what the header says of them."""
+    packed = pack(tuple(triples))
+    parts += packed.text, packed.numbers
+    return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
 
 
-def _name(graph: Node | None) -> str | None:
-    """The name of a graph for the header."""
-    return None if graph is None else str(graph)
-
-
-def _node(name: str | None) -> Any:
-    """The node of such a name; None for none."""
-    return None if name is None else parse_term(name)
+def _node(name: str) -> Any:
+    """The graph of a name in a header; None for "", the default graph."""
+    return parse_term(name) if name else None
 
 
 def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:
     """Publications, and problems of their document, as a frame."""
-    parts = _Parts()
+    parts: list[bytes] = []
     rows = [
-        [p.id, p.published.isoformat() if p.published else None, list(p.notes), parts.add(p.triples)]
+        [p.id, p.published.isoformat() if p.published else None, list(p.notes), _added(p.triples, parts)]
         for p in publications
     ]
     said = [[_error(problem.error), problem.subject, problem.is_warning] for problem in problems]
@@ -208,9 +183,9 @@ def publications_frame(publications: Iterable[Publication], *, end: bool, proble
 
 def piece_frame(graphs: Mapping[Node | None, Iterable[Triple]], refused: Iterable[RefusedLine]) -> bytes:
     """The triples and malformed lines of a piece of an N-Quads file, as a frame."""
-    parts = _Parts()
-    rows = [[_name(graph), parts.add(triples)] for graph, triples in graphs.items()]
-    lines = [[_error(r.error), r.named, _name(r.graph)] for r in refused]
+    parts: list[bytes] = []
+    rows = [[str(graph or ""), _added(triples, parts)] for graph, triples in graphs.items()]
+    lines = [[_error(r.error), r.named, str(r.graph or "")] for r in refused]
     return _frame({"graphs": rows, "refused": lines, "end": True}, parts)
 
 
@@ -223,32 +198,10 @@ def _error(error: ReadError) -> list[Any]:
     return [error.what, error.line, error.column, error.remedy]
 
 
-def _frame(header: dict[str, Any], parts: _Parts | None = None) -> bytes:
+def _frame(header: dict[str, Any], parts: Iterable[bytes] = ()) -> bytes:
     said = json.dumps(header, separators=(",", ":")).encode("ascii")
-    body = b"".join((LENGTH.pack(len(said)), said, *(parts.parts if parts else ())))
+    body = b"".join((LENGTH.pack(len(said)), said, *parts))
     return LENGTH.pack(len(body)) + body
-
-
-class _Frame:
-    """A frame that came: its header, and its parts, which are taken in their order."""
-
-    def __init__(self, body: bytes, source: str) -> None:
-        (length,) = LENGTH.unpack_from(body)
-        self._body, self._at, self._source = body, LENGTH.size + length, source
-        self.header = json.loads(body[LENGTH.size : self._at])
-
-    def packed(self, said: list[Any]) -> Packed:
-        """The next triples, of which the header says this. Raises `ReadError` where they cannot be."""
-        text_bytes, number_bytes, suffixes, terms, literals = said
-        middle = self._at + text_bytes
-        text, numbers = self._body[self._at : middle], self._body[middle : middle + number_bytes]
-        self._at = middle + number_bytes
-        packed = Packed(text, numbers, tuple(suffixes), terms, literals)
-        try:
-            packed.check()
-        except (ValueError, TypeError) as error:
-            raise ReadError(f"the parsing process gave what cannot be: {error}", source=self._source) from None
-        return packed
 
 
 class Reply:
@@ -260,27 +213,42 @@ class Reply:
         self.piece = Piece([], [])
         self.ended = False
         self._source = source
+        self._body, self._taken = b"", 0  # a frame, and the bytes of it that were taken
 
     def take(self, body: bytes) -> None:
         """Add a frame. Raises the `ReadError` that it carries."""
-        frame = _Frame(body, self._source)
-        header = frame.header
+        (length,) = LENGTH.unpack_from(body)
+        self._body, self._taken = body, LENGTH.size + length
+        header = json.loads(body[LENGTH.size : self._taken])
         self.ended = header["end"]
         if "error" in header:
             raise self._read_error(header["error"])
         for identifier, published, notes, said in header.get("publications", ()):
             instant = dt.datetime.fromisoformat(published) if published else None
-            packed = frame.packed(said)
+            packed = self._packed(said)
             self.publications.append(Publication.of_packed(identifier, packed, self._source, instant, tuple(notes)))
         self.problems.extend(
             Problem(self._read_error(error), subject, is_warning)
             for error, subject, is_warning in header.get("problems", ())
         )
-        self.piece.graphs.extend((_node(graph), frame.packed(said)) for graph, said in header.get("graphs", ()))
+        self.piece.graphs.extend((_node(graph), self._packed(said)) for graph, said in header.get("graphs", ()))
         self.piece.refused.extend(
             RefusedLine(self._read_error(error), named, _node(graph))
             for error, named, graph in header.get("refused", ())
         )
+
+    def _packed(self, said: list[Any]) -> Packed:
+        """The next triples, of which the header says this. Raises `ReadError` where they cannot be."""
+        text_bytes, number_bytes, suffixes, terms, literals = said
+        middle = self._taken + text_bytes
+        text, numbers = self._body[self._taken : middle], self._body[middle : middle + number_bytes]
+        self._taken = middle + number_bytes
+        packed = Packed(text, numbers, tuple(suffixes), terms, literals)
+        try:
+            packed.check()
+        except (ValueError, TypeError) as error:
+            raise ReadError(f"the parsing process gave what cannot be: {error}", source=self._source) from None
+        return packed
 
     def _read_error(self, fields: list[Any]) -> ReadError:
         what, line, column, remedy = fields

@@ -29,34 +29,42 @@ class Client:
     _lock: threading.Lock = field(default_factory=new_lock)
 
     def ask(self, request: Request) -> Reply:
-        """Send a document and return the reply. Raises `ReadError`, also if the process crashes or is too slow.
-
-        A process that has read other documents may have been ended from outside. So the document is refused for a
-        crash only if a new process crashes on it as well.
-        """
+        """Send a document and return the reply. Raises `ReadError`, also if the process crashes or is too slow. A
+        process that has read other documents may have been ended from outside. So the document is refused for a crash
+        only if a new process crashes on it as well."""
         with self._lock:
-            try:
+            while True:
                 used = self._process is not None
-                return self._exchange(request)
-            except _Broken as broken:
-                ending = self._stop()
-                if not used or broken.why:
-                    raise _refusal(request, broken, ending) from None
-            try:
-                return self._exchange(request)
-            except _Broken as broken:
-                raise _refusal(request, broken, self._stop()) from None
+                try:
+                    return self._exchange(request)
+                except _Broken as broken:
+                    ending = self._stop()
+                    if not used or broken.why:
+                        what = broken.why or f"the parser crashed on it ({ending})"
+                        raise ReadError(what, source=request.source, remedy=broken.remedy) from None
 
     def _exchange(self, request: Request) -> Reply:
-        """One request and its reply, with a process that runs."""
+        """One request and its reply within `parse_seconds`, with a process that runs."""
         process = self._started(request.settings.parse_bytes)
+        reply, seconds = Reply(request.source), request.settings.parse_seconds
+
+        def take(came: bytearray) -> bool:
+            while not reply.ended and (frame := next_frame(came)) is not None:
+                reply.take(frame)
+            return reply.ended
+
         try:
-            return _exchange(process, request)
-        except (_Broken, ReadError):
+            exchange(process, request.to_bytes(), seconds, take)
+        except EOFError:
+            raise _Broken from None
+        except TimeoutError:
+            raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds") from None
+        except ReadError:
             raise
         except BaseException:  # after an interrupt, the rest of the reply is still in the pipe
             self._stop()
             raise
+        return reply
 
     @property
     def process_id(self) -> int | None:
@@ -72,10 +80,9 @@ class Client:
         """Called in the child of a fork: give up the parsing process, which belongs to the parent."""
         process, self._process = self._process, None
         if process is not None:
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        os.close(pipe.fileno())
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                with contextlib.suppress(OSError):
+                    os.close(pipe.fileno())
             process.returncode = 0  # nothing must wait for a process that is no child of this one
 
     def _started(self, limit: int) -> subprocess.Popen[bytes]:
@@ -100,33 +107,7 @@ class _Broken(Exception):
     """The process ended (`why` is empty) or was too slow."""
 
     def __init__(self, why: str = "", remedy: str = "") -> None:
-        super().__init__(why)
-        self.why = why
-        self.remedy = remedy
-
-
-def _refusal(request: Request, broken: _Broken, ending: str) -> ReadError:
-    """The error for a document on which the process ended so."""
-    what = broken.why or f"the parser crashed on it ({ending})"
-    return ReadError(what, source=request.source, remedy=broken.remedy)
-
-
-def _exchange(process: subprocess.Popen[bytes], request: Request) -> Reply:
-    """Write the request and read the reply within `parse_seconds`."""
-    reply, seconds = Reply(request.source), request.settings.parse_seconds
-
-    def take(came: bytearray) -> bool:
-        while not reply.ended and (frame := next_frame(came)) is not None:
-            reply.take(frame)
-        return reply.ended
-
-    try:
-        exchange(process, request.to_bytes(), seconds, take)
-    except EOFError:
-        raise _Broken from None
-    except TimeoutError:
-        raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds") from None
-    return reply
+        self.why, self.remedy = why, remedy
 
 
 CLIENT = Client()

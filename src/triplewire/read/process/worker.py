@@ -32,9 +32,6 @@ from triplewire.read.process.frames import HEAD, RefusedLine, Request, error_fra
 from triplewire.read.rdf.parse import Terms, left_out, parse, syntax_error
 from triplewire.read.rdf.split import Statement, by_graph, by_subject, refuse_in_json
 
-# --- decode ----------------------------------------------------------------------------------------------------------
-# Turns one document into publications: guard, parser, split. Runs in the parsing process.
-
 
 def decode(request: Request) -> Decoded:
     """The publications of a document, and its problems. Raises `ReadError`."""
@@ -43,8 +40,7 @@ def decode(request: Request) -> Decoded:
 
 
 def _turtle(request: Request) -> Decoded:
-    data = guard.check_turtle(request.data, request.syntax.value, request.settings)
-    return _rdf(request, data)
+    return _rdf(request, guard.check_turtle(request.data, request.syntax.value, request.settings))
 
 
 def _json_ld(request: Request) -> Decoded:
@@ -58,10 +54,6 @@ def _json_ld(request: Request) -> Decoded:
         return decoded
     what = f"JSON-LD leaves {count} {'statement' if count == 1 else 'statements'} out: {term} is no term of RDF"
     return Decoded([replace(p, notes=(what,)) for p in decoded.publications], [warning(what)])
-
-
-def _rdf_xml(request: Request) -> Decoded:
-    return _rdf(request, guard.check_rdf_xml(request.data, request.settings))
 
 
 def _rdf(request: Request, data: bytes) -> Decoded:
@@ -79,7 +71,7 @@ def _rdf(request: Request, data: bytes) -> Decoded:
 DECODERS: dict[Syntax, Callable[[Request], Decoded]] = {
     Syntax.TURTLE: _turtle,
     Syntax.TRIG: _turtle,
-    Syntax.RDF_XML: _rdf_xml,
+    Syntax.RDF_XML: lambda request: _rdf(request, guard.check_rdf_xml(request.data, request.settings)),
     Syntax.JSON_LD: _json_ld,
     Syntax.RSS_1: read_rss_1,
     Syntax.FEED: read_feed,
@@ -87,9 +79,7 @@ DECODERS: dict[Syntax, Callable[[Request], Decoded]] = {
 }
 
 
-# --- lines -----------------------------------------------------------------------------------------------------------
-# Parses one piece of an N-Quads or N-Triples file into triples and malformed lines. Runs in the parsing process.
-
+# --- N-Quads and N-Triples -------------------------------------------------------------------------------------------
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _TERM = re.compile(
@@ -105,10 +95,7 @@ def parse_lines(
     data: bytes, first_line: int, settings: Settings
 ) -> tuple[dict[Node | None, dict[Triple, None]], list[RefusedLine]]:
     """Parse one piece: as a whole, and only if that fails line by line. Gives the distinct triples of each graph, in
-    order of occurrence, and the malformed lines.
-
-    `first_line` is the number of its first line.
-    """
+    order of occurrence, and the malformed lines. `first_line` is the number of its first line."""
     terms = Terms(settings)
     refused: list[RefusedLine] = []
     statements: list[Statement] = []
@@ -173,17 +160,13 @@ def _refused(error: ReadError, line: bytes) -> RefusedLine:
     return RefusedLine(error, False, None)
 
 
-# --- worker ------------------------------------------------------------
-
+# --- The process -----------------------------------------------------------------------------------------------------
 
 BATCH_TRIPLES = 20_000  # triples of one frame, about
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Reply to requests until there are no more.
-
-    The client enforces the time limit; the alarm serves if it has ended.
-    """
+    """Reply to requests until there are no more. The client enforces the time limit; the alarm serves if it ended."""
     while True:
         lengths = requests.read(HEAD.size)
         if len(lengths) < HEAD.size:

@@ -1,6 +1,7 @@
 """Puts JSON-LD contexts, from a loader that the caller gives, into the document before it is parsed.
 
-Nothing is fetched here. Without a loader, such a document is refused (`triplewire.read.guard.texts`).
+Nothing is fetched here. Those of schema.org and ActivityStreams are bundled; another one needs a loader, or its
+document is refused (`triplewire.read.guard.texts`).
 """
 
 from __future__ import annotations
@@ -33,9 +34,8 @@ def with_contexts(data: bytes, loader: Loader, base: str, settings: Settings) ->
     """
     data, value = check_json(data, "JSON-LD", settings)
     refuse_in_json(data, "JSON-LD")
-    return json.dumps(_Loads(loader, settings, json_terms(value)).node(value, base), ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
+    whole = _Loads(loader, settings, json_terms(value)).node(value, base)
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _without_base(context: Any) -> Any:
@@ -59,10 +59,10 @@ class _Loads:
             return [self.node(item, base) for item in value]
         if not isinstance(value, dict) or "@value" in value:
             return value
-        return {key: item if key in self._literal else self._member(key, item, base) for key, item in value.items()}
-
-    def _member(self, key: str, item: Any, base: str) -> Any:
-        return self.context(item, base) if key == "@context" else self.node(item, base)
+        return {
+            key: item if key in self._literal else (self.context if key == "@context" else self.node)(item, base)
+            for key, item in value.items()
+        }
 
     def context(self, value: Any, base: str) -> Any:
         if isinstance(value, list):
@@ -99,9 +99,7 @@ class _Loads:
         return value.get("@context", {})
 
 
-# --- bundled ---------------------------------------------------------------------------------------------------------
-# JSON-LD contexts that are at hand: those of schema.org and ActivityStreams, and those that the user names.
-
+# --- Contexts that are at hand: bundled ones, and those that the user names ------------------------------------------
 
 FOLDER = Path(__file__).with_name("known_contexts")
 _SCHEMA, _ACTIVITIES = "schema.org.json", "activitystreams.json"
@@ -126,10 +124,8 @@ _NAMED = re.compile(
 
 
 class ContextLoader:
-    """Gives the contexts of addresses: files that the user named, else bundled ones.
-
-    Raises `LookupError` for other addresses, and `OSError` for a file that cannot be read.
-    """
+    """Gives the contexts of addresses: files that the user named, else bundled ones. Raises `LookupError` for other
+    addresses, and `OSError` for a file that cannot be read."""
 
     def __init__(self, files: Mapping[str, Path] | None = None) -> None:
         self._files = files or {}

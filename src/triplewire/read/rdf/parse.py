@@ -58,11 +58,7 @@ class Terms:
         """Our term. Raises `ReadError` for one that is over a limit or of RDF 1.2."""
         if isinstance(term, ox.NamedNode):
             value = term.value
-            known = self._iris.get(value)
-            if known is None:
-                check_length("IRI", value, self._max_iri, "max_iri_bytes")
-                known = self._iris[value] = IRI(value)
-            return known
+            return self._iris.get(value) or self.iri(value)
         if isinstance(term, ox.Literal):
             lexical = term.value
             check_length("literal", lexical, self._max_literal, "max_literal_bytes")
@@ -76,9 +72,8 @@ class Terms:
             label = term.value
             node = self._blank.get(label)
             if node is None:
-                given = self._labels is None or label in self._labels
-                node = BlankNode(label if given else next(self._anonymous))
-                self._blank[label] = node
+                is_written = self._labels is None or label in self._labels
+                node = self._blank[label] = BlankNode(label if is_written else next(self._anonymous))
             return node
         raise ReadError("a triple term is RDF 1.2; this reads RDF 1.1")
 
@@ -98,10 +93,8 @@ class Terms:
 
 
 def canonical_xml(lexical: str) -> str:
-    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed.
-
-    The parser gives namespaces twice that an outermost element of the literal declares itself.
-    """
+    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed. The parser
+    gives namespaces twice that an outermost element of the literal declares itself."""
     try:
         return canonicalize(f"<x>{lexical}</x>".replace("\r", "&#13;"))[3:-4]
     except ParseError:
@@ -126,20 +119,19 @@ def check_length(what: str, text: str, limit: int, setting: str) -> None:
     if len(text) * 4 > limit:
         size = len(text.encode("utf-8", "replace"))
         if size > limit:
-            raise ReadError(
-                f"the {what} {text[:40]!r}... has {size:,} bytes, the limit is {limit:,}", remedy=f"raise {setting}"
-            )
+            long = f"the {what} {text[:40]!r}... has {size:,} bytes, the limit is {limit:,}"
+            raise ReadError(long, remedy=f"raise {setting}")
 
 
 def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterator[Statement]:
-    """The statements of a guarded document, in its order.
-
-    Blank nodes keep the labels of the document. Anonymous ones, which the parser labels at random, become b0, b1 ... in
-    order of first occurrence. Raises `ReadError` with line and column, where the parser gives them.
-    """
+    """The statements of a guarded document, in its order. Blank nodes keep the labels of the document. Anonymous ones,
+    which the parser labels at random, become b0, b1 ... in order of first occurrence. Raises `ReadError` with line and
+    column, where the parser gives them."""
     if syntax in (Syntax.RDF_XML, Syntax.RSS_1):
         data = plain(data, base)
-    terms = Terms(settings, _given_labels(data, syntax), syntax)
+    pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
+    labels = frozenset(label.decode("utf-8", "replace") for label in pattern.findall(data))  # or more than these
+    terms = Terms(settings, labels, syntax)
     try:
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)
@@ -185,17 +177,9 @@ def _is_term(term: object, known: dict[str, bool]) -> bool:
     return known[text]
 
 
-def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
-    """A superset of the blank node labels in the document."""
-    pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
-    return frozenset(label.decode("utf-8", "replace") for label in pattern.findall(data))
-
-
 def _located(error: ReadError, data: bytes) -> ReadError:
-    """The error with a position.
-
-    Where the parser gives none (XML, JSON), it is that of the text that the error quotes, if that stands there once.
-    """
+    """The error with a position: where the parser gives none (XML, JSON), that of the text that the error quotes, if
+    that stands there once."""
     quoted = re.search(r"'([^']+)'", error.what)
     if not error.line and quoted:
         text = quoted[1].encode("utf-8", "replace")
@@ -208,10 +192,8 @@ def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
     """The parser's error as a `ReadError`: its position goes to the fields and out of the message."""
     message = str(error.msg)
     if "LoadDocumentCallback" in message:
-        return ReadError(
-            "a context would have to be fetched",
-            remedy="put it into the document, or hand in a loader (--context URL=FILE)",
-        )
+        remedy = "put it into the document, or hand in a loader (--context URL=FILE)"
+        return ReadError("a context would have to be fetched", remedy=remedy)
     if message.startswith("Parser error at "):
         message = message.partition(": ")[2] or message
     return ReadError(f"not {syntax.value}: {message}", line=error.lineno or 0, column=error.offset or 0)

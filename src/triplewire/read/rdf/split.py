@@ -1,7 +1,6 @@
-"""Splits statements into publications: by document and named graph, or by subject (semantics, section 1).
-
-How feeds are split: `triplewire.read.feeds.items`.
-"""
+"""Splits statements into publications: by document and named graph, or by subject (semantics, section 1). How feeds are
+split: `triplewire.read.feeds.items`. And the lone surrogates of documents, halves of UTF-16 pairs that JSON and XML can
+escape (Unicode 15, D75, D76)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Node, Triple
-from triplewire.read.guard.texts import line_and_column
+from triplewire.read.guard.texts import error_at
 
 _COPIES = 10  # times its size that a document may have when it is split by subject
 
@@ -59,21 +58,19 @@ def by_subject(triples: Iterable[Triple], document: str, source: str, settings: 
     roots = [node for node in about if not isinstance(node, BlankNode) or node not in referred]
     seen: set[Node] = set()
     publications = []
-    left = settings.max_triples + _COPIES * sum(map(len, about.values()))
+    room = settings.max_triples + _COPIES * sum(map(len, about.values()))
     for root in roots + [node for node in about if isinstance(node, BlankNode)]:
         if root in seen:
             continue
-        own = closure(root, about)
-        left -= len(own)
-        if len(own) > settings.max_triples:
+        triples_of_root = closure(root, about)
+        room -= len(triples_of_root)
+        if len(triples_of_root) > settings.max_triples:
             raise too_many(settings)
-        if left < 0:
-            raise ReadError(
-                f"split by subject, shared blank nodes make it more than {_COPIES} times as large",
-                remedy="name the shared nodes by IRIs",
-            )
-        seen.update(t.subject for t in own if t.subject == root or isinstance(t.subject, BlankNode))
-        publications.append(Publication(graph_id(root, document), own, source))
+        if room < 0:
+            what = f"split by subject, shared blank nodes make it more than {_COPIES} times as large"
+            raise ReadError(what, remedy="name the shared nodes by IRIs")
+        seen.update(t.subject for t in triples_of_root if t.subject == root or isinstance(t.subject, BlankNode))
+        publications.append(Publication(graph_id(root, document), triples_of_root, source))
     return publications
 
 
@@ -97,9 +94,7 @@ def closure(root: Node, about: dict[Node, list[Triple]]) -> tuple[Triple, ...]:
     return tuple(triples)
 
 
-# --- surrogates ------------------------------------------------------------------------------------------------------
-# Handles lone surrogates: halves of UTF-16 pairs, which JSON and XML can escape (Unicode 15, D75, D76).
-
+# --- Lone surrogates -------------------------------------------------------------------------------------------------
 
 NOTE = "lone surrogates, which are no characters, were replaced by U+FFFD"
 _LONE = re.compile("[\ud800-\udfff]")
@@ -111,11 +106,8 @@ def refuse_in_json(data: bytes, what: str) -> None:
     """Raises `ReadError` where a JSON text in UTF-8 escapes a lone surrogate. `what` names the syntax."""
     for match in _ESCAPE.finditer(data):
         if match[1]:
-            line, column = line_and_column(data, match.start())
             escape = data[match.start() : match.start() + 6].decode("ascii", "replace")
-            raise ReadError(
-                f"the {what} escape {escape} is half a surrogate pair, no character", line=line, column=column
-            )
+            raise error_at(f"the {what} escape {escape} is half a surrogate pair, no character", data, match.start())
 
 
 def replaced_in_xml(data: bytes) -> bytes:
