@@ -195,7 +195,6 @@ class MergingPartitioner:
         if above is not None and above in self.placement.mergers:
             self._free_below(above)
             del self.placement.mergers[above], self._in_vain[above]
-            self.placement.changed[above] = None
         elif above is not None:
             self.placement.unhang(id)
         self._free_below(id)
@@ -326,7 +325,6 @@ class MergingPartitioner:
         if len(inside) < 2:
             return
         self.placement.mergers[id] = merger
-        self.placement.changed[id] = None
         self._in_vain[id] = in_vain
         for member in inside:
             for below in (*self.placement.hanging(member), member):

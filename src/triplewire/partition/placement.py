@@ -26,7 +26,7 @@ class Placement:
     """`place`: subscription -> `SERVER` or the number of its node. `routes`: id at the server -> node -> how many
     subscriptions are there on its account. `above`: subscription -> what it hangs below, an id at the server, and
     `below` the other way. `mergers`: those of the ids at the server that are no subscriptions.
-    `everywhere`: every publication goes to every node. `changed` are the ids with another place than before."""
+    `everywhere`: every publication goes to every node."""
 
     nodes: int
     everywhere: bool = False
@@ -35,7 +35,6 @@ class Placement:
     above: dict[str, str] = field(default_factory=dict)
     below: dict[str, dict[str, None]] = field(default_factory=dict)
     mergers: dict[str, Subscription] = field(default_factory=dict)
-    changed: dict[str, None] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -56,14 +55,12 @@ class Placement:
         if where != SERVER:
             self.sizes[where] += 1
         self.place[id] = where
-        self.changed[id] = None
 
     def drop(self, id: str) -> None:
         """Forget a subscription."""
         before = self.place.pop(id)
         if before != SERVER:
             self.sizes[before] -= 1
-        self.changed[id] = None
 
     def hang(self, id: str, above: str) -> None:
         """Put a subscription below what is at the server: on its node, or else on the one with the fewest there, and
@@ -99,12 +96,6 @@ class Placement:
     def nodes_of(self, id: str) -> frozenset[int]:
         """The nodes that a publication goes to which matches this at the server."""
         return frozenset(self.routes.get(id, ()))
-
-    def take_changes(self) -> list[str]:
-        """The ids that were put, moved, made or dropped since this was last asked."""
-        ids = list(self.changed)
-        self.changed.clear()
-        return ids
 
 
 # --- engines ---------------------------------------------------------------------------------------------------------

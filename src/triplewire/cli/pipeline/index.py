@@ -83,7 +83,7 @@ def index_command(
     are there.
     """
     # --help does without the engine
-    from triplewire.partition.cluster import NAMES
+    from triplewire.partition.plan import NAMES
     from triplewire.pipeline.connect.databases import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
 

@@ -26,9 +26,9 @@ from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.partition.cluster import partitioner
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.placement import add
+from triplewire.partition.plan import partitioner
 from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
