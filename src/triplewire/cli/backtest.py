@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,30 +16,24 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
-    Entailment,
-    EntailmentOption,
-    MatcherOption,
-    OperatorFiles,
+    Compiling,
     Reading,
-    TaxonomyFiles,
     check_files,
     files_option,
     folder_option,
     grouped,
-    operators_from,
     settings_from_environment,
     warn_of_no_subscription,
     wrong_usage,
 )
+from triplewire.cli.inputs import load
 from triplewire.cli.match import prepare_kernels
-from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
+from triplewire.cli.pipeline.run import Conf, index_options, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
-    from triplewire.pipeline.backtest import Archive, ArchiveFilter, Outcome
-    from triplewire.pipeline.filter import IndexFilter
+    from triplewire.pipeline.backtest import ArchiveFilter, Outcome
 
 SAMPLES = 5  # hits that are explained
 SHOWN_DAYS = 31
@@ -80,12 +73,8 @@ def backtest_command(
     archive: Annotated[Path, folder_option(help="RDF documents and feeds that were published.")],
     file: Annotated[Path, typer.Option("--output", metavar="FILE", help="A .jsonl or .parquet file to write.")],
     days: Range,
-    taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
-    *,
+    compiling: Compiling,
     reading: Reading,
-    matcher: MatcherOption = DEFAULT_MATCHER,
-    entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:
     """
@@ -100,22 +89,21 @@ def backtest_command(
     """
     # --help does without Arrow and the engine
     from triplewire.cli.matches import rows_in_order, write_file
-    from triplewire.pipeline.backtest import ArchiveFilter, Days
+    from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days
+    from triplewire.pipeline.index.build import shipped
 
     output.check_writable(file, (".jsonl", ".parquet"))
     config, master = settings_of_spark_from(conf)
-    check_files(subscriptions, taxonomy or ())
+    check_files(subscriptions, compiling.taxonomy or ())
     output.check_apart({"--output": file}, subscriptions)
-    report, wanted, place = Report(), Days(days.since, days.until), _archive(archive)
-    index = _compiled(
-        subscriptions,
-        report,
-        taxonomy=taxonomy or (),
-        operators=operators or (),
-        matcher=matcher,
-        entailment=entailment,
-    )
-    work = ArchiveFilter(index, place, wanted, str(reading.split), reading.as_written, settings_from_environment())
+    report, wanted, settings = Report(), Days(days.since, days.until), settings_from_environment()
+    with wrong_usage("--archive"):
+        place = Archive(str(archive))
+    prepare_kernels(compiling.matcher)
+    options, operators = index_options(compiling, settings)
+    engine = options.engine()
+    warn_of_no_subscription(subscriptions, load(engine, subscriptions, report), report)
+    work = ArchiveFilter(shipped(engine, operators), place, wanted, str(reading.split), reading.as_written, settings)
     begun = time.perf_counter()
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
@@ -124,40 +112,6 @@ def backtest_command(
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)
-
-
-def _archive(folder: Path) -> Archive:
-    from triplewire.pipeline.backtest import Archive
-
-    with wrong_usage("--archive"):
-        return Archive(str(folder))
-
-
-def _compiled(
-    subscriptions: list[Path],
-    report: Report,
-    *,
-    taxonomy: Iterable[Path],
-    operators: Iterable[Path],
-    matcher: str,
-    entailment: str,
-) -> IndexFilter:
-    """The subscriptions, ready to travel; what is refused is reported."""
-    from triplewire.pipeline.jobs import compile_filter
-
-    prepare_kernels(matcher)
-    index = compile_filter(
-        subscriptions,
-        taxonomy=list(taxonomy),
-        matcher=matcher,
-        entailment=str(entailment),
-        operators=operators_from(operators),
-        settings=settings_from_environment(),
-        on_refusal=report.refuse,
-        on_warning=lambda name, warning: report.warn(name, [warning]),
-    )
-    warn_of_no_subscription(subscriptions, len(index.opened().server()), report)
-    return index
 
 
 def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -> Outcome:

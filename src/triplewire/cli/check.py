@@ -99,7 +99,7 @@ def check_command(
     classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
     settings = settings_from_environment()
     with output.text_output(None) as stream:
-        called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
+        called = with_taxonomy(operators_of(operators_from(operators)), classes)
         compiler = Compiler(World(classes, called, settings))
         count = _check(subscriptions, compiler, remarks)
         if subscriptions and not (count or remarks or allow_empty):

@@ -142,8 +142,8 @@ def _matched(
     totals = Stats()
     for result in engine.match_files(
         *map(str, given.filled(report)),
-        split=given.inputs.split.value,
-        as_written=given.inputs.as_written,
+        split=given.inputs.reading.split.value,
+        as_written=given.inputs.reading.as_written,
         on_refusal=report.refuse,
         clock=clock,
         loader=given.loader,

@@ -50,7 +50,7 @@ def operators_command(
         raise typer.BadParameter("give --stats or --engine", param_hint="--engine")
     counted = _learned(engine) if engine is not None else _counted(stats)
     with output.text_output(None) as stream:
-        known = operators_of(operators_from(operators or ()))
+        known = operators_of(operators_from(operators))
         rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
         if as_json:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
