@@ -30,14 +30,20 @@ from triplewire.partition.containment import Containers, Form, contains, form_of
 from triplewire.partition.placement import SERVER, Placement, engine_of
 from triplewire.partition.sample import Sample, Shape, collect, shapes_of
 
-# --- mergers ---------------------------------------------------------------------------------------------------------
-# Mergers: what several subscriptions have in common, as a subscription that contains each of them (001, section 4.3).
-
-
 Triple = tuple[Position, Position, Position]
 
 LEAST_CONSTANTS = 2
 """Constants that two patterns have in common, at least, to become one pattern of a merger, where there are such."""
+
+SLACK = 5.0
+"""How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
+before it is merged again. So a target that cannot be reached does not cost a merging for each new subscription."""
+
+MOST_IN_VAIN = 0.001
+"""The share of publications that may reach a node in vain, as expected of all mergers together."""
+
+
+# --- mergers: what several subscriptions have in common, as a subscription that contains each ------------------------
 
 
 def common(clauses: Sequence[Clause]) -> Clause:
@@ -107,16 +113,6 @@ def _has_node(pattern: Triple, target: Triple) -> bool:
 
 def merger_of(id: str, clause: Clause, settings: Settings) -> Subscription | None:
     """The subscription of a clause; None where nothing of it can be said in SPARQL."""
-    text = _text(clause)
-    if not text:
-        return None
-    try:
-        return parse(text, "sparql", id=id, settings=settings)
-    except TriplewireError:  # longer or deeper than the limits allow: its members stay as they are
-        return None
-
-
-def _text(clause: Clause) -> str:
     numbers: dict[str, int] = {}
 
     def written(term: Position) -> str:
@@ -132,7 +128,11 @@ def _text(clause: Clause) -> str:
         for name, test in clause.tests
         if name in numbers and (word := _word(test))
     ]
-    return f"ASK WHERE {{ {' . '.join(triples)} {' '.join(words)} }}" if triples else ""
+    text = f"ASK WHERE {{ {' . '.join(triples)} {' '.join(words)} }}"
+    try:
+        return parse(text, "sparql", id=id, settings=settings) if triples else None
+    except TriplewireError:  # longer or deeper than the limits allow: its members stay as they are
+        return None
 
 
 def _word(test: Test) -> str:
@@ -142,15 +142,7 @@ def _word(test: Test) -> str:
     return ""
 
 
-# --- merging ------------------------------------------------------------
-
-
-SLACK = 5.0
-"""How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
-before it is merged again. So a target that cannot be reached does not cost a merging for each new subscription."""
-
-MOST_IN_VAIN = 0.001
-"""The share of publications that may reach a node in vain, as expected of all mergers together."""
+# --- merging ---------------------------------------------------------------------------------------------------------
 
 
 class MergingPartitioner:
@@ -308,7 +300,10 @@ class MergingPartitioner:
     def _merge(self, members: list[Form], shape: Shape, work: _Work) -> None:
         """Put a merger in the place of these subscriptions, of those that it contains for certain, unless too many
         publications would match it in vain."""
-        clause = common([_beginning(form.clauses[0], shape) for form in members])
+        clauses = (form.clauses[0] for form in members)
+        # what is common is looked for from the pattern of that shape
+        begin = [(sorted(each.patterns, key=lambda pattern: shape not in shapes_of(pattern)), each) for each in clauses]
+        clause = common([Clause(tuple(patterns), each.tests) for patterns, each in begin])
         in_vain = work.sample.in_vain(clause, (work.matched.get(form.id, 0) for form in members))
         left = self._most_in_vain - sum(self._in_vain.values())
         if in_vain > left * (len(members) - 1) / max(1, self.placement.server_size - work.target):
@@ -340,8 +335,3 @@ class _Work:
     matched: dict[str, int]
     sample: Sample
     target: int
-
-
-def _beginning(clause: Clause, shape: Shape) -> Clause:
-    """The clause with the pattern of that shape first: what is common is looked for from there."""
-    return Clause(tuple(sorted(clause.patterns, key=lambda pattern: shape not in shapes_of(pattern))), clause.tests)
