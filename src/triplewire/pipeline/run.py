@@ -1,7 +1,7 @@
 """A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (publications), `jobs` (publications to outcomes), `output` (the output folder), `connect.delivery`
-(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.match_ledger` (which matches
+(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `match_ledger` (which matches
 are).
 """
 
@@ -41,11 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# --- structured ------------------------------------------------------------------------------------------------------
-# Runs a query of Spark's Structured Streaming, which makes the micro-batches of topics, of files that are not on this
-# machine, and of feeds that were polled.
-
-
+_SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
+_PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
+_STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 _TRIGGER = 1.0  # seconds between Spark's looks at what it streams itself, at most
 _ENDING = 10.0  # seconds that a micro-batch may take to end after Spark, at most
 _LOOK = 30.0  # seconds between looks whether the topic is still the same, while nothing is read
@@ -61,10 +59,11 @@ def run_query(
     topic: StreamedTopic,
     at_end: Callable[[], None],
 ) -> None:
-    """Have Structured Streaming make micro-batches of rows, and keep in its checkpoint what it has read, until there
+    """Have Structured Streaming make micro-batches of rows (of topics, of files that are not on this machine, and of
+    feeds that were polled), and keep in its checkpoint what it has read, until there
     are no more; with `watch`, until `stop` is set. `process` gets each, with its number; `at_end` is called when there
     will be no more of them. Raises what `process` or Spark has raised, or says what became of the topic."""
-    own: list[Exception] = []  # Spark has the text alone of what it is told
+    raised: list[Exception] = []  # Spark has the text alone of what it is told
     is_idle = threading.Event()
     is_idle.set()
 
@@ -73,7 +72,7 @@ def run_query(
         try:
             process(batch, number)
         except Exception as error:
-            own.append(error)
+            raised.append(error)
             raise
         finally:
             is_idle.set()
@@ -102,19 +101,11 @@ def run_query(
         is_idle.wait(_ENDING)  # what has just been committed is counted
     if failed is None:
         return
-    failed = own[-1] if own else failed
+    failed = raised[-1] if raised else failed
     if not (stop.is_set() or isinstance(failed, TriplewireError)):
         with unless_java_is_gone():
             topic.check()
     raise failed
-
-
-# --- run ------------------------------------------------------------
-
-
-_SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
-_PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
-_STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 
 
 Work: TypeAlias = "Callable[[IndexFilter, Target], Written]"
@@ -253,12 +244,16 @@ class PipelineRun:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
         reads is written down before."""
         arrivals = Arrivals(self.source, self.output.arrivals, settle, spark.sparkContext.defaultParallelism)
-        reader = FileReader(self.split, self.settings, self.as_written)
+        reader = self._reader
+        assert reader is not None
         with cancelled_at(self.stop, spark):
             looked = time.monotonic()
             last = last_batch(self.output.folder / MATCHES)
             committed = -1 if last is None else last
-            self._take_all(arrivals, settle, committed)
+            patience = looked + _PATIENCE * settle  # for those that still change
+            self._take(arrivals, committed)
+            while self._pending and time.monotonic() < patience and not self.stop.wait(min(settle, 0.25)):
+                self._take(arrivals, committed)
             while True:
                 for number, tasks in arrivals.batches(committed):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
@@ -304,11 +299,6 @@ class PipelineRun:
             connections=self.connections,
         )
 
-    def _filter(self, part: str, number: int) -> IndexFilter:
-        """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
-        pins = Pins(self.output.pins, self.output.at)
-        return self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
-
     @cached_property
     def _learning(self) -> JobLearning:
         """What the runs with this output have learned of operators."""
@@ -329,13 +319,6 @@ class PipelineRun:
                 "the subscriptions, the taxonomy or the limits are not those of the start before: what was read then "
                 "is not matched again; for that, choose another output folder"
             )
-
-    def _take_all(self, arrivals: Arrivals, settle: float, committed: int) -> None:
-        """Take the files that are there; of those that still change, what is complete in a few seconds."""
-        patience = time.monotonic() + _PATIENCE * settle
-        self._take(arrivals, committed)
-        while self._pending and time.monotonic() < patience and not self.stop.wait(min(settle, 0.25)):
-            self._take(arrivals, committed)
 
     def _take(self, arrivals: Arrivals, committed: int) -> None:
         """Write down which files have come, with a record of what is passed over or read again. `committed` is the
@@ -392,7 +375,9 @@ class PipelineRun:
             self._committed(part)
             return
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
-        chosen = self._filter(part, number)
+        # a micro-batch that is repeated is matched with what it was matched with before
+        pins = Pins(self.output.pins, self.output.at)
+        chosen = self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
         target = Target(self.output.for_tasks(), chosen.version, ledger is not None)
         written = work(replace(chosen, calling=self._learning.told(called)), target)
         self._learning.merge(written.learned)
@@ -407,8 +392,9 @@ class PipelineRun:
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:
             self.output.write_refusals((*refused, *unsent))
-        refusals = written.refused + len(unsent) + sum(not refusal.is_warning for refusal in refused)
-        own = Totals(1, written.publications, self.output.written(), refusals, repeats, written.candidates)
+        refusals = written.total("refused") + len(unsent) + sum(not refusal.is_warning for refusal in refused)
+        publications, candidates = written.total("publications"), written.total("candidates")
+        own = Totals(1, publications, self.output.written(), refusals, repeats, candidates)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(
