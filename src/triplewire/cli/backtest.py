@@ -133,9 +133,6 @@ def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -
     return outcome
 
 
-# --- what is said of it ----------------------------------------------------------------------------------------------
-
-
 def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
     """What was found, hits a day, some hits with their reasons, and the cost, on standard error."""
     matches = counted(outcome.matches.num_rows, "match", "matches")

@@ -95,18 +95,13 @@ def match_command(
                 output.print_table(out, table.columns, table.rows, "no matches")
         report.finish()
     if file is not None or sys.stderr.isatty():
-        _tell(totals, len(engine), time.perf_counter() - begun, file)
+        counts = f"{counted(totals.publications, 'publication')}, {counted(len(engine), 'subscription')}"
+        end = f" ({counts}, {time.perf_counter() - begun:.1f} s)" + (f" written to {file}" if file else "")
+        say(counted(totals.matches, "match", "matches") + end)
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
-
-
-def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
-    """Say what a run has done, on standard error."""
-    counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}"
-    matches = counted(totals.matches, "match", "matches")
-    say(f"{matches} ({counts}, {seconds:.1f} s)" + (f" written to {file}" if file else ""))
 
 
 def prepare_kernels(matcher: str, tier: str = "auto") -> None:
@@ -117,14 +112,10 @@ def prepare_kernels(matcher: str, tier: str = "auto") -> None:
     from triplewire.select.index import IndexMaker
 
     os.environ.setdefault(TIER, tier)
-    KERNELS.tell, KERNELS.warn = _say_compiling, say
+    what = "compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)"
+    KERNELS.tell, KERNELS.warn = lambda: say(what) if sys.stderr.isatty() else None, say
     if isinstance(found_matcher(matcher), IndexMaker) and KERNELS.are_usable() and KERNELS.tier == "compiled":
         KERNELS.wait()
-
-
-def _say_compiling() -> None:
-    if sys.stderr.isatty():
-        say("compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)")
 
 
 def _matched(

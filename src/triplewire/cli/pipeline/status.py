@@ -1,4 +1,4 @@
-"""`triplewire pipeline status`: what a run or a stream has done. See `triplewire.pipeline.committed`."""
+"""`triplewire pipeline status`, `matches` and what `demo` shows: see `triplewire.pipeline.committed`."""
 
 from __future__ import annotations
 
@@ -63,28 +63,20 @@ def _shown(status: Status) -> str:
     state = "runs" if status.running else "does not run"
     batches = counted(status.batches, "micro-batch", "micro-batches")
     lines = [f"a stream, which {state}: {batches}" if status.streaming else f"a batch run, which {state}"]
-    lines.append(f"publications  {status.publications:,}")
-    lines.append(f"candidates    {status.candidates:,}")
     repeats = f" ({status.repeats:,} more were told before)" if status.repeats else ""
-    lines.append(f"matches       {status.matches:,}{repeats}")
-    lines.append(f"refused       {status.refused:,}")
+    lines += [f"publications  {status.publications:,}", f"candidates    {status.candidates:,}"]
+    lines += [f"matches       {status.matches:,}{repeats}", f"refused       {status.refused:,}"]
     if status.waiting is not None:
         age = f", the first for {status.oldest_seconds:,.0f} s" if status.oldest_seconds is not None else ""
         lines.append(f"waiting       {counted(status.waiting, 'file')}{age}")
     if status.last_committed:
-        took = (
-            f"{status.last_publications:,} publications, {status.last_matches:,} matches, {status.last_seconds:.2f} s"
-        )
-        lines.append(f"last commit   {status.last_committed} ({took})")
+        took = f"{status.last_publications:,} publications, {status.last_matches:,} matches"
+        lines.append(f"last commit   {status.last_committed} ({took}, {status.last_seconds:.2f} s)")
     if status.index_version is not None:
         lines.append(f"index         version {status.index_version}")
     if status.version:
         lines.append(f"subscriptions {status.version[:16]}")
     return "\n".join(lines)
-
-
-# --- export ----------------------------------------------------------------------------------------------------------
-# `triplewire pipeline matches`: the committed matches of a run as one file. See `triplewire.pipeline.committed`.
 
 
 def matches_command(
@@ -112,9 +104,7 @@ def matches_command(
     say(f"{counted(rows, 'match', 'matches')} written to {file}")
 
 
-# --- shown -----------------------------------------------------------------------------------------------------------
-# Shows the result of `triplewire pipeline demo`: a table of matches, each with a short reason.
-
+# --- the result of `triplewire pipeline demo`: a table of matches, each with a short reason --------------------------
 
 OF_EACH, IN_ALL = 4, 60  # matches shown of one subscription, and altogether
 REASONS, CHARACTERS, STEPS = 3, 64, 6  # reasons of one match; how long each may be; classes of a path
@@ -192,9 +182,6 @@ def _counted_already(refusal: Refusal) -> None:
     """Ignores a refusal, which the run has reported already."""
 
 
-# --- reasons ---------------------------------------------------------------------------------------------------------
-
-
 def short(explanation: Explanation) -> str:
     """An explanation in a few words: why its conditions hold, or the first triple of a subscription without
     conditions."""
@@ -230,9 +217,6 @@ def shorter(line: str) -> str:
 def _shortened(text: str) -> str:
     """The text, at most CHARACTERS long."""
     return text if len(text) <= CHARACTERS else text[: CHARACTERS - 3] + "..."
-
-
-# --- the table -------------------------------------------------------------------------------------------------------
 
 
 def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> None:

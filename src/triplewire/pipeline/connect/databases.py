@@ -39,7 +39,7 @@ POSTGRESQL = "jdbc:postgresql:"
 DRIVERS = {POSTGRESQL: "org.postgresql.Driver"}
 _OF_POSTGRESQL = {"socketTimeout": "3600", "tcpKeepAlive": "true"}  # a statement about many rows takes long
 _BATCH = 1_000  # rows that go to the database together
-_LOCK_SECONDS = 60  # that a statement waits for a lock of another program
+_PATIENCE = "SET lock_timeout = '60s'"  # that a statement waits for a lock of another program
 _NO_TABLE = "42P01"  # PostgreSQL's SQLSTATE "undefined_table"
 _AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
 
@@ -49,25 +49,6 @@ def options(target: Address, **settings: str) -> dict[str, str]:
     driver = next((driver for start, driver in DRIVERS.items() if target.url.startswith(start)), "")
     usual = _OF_POSTGRESQL if is_postgresql(target) else {}
     return {"url": target.url, **({"driver": driver} if driver else {}), **usual, **target.settings, **settings}
-
-
-def options_of_reading(target: Address, **settings: str) -> dict[str, str]:
-    """The same for reading a table, so that it does not wait long for a lock. It is for the rows alone: Spark asks for
-    the columns on a connection where the statement is not run, so `refuse_locked` comes before."""
-    waiting = {"sessionInitStatement": _patience()} if is_postgresql(target) else {}
-    return {**waiting, **options(target, **settings)}
-
-
-def refuse_locked(spark: SparkSession, target: Address) -> None:
-    """Raises the driver's error where another program has a table of PostgreSQL locked, for longer than a statement
-    should wait."""
-    if is_postgresql(target):
-        with _connection(spark, target) as (run, _):
-            run(f"SELECT 1 FROM {target.name} WHERE 1 = 0")
-
-
-def _patience() -> str:
-    return f"SET lock_timeout = '{_LOCK_SECONDS}s'"
 
 
 def is_postgresql(target: Address) -> bool:
@@ -176,7 +157,7 @@ def _connection(
             connection.setAutoCommit(commit)
             statement = connection.createStatement()
             if is_postgresql(target):
-                statement.execute(_patience())
+                statement.execute(_PATIENCE)
             yield statement.execute, dialect.quoteIdentifier
             if not commit:
                 connection.commit()
@@ -184,9 +165,7 @@ def _connection(
         connection.close()  # what is not committed is taken back
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-# Subscriptions from a table of a database: columns `id`, `language`, `query`, perhaps `prefixes`, `base`, as texts.
-
+# --- subscriptions from a table: columns `id`, `language`, `query`, perhaps `prefixes`, `base`, as texts --------------
 
 DEFAULT_TABLE = "subscriptions"
 """The table of an address that names none."""
@@ -208,11 +187,14 @@ def fetched(target: Address, folder: Path, spark: Callable[[], SparkSession], lo
     assert target.kind == JDBC
 
     def table(name: str) -> DataFrame:
-        options = options_of_reading(target, dbtable=name, fetchsize=str(rows_at_once))
-        return spark().read.format("jdbc").options(**options).load()
+        waiting = {"sessionInitStatement": _PATIENCE} if is_postgresql(target) else {}
+        how = {**waiting, **options(target, dbtable=name, fetchsize=str(rows_at_once))}
+        return spark().read.format("jdbc").options(**how).load()
 
     with database_errors(target):
-        refuse_locked(spark(), target)
+        if is_postgresql(target):  # Spark asks for the columns on a connection that waits for a lock for ever
+            with _connection(spark(), target) as (run, _):
+                run(f"SELECT 1 FROM {target.name} WHERE 1 = 0")
         rows = table(target.name)
         columns = _of_subscriptions(target, rows.columns)
         if is_postgresql(target):
@@ -249,8 +231,8 @@ def _from_sqlite(target: Address, file: Path, longest: int, rows_at_once: int) -
             schema = pa.schema([(name, pa.string()) for name in names])
             with pq.ParquetWriter(file, schema) as writer:
                 while rows := cursor.fetchmany(rows_at_once):
-                    columns = [list(map(_text, column)) for column in zip(*rows, strict=True)]
-                    writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+                    columns = [pa.array(map(_text, column), pa.string()) for column in zip(*rows, strict=True)]
+                    writer.write_table(pa.table(columns, schema=schema))
     except sqlite3.Error as error:
         raise TriplewireError(f"the database cannot be read: {error}", source=str(target)) from None
     return file

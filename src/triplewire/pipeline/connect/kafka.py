@@ -54,9 +54,8 @@ _DOCUMENT = [
 
 def options(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings as Spark's connector takes them: its own as they are, those of Kafka's clients behind `kafka.`."""
-    return {
-        name if name in _OF_SPARK or name.startswith("kafka.") else f"kafka.{name}": settings[name] for name in settings
-    }
+    as_it_is = {name for name in settings if name in _OF_SPARK or name.startswith("kafka.")}
+    return {name if name in as_it_is else f"kafka.{name}": value for name, value in settings.items()}
 
 
 def documents_from(spark: SparkSession, source: Address, streaming: bool) -> DataFrame:
@@ -177,8 +176,7 @@ def check_connector(spark: SparkSession) -> None:
         ) from None
 
 
-# --- topic -----------------------------------------------------------------------------------------------------------
-# The topic of Kafka that a run reads: is it still the same one, and which of its records are gone?
+# --- the topic that is read ------------------------------------------------------------------------------------------
 
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of brokers that give topics no ids
