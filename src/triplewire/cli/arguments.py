@@ -233,12 +233,8 @@ def folder_option(*names: str, help: str) -> Any:
     return typer.Option(*names, metavar="DIR", parser=folder_argument, help=help)
 
 
-SubscriptionFiles = Annotated[
-    list[Path] | None,
-    files_option(
-        "--subscriptions", help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them."
-    ),
-]
+QUERIES = "Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them."
+SubscriptionFiles = Annotated[list[Path] | None, files_option("--subscriptions", help=QUERIES)]
 TaxonomyFiles = Annotated[
     list[Path] | None,
     files_option("--taxonomy", help="The class hierarchy: RDFS, OWL, SKOS, or two columns; files, or folders of them."),
@@ -266,23 +262,12 @@ OperatorOrder = Annotated[
     ),
 ]
 
-OperatorCache = Annotated[
-    Path | None,
-    folder_option("--operator-cache", help="Keep outcomes of operators that state a version, from run to run."),
-]
 MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]
-SplitOption = Annotated[
-    Split,
-    typer.Option("--split", help="What becomes one publication: a feed's item, the whole document, or each subject."),
-]
 AllowEmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
-]
-AsWrittenOption = Annotated[
-    bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
 ]
 
 
@@ -307,15 +292,21 @@ class OperatorCalls:
     """How operators are called; a group of options."""
 
     operator_order: OperatorOrder = "greedy"
-    operator_cache: OperatorCache = None
+    operator_cache: Annotated[
+        Path | None, folder_option(help="Keep outcomes of operators that state a version, from run to run.")
+    ] = None
 
 
 @dataclass(frozen=True)
 class Reading:
     """How documents are read; a group of options."""
 
-    split: SplitOption = Split.ITEM
-    as_written: AsWrittenOption = False
+    split: Annotated[
+        Split, typer.Option(help="What becomes one publication: a feed's item, the whole document, or each subject.")
+    ] = Split.ITEM
+    as_written: Annotated[
+        bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
+    ] = False
 
 
 def settings_from_environment() -> Settings:

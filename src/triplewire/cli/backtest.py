@@ -16,6 +16,7 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
+    QUERIES,
     Compiling,
     Reading,
     check_files,
@@ -62,14 +63,7 @@ class Range:
 
 @grouped
 def backtest_command(
-    subscriptions: Annotated[
-        list[Path],
-        files_option(
-            "--subscriptions",
-            "--subscription",
-            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-        ),
-    ],
+    subscriptions: Annotated[list[Path], files_option("--subscriptions", "--subscription", help=QUERIES)],
     archive: Annotated[Path, folder_option(help="RDF documents and feeds that were published.")],
     file: Annotated[Path, typer.Option("--output", metavar="FILE", help="A .jsonl or .parquet file to write.")],
     days: Range,
@@ -134,7 +128,11 @@ def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -
 
 
 def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
-    """What was found, hits a day, some hits with their reasons, and the cost, on standard error."""
+    """What was found, hits a day, some hits with their reasons, of as many subscriptions as there are, and the cost, on
+    standard error."""
+    from triplewire.cli.pipeline.status import explained
+    from triplewire.pipeline.backtest import samples
+
     matches = counted(outcome.matches.num_rows, "match", "matches")
     say(f"{matches} in {counted(outcome.publications, 'publication')} {end}")
     by_day = outcome.by_day()
@@ -151,7 +149,10 @@ def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
         say(f"{counted(undated, 'hit')} without a day: neither the file's path nor the publication states one")
     if outcome.undated:
         say(f"{counted(outcome.undated, 'publication')} left out: they have no day, and a range of days was asked for")
-    _show_samples(outcome, work)
+    for line in explained(samples(outcome, SAMPLES), work.filter.opened().server(), work.split):
+        why = f": {one_line(line.why)}" if line.why else ""
+        title = f" ({one_line(line.title)})" if line.title else ""
+        say(f"for example {line.subscription} matches {line.publication}{title}{why}")
     if outcome.publications:
         micro = 1e6 / outcome.publications
         matching, reading = (f"{s * micro:,.0f} us" for s in (outcome.match_seconds, outcome.read_seconds))
@@ -161,14 +162,3 @@ def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
             span = ((work.days.until or last) - (work.days.since or first)).days + 1
             cost = f"{sum(by_day.values()) / span:,.1f} matches a day, {cost}"
         say(f"predicted cost: {cost}")
-
-
-def _show_samples(outcome: Outcome, work: ArchiveFilter) -> None:
-    """Some hits with their reasons: of as many subscriptions as there are, one after the other."""
-    from triplewire.cli.pipeline.status import explained
-    from triplewire.pipeline.backtest import samples
-
-    for line in explained(samples(outcome, SAMPLES), work.filter.opened().server(), work.split):
-        why = f": {one_line(line.why)}" if line.why else ""
-        title = f" ({one_line(line.title)})" if line.title else ""
-        say(f"for example {line.subscription} matches {line.publication}{title}{why}")

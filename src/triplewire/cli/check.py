@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -168,19 +167,17 @@ def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
     """Compile the subscriptions of the files. Returns how many there are, those with errors too."""
     from triplewire.languages.sources.files import read_rows  # --help does without the parsers
 
-    refused: deque[Refusal] = deque()
     world, count = compiler.world, 0
 
-    def told() -> Iterator[Remark]:
-        while refused:
-            yield Remark.of(refused.popleft())
+    def refuse(refusal: Refusal) -> None:
+        nonlocal count
+        count += 1
+        remarks.append(Remark.of(refusal))
 
-    rows = read_rows(
-        map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refused.append
-    )
-    for parsed in rows:
-        count += 1 + len(refused)
-        remarks.extend(told())
+    for parsed in read_rows(
+        map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refuse
+    ):
+        count += 1
         assert parsed.subscription is not None
         row = parsed.row
         place = f"{row.source} (record {row.record})" if row.record else row.source
@@ -190,6 +187,4 @@ def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
             remarks.append(Remark.of(row.refusal(error)))
             continue
         remarks.extend(Remark(WARNING, row.id, place, warning) for warning in warnings)
-    count += len(refused)
-    remarks.extend(told())
     return count

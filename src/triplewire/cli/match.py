@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,8 @@ def match_command(
 
     clock = Clock.of_process()
     with output.text_output(None) as out, ExitStack() as ended:  # before an operator prints
-        report = Report(output.recorder(ended.enter_context(output.text_output(refusals))) if refusals else None)
+        told = ended.enter_context(output.text_output(refusals)) if refusals else None
+        report = Report(partial(output.write_refusal, told) if told else None)
         with clock("load"):
             prepare_kernels(matcher)
             engine = given.engine(matcher)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -49,7 +50,7 @@ MOST_IN_VAIN = 0.001
 def common(clauses: Sequence[Clause]) -> Clause:
     """A clause that contains each of these. They are merged one by one, so it may keep less than they have in common.
     Where their patterns share too few constants, it may say no more than that a node is there."""
-    clause = _all(clauses, _says_enough)
+    clause = _all(clauses, lambda pattern, target: _same(pattern, target) >= LEAST_CONSTANTS)
     if clause is not None:
         return clause
     clause = _all(clauses, _has_node) or Clause((), ())
@@ -99,11 +100,6 @@ def _alike(pattern: Triple, named: dict[tuple[Position, Position], Variable], ta
 
 def _same(pattern: Triple, target: Triple) -> int:
     return sum(x == y and not isinstance(x, Variable) for x, y in zip(pattern, target, strict=True))
-
-
-def _says_enough(pattern: Triple, target: Triple) -> bool:
-    """Do both have enough constants in the same places?"""
-    return _same(pattern, target) >= LEAST_CONSTANTS
 
 
 def _has_node(pattern: Triple, target: Triple) -> bool:
@@ -205,10 +201,6 @@ class MergingPartitioner:
 
     def merge(self) -> None:
         """Merge until the index is as small as the target says, or nothing more can be merged."""
-        self._merge_down()
-        self._left = self.placement.server_size
-
-    def _merge_down(self) -> None:
         target = self._most(self._percent)
         forms = {
             id: form
@@ -221,11 +213,11 @@ class MergingPartitioner:
         matched = self._matched(engine)
         self._put_below(forms, matched, target)
         work = _Work(forms, matched, Sample(self._sample), target)
-        for group in self._groups(engine, matched):
+        for group in chain(self._groups(engine, matched), [forms]):
             if self.placement.server_size <= target:
-                return
+                break
             self._merge_around(group, work)
-        self._merge_around(forms, work)
+        self._left = self.placement.server_size
 
     def _most(self, percent: float) -> int:
         return int(len(self._subscriptions) * (100 - percent) / 100)

@@ -98,10 +98,6 @@ class Placement:
         return frozenset(self.routes.get(id, ()))
 
 
-# --- engines ---------------------------------------------------------------------------------------------------------
-# An engine of some subscriptions, made from their texts where that gives the same.
-
-
 def engine_of(
     subscriptions: Iterable[Subscription], world: World, entailment: str = "none", matcher: str = DEFAULT_MATCHER
 ) -> Engine:

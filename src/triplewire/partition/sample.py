@@ -45,13 +45,10 @@ class Sample:
         self._with: dict[Shape, int] = defaultdict(int)
         for number, publication in enumerate(publications):
             for triple in publication.triples:
-                self._record(triple, 1 << number)
+                s, p, o = (term if isinstance(term, IRI | Literal) else None for term in triple)
+                for shape in dict.fromkeys(product((s, None), (p, None), (o, None))):
+                    self._with[shape] |= 1 << number
         self._unseen = self._expected_of_unseen()
-
-    def _record(self, triple: Triple, bit: int) -> None:
-        s, p, o = (term if isinstance(term, IRI | Literal) else None for term in triple)
-        for shape in dict.fromkeys(product((s, None), (p, None), (o, None))):
-            self._with[shape] |= bit
 
     def _expected_of_unseen(self) -> float:
         """How often what the sample lacks is to be counted as seen: as Good and Turing estimate it (1953), if there are
@@ -90,17 +87,14 @@ class Sample:
         return (publications + self._unseen) / (others.bit_count() + 1)
 
 
-# --- summaries -------------------------------------------------------------------------------------------------------
-# Publication summaries: what publications that are alike have in common, and how often they match (001, section 4.3).
-
-
 THRESHOLD = 0.3
 """How alike two are, as the triples of both divided by those of either, before they become one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`triples` are in all publications that it stands for; `counter` is the sum of their matches."""
+    """What publications that are alike have in common, and how often they match (001, section 4.3): `triples` are in
+    all publications that it stands for; `counter` is the sum of their matches."""
 
     triples: frozenset[Triple]
     counter: int

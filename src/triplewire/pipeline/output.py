@@ -59,10 +59,11 @@ _LOOK = 0.5  # seconds to wait for one that only looks at the lock (`triplewire.
 _OF_BATCH = re.compile(r"batch=(\d+)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Totals:
-    """Publications read, matches written, inputs refused, and matches that were told before; the micro-batches that
-    they are of; and the candidates that the index gave, pairs of a publication and a subscription."""
+    """Publications read, matches written, inputs refused, and matches that were not written because they were told
+    before; the micro-batches that they are of (1 for a batch); and the candidates that the index gave, pairs of a
+    publication and a subscription."""
 
     batches: int = 0
     publications: int = 0
@@ -239,10 +240,8 @@ class Output:
             os.rename(file, folder / file.name)
 
     def write_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Write the dead letters of the driver to `_writing`, beside those of the workers."""
-        folder = self._writing / DEAD_LETTER
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_letters(refusals, folder / "driver.parquet")
+        """Write the dead letters of the driver beside those of the workers that were taken."""
+        _write_letters(refusals, self._writing / DEAD_LETTER / "driver.parquet")
 
     def uncommitted(self) -> tuple[Path, Path]:
         """The folders with the matches and the dead letters that were written, and are not committed yet."""
@@ -307,13 +306,10 @@ class Output:
                     os.rename(folder, place)
         shutil.rmtree(self.replaced, ignore_errors=True)
 
-    def written(self) -> int:
-        """The number of matches that were written, and are not committed yet."""
-        return _rows_in(self._writing / MATCHES)
-
-    def count(self, part: str = "") -> int:
-        """The number of matches that were committed."""
-        return _rows_in(self.folder / MATCHES / part)
+    def count(self, part: str | None = None) -> int:
+        """The number of matches that were committed; without a part, of those that are not committed yet."""
+        folder = self._writing / MATCHES if part is None else self.folder / MATCHES / part
+        return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
 
     def refusals(self, part: str = "") -> Iterator[Refusal]:
         """The dead letters that the workers wrote."""
@@ -332,10 +328,6 @@ class Output:
 
     def _wrong(self, what: str) -> TriplewireError:
         return TriplewireError(what, source=str(self.folder), remedy="choose another output folder, or remove this one")
-
-
-def _rows_in(folder: Path) -> int:
-    return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
 
 
 def _write_letters(refusals: Iterable[Refusal], file: Path) -> None:

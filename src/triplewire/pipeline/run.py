@@ -23,7 +23,7 @@ from triplewire.pipeline.committed import write_metrics
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
 from triplewire.pipeline.connect.documents import prune
-from triplewire.pipeline.connect.kafka import StreamedTopic, Topic
+from triplewire.pipeline.connect.kafka import Topic
 from triplewire.pipeline.filter import Calling, IndexFilter, JobLearning
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
@@ -56,7 +56,7 @@ def run_query(
     checkpoint: Path,
     watch: float,
     stop: threading.Event,
-    topic: StreamedTopic,
+    topic: Topic,
     at_end: Callable[[], None],
 ) -> None:
     """Have Structured Streaming make micro-batches of rows (of topics, of files that are not on this machine, and of
@@ -113,18 +113,6 @@ Work: TypeAlias = "Callable[[IndexFilter, Target], Written]"
 
 
 @dataclass
-class Summary:
-    """The counts of a run: publications read, matches written, inputs refused, micro-batches (1 for a batch), and
-    matches that were not written because they had been told before."""
-
-    publications: int = 0
-    matches: int = 0
-    refused: int = 0
-    batches: int = 0
-    repeats: int = 0
-
-
-@dataclass
 class PipelineRun:
     """One run: a source of publications, an index of subscriptions, and an output folder that is prepared.
 
@@ -145,22 +133,22 @@ class PipelineRun:
     as_written: bool = False
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_note: Callable[[str], None] = lambda note: None
-    on_batch: Callable[[Summary], None] = lambda summary: None
+    on_batch: Callable[[Totals], None] = lambda summary: None
     calling: Calling = field(default_factory=Calling)
     connections: Connections | None = None  # what the source needs
     delivery: Delivery = field(default_factory=Delivery)
     stop: threading.Event = field(default_factory=threading.Event)
-    summary: Summary = field(default_factory=Summary)
+    summary: Totals = field(default_factory=Totals)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
     _pending: list[str] = field(default_factory=list, init=False)  # files that still change
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _is_gone: bool = field(default=False, init=False)  # the source
 
-    def batch(self, spark: SparkSession) -> Summary:
+    def batch(self, spark: SparkSession) -> Totals:
         """Match all files that exist now. The results replace those of an earlier run."""
         self._connect(spark)
         Topic(spark, self.source, self.connections).id()  # can it be reached? Spark would try for minutes
-        facts = {"streaming": False, "subscriptions": self._version}
+        facts = {"streaming": False, "subscriptions": self.subscriptions.identity}
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
@@ -178,7 +166,7 @@ class PipelineRun:
         settle: float = SETTLE,
         repeat: bool = False,
         horizon: dt.timedelta = HORIZON,
-    ) -> Summary:
+    ) -> Totals:
         """Match the files that no earlier run with this output has processed, each exactly once, in micro-batches.
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
@@ -208,9 +196,11 @@ class PipelineRun:
             source = f"{INBOX}{inbox}"
         remote, reads = is_remote(source), read_by_stream(source)
         check_id = partial(self.output.check_progress, reads)
-        topic = StreamedTopic(spark, self.source, self.connections, check_id, self.output.checkpoint)
+        topic = Topic(spark, self.source, self.connections, check_id, self.output.checkpoint)
         check_id(topic_id := topic.id())
-        self.output.record(streaming=True, subscriptions=self._version, remote=remote, reads=reads, topic_id=topic_id)
+        self.output.record(
+            streaming=True, subscriptions=self.subscriptions.identity, remote=remote, reads=reads, topic_id=topic_id
+        )
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
@@ -230,7 +220,7 @@ class PipelineRun:
         else:
             self._stream_files(spark, watch, settle, ledger)
 
-    def _process_read(self, topic: StreamedTopic, ledger: MatchLedger | None, batch: DataFrame, number: int) -> None:
+    def _process_read(self, topic: Topic, ledger: MatchLedger | None, batch: DataFrame, number: int) -> None:
         """Process a micro-batch that Structured Streaming has made, with what is gone of its topic."""
         gone: list[Refusal] = []
 
@@ -304,17 +294,12 @@ class PipelineRun:
         """What the runs with this output have learned of operators."""
         return JobLearning(self.output.learned)
 
-    @property
-    def _version(self) -> str:
-        """What the record of a run says of its subscriptions."""
-        return self.subscriptions.source or str(self.subscriptions.directory)
-
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
         if not self.subscriptions.source:
             return  # an index is meant to change
         before = self.output.last_record() or {}
-        if before.get("streaming") is True and before.get("subscriptions") != self._version:
+        if before.get("streaming") is True and before.get("subscriptions") != self.subscriptions.identity:
             self.on_note(
                 "the subscriptions, the taxonomy or the limits are not those of the start before: what was read then "
                 "is not matched again; for that, choose another output folder"
@@ -394,7 +379,7 @@ class PipelineRun:
             self.output.write_refusals((*refused, *unsent))
         refusals = written.total("refused") + len(unsent) + sum(not refusal.is_warning for refusal in refused)
         publications, candidates = written.total("publications"), written.total("candidates")
-        own = Totals(1, publications, self.output.written(), refusals, repeats, candidates)
+        own = Totals(1, publications, self.output.count(), refusals, repeats, candidates)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from triplewire.cli.arguments import (
+    QUERIES,
     Compiling,
     OperatorFiles,
     Reading,
     check_files,
     file_argument,
-    folder_argument,
+    folder_option,
     grouped,
     operators_from,
     settings_from_environment,
@@ -31,12 +32,8 @@ if TYPE_CHECKING:
     from triplewire.model.publication import Publication
     from triplewire.pipeline.index.versions import Version
 
-Index = Annotated[
-    Path, typer.Option("--index", parser=folder_argument, metavar="DIR", help="What `triplewire pipeline index` wrote.")
-]
-Output = Annotated[
-    Path, typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version.")
-]
+Index = Annotated[Path, folder_option("--index", help="What `triplewire pipeline index` wrote.")]
+Output = Annotated[Path, folder_option(help="The index; one that is there gets a new version.")]
 PartitionerOption = Annotated[
     str, typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random.")
 ]
@@ -87,19 +84,22 @@ def index_command(
     check_files(compiling.taxonomy or (), sample or ())
     settings, report, begun, since = settings_from_environment(), Report(), time.perf_counter(), newest_built(output)
     options, _ = index_options(compiling, settings)
-    with wrong_usage(), subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as given:
+    with (
+        wrong_usage(),
+        subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as (files, names),
+    ):
         version = build(
             output,
-            given.files,
+            files,
             options,
             Spread(partitioner, nodes, _sample(sample, reading, settings, report)),
-            on_refusal=renamed(report.refuse, given.names),
+            on_refusal=renamed(report.refuse, names),
             on_warning=report.warn,
             on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
             since=since,  # before tables are fetched
         )
-        names = [given.names.get(str(file), str(file)) for file in given.files]
-        warn_of_no_subscription(names, version.content.subscriptions, report)
+        shown = [names.get(str(file), str(file)) for file in files]
+        warn_of_no_subscription(shown, version.content.subscriptions, report)
     _end(version, "built", report, begun)
 
 
@@ -141,14 +141,7 @@ def _sample(files: list[Path] | None, reading: Reading, settings: Settings, repo
 
 
 def subscribe_command(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            parser=file_argument,
-            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-        ),
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", parser=file_argument, help=QUERIES)],
     index: Index,
     operators: OperatorFiles = None,
 ) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from triplewire.cli.arguments import (
     SubscriptionFiles,
     check_files,
     checked_order,
-    folder_argument,
+    folder_option,
     grouped,
     operators_from,
     settings_from_environment,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
-    from triplewire.pipeline.output import Output
-    from triplewire.pipeline.run import PipelineRun, Summary
+    from triplewire.pipeline.output import Output, Totals
+from triplewire.pipeline.run import PipelineRun
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
@@ -47,36 +48,33 @@ _MOST = 1_000_000  # seconds, or days, of an option or a setting of a stream
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 
-Streaming = Annotated[
-    bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
-]
-Watch = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS", min=0, max=_MOST, help="With --streaming: keep looking for new files, until Ctrl-C."
-    ),
-]
-Repeat = Annotated[
-    bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
-]
-
-
 @dataclass(frozen=True)
 class Streams:
     """How a run goes on; a group of options."""
 
-    streaming: Streaming = False
-    watch: Watch = 0
-    repeat: Repeat = False
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
+    ] = False
+    watch: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, max=_MOST, help="With --streaming: keep looking for new files, until Ctrl-C."
+        ),
+    ] = 0
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
+    ] = False
 
     def check(self, source: str) -> None:
         """Raises `BadParameter` for options, or a source, that are for streams only."""
-        if source.lower().endswith((".opml", ".feeds")) and not self.streaming:
-            raise typer.BadParameter("feeds are polled by a stream; add --streaming", param_hint="--input")
-        if self.watch and not self.streaming:
-            raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
-        if self.repeat and not self.streaming:
-            raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
+        for_streams = {
+            "--input": (source.lower().endswith((".opml", ".feeds")), "feeds are polled by a stream"),
+            "--watch": (self.watch, "it keeps a stream running"),
+            "--repeat": (self.repeat, "a batch run tells all matches"),
+        }
+        for option, (is_given, what) in for_streams.items():
+            if is_given and not self.streaming:
+                raise typer.BadParameter(f"{what}; add --streaming", param_hint=option)
 
 
 Conf = Annotated[
@@ -102,22 +100,14 @@ Input = Annotated[
     ),
 ]
 IndexOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--index",
-        parser=folder_argument,
-        metavar="DIR",
-        help="An index of subscriptions instead: triplewire pipeline index.",
-    ),
+    Path | None, folder_option("--index", help="An index of subscriptions instead: triplewire pipeline index.")
 ]
 
 
 @grouped
 def run_command(
     source: Input,
-    output: Annotated[
-        Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where matches/ and dead-letter/ go.")
-    ],
+    output: Annotated[Path, folder_option(help="Where matches/ and dead-letter/ go.")],
     subscriptions: SubscriptionFiles = None,
     index: IndexOption = None,
     *,
@@ -182,18 +172,15 @@ def _subscriptions(files: list[Path] | None, index: Path | None, compiling: Comp
 
 def settings_of_spark_from(conf: list[str] | None) -> tuple[dict[str, str], str]:
     """The settings that were given, and the master."""
-    config = dict(_pair(text) for text in conf or [])
+    config: dict[str, str] = {}
+    for text in conf or ():
+        name, equals, value = text.partition("=")
+        if not equals and _MASTER.fullmatch(text):  # what stands alone may be a master
+            name, value = "spark.master", text
+        elif not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not KEY=VALUE, and no master of Spark's", param_hint="--conf")
+        config[name] = value
     return config, config.pop("spark.master", "")
-
-
-def _pair(text: str) -> tuple[str, str]:
-    """A setting as its name and value; what stands alone may be a master."""
-    name, equals, value = text.partition("=")
-    if not equals and _MASTER.fullmatch(text):
-        return "spark.master", text
-    if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is not KEY=VALUE, and no master of Spark's", param_hint="--conf")
-    return name, value
 
 
 def _settings_of_stream(config: dict[str, str]) -> dict[str, Any]:
@@ -203,17 +190,16 @@ def _settings_of_stream(config: dict[str, str]) -> dict[str, Any]:
         text = config.pop(name)
         if name not in (_SETTLE, _HORIZON):
             raise typer.BadParameter(f"there is no {name}; known: {_SETTLE}, {_HORIZON}", param_hint="--conf")
-        try:
+        value = -1.0
+        with suppress(ValueError):
             value = float(text)
-        except ValueError:
-            value = -1
         if not 0 <= value <= _MOST:
             raise typer.BadParameter(f"{name}={text} is no number from 0 to {_MOST:,}", param_hint="--conf")
         settings |= {"settle": value} if name == _SETTLE else {"horizon": dt.timedelta(days=value)}
     return settings
 
 
-def _told(summary: Summary) -> str:
+def _told(summary: Totals) -> str:
     refused = f", {summary.refused:,} refused" if summary.refused else ""
     repeats = f", {summary.repeats:,} told before" if summary.repeats else ""
     matches = counted(summary.matches, "match", "matches")

@@ -221,18 +221,12 @@ SubscribedOption = Annotated[
 ]
 
 
-class Fetched(NamedTuple):
-    """Files of subscriptions, and the addresses that some of them stand for."""
-
-    files: list[Path]
-    names: dict[str, str]
-
-
 @contextmanager
 def subscription_files(
     given: Iterable[Subscribed], settings: Settings, connect: Path | None, config: dict[str, str], master: str
-) -> Iterator[Fetched]:
-    """The subscriptions as files; those of tables are fetched, and removed in the end. Raises `BadParameter`."""
+) -> Iterator[tuple[list[Path], dict[str, str]]]:
+    """The subscriptions as files, and the addresses that some of these stand for; those of tables are fetched, and
+    removed in the end. Raises `BadParameter`."""
     # --help does without Arrow behind these
     from triplewire.languages.sources.rows import row_bytes
     from triplewire.net.addresses import JDBC, SQLITE, address
@@ -240,7 +234,7 @@ def subscription_files(
 
     given, connections = list(given), connections_from(connect)
     check_files([entry.file for entry in given if not entry.address])
-    out = Fetched([], {})
+    files, names = list[Path](), dict[str, str]()
     with ExitStack() as opened:
         log = Path(tempfile.gettempdir()) / f"triplewire-spark-{os.getpid()}.log"
 
@@ -255,13 +249,13 @@ def subscription_files(
 
         for entry in given:
             if not entry.address:
-                out.files.append(entry.file)
+                files.append(entry.file)
                 continue
             folder = Path(tempfile.mkdtemp(prefix="triplewire-subscriptions-"))
             opened.callback(shutil.rmtree, folder, ignore_errors=True)
             with wrong_usage("--subscriptions"):
                 table = address(entry.address, connections, (JDBC, SQLITE)).named(DEFAULT_TABLE)
-                files = fetched(table, folder / "rows", spark, row_bytes(settings))
-            out.files.extend(files)
-            out.names.update((str(file), str(table)) for file in files)
-        yield out
+                of_table = fetched(table, folder / "rows", spark, row_bytes(settings))
+            files += of_table
+            names.update((str(file), str(table)) for file in of_table)
+        yield files, names

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from triplewire.cli.arguments import folder_argument, wrong_usage
+from triplewire.cli.arguments import folder_option, wrong_usage
 from triplewire.cli.output import check_writable, title, whole_file
 from triplewire.cli.report import counted, one_line, say
 from triplewire.engine import Engine, Explanation
@@ -26,8 +26,8 @@ from triplewire.engine.explain.explanation import Finding, Verdict
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.model.publication import Publication
 from triplewire.pipeline.committed import committed_files
-from triplewire.pipeline.output import DEAD_LETTER, MATCHES
-from triplewire.pipeline.run import PipelineRun, Summary
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Totals
+from triplewire.pipeline.run import PipelineRun
 from triplewire.pipeline.sources import is_remote, local_roots
 from triplewire.read import read
 
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from triplewire.pipeline.committed import Status
 
 
+OutputFolder = Annotated[Path, folder_option(help="The output folder of a run or a stream.")]
+
+
 def status_command(
-    output: Annotated[
-        Path, typer.Option(parser=folder_argument, metavar="DIR", help="The output folder of a run or a stream.")
-    ],
+    output: OutputFolder,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """
@@ -80,9 +81,7 @@ def _shown(status: Status) -> str:
 
 
 def matches_command(
-    output: Annotated[
-        Path, typer.Option(parser=folder_argument, metavar="DIR", help="The output folder of a run or a stream.")
-    ],
+    output: OutputFolder,
     file: Annotated[Path, typer.Option("--export", metavar="FILE", help="A .parquet, .jsonl or .csv file to write.")],
 ) -> None:
     """
@@ -219,7 +218,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= CHARACTERS else text[: CHARACTERS - 3] + "..."
 
 
-def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> None:
+def show(lines: list[Shown], summary: Totals, engine: Engine, folder: Path) -> None:
     """Print the table, the totals, and commands to try next."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column, ratio in (("subscription", 2), ("publication", 5), ("why", 6)):

@@ -51,6 +51,12 @@ def options(target: Address, **settings: str) -> dict[str, str]:
     return {"url": target.url, **({"driver": driver} if driver else {}), **usual, **target.settings, **settings}
 
 
+def options_of_reading(target: Address, **settings: str) -> dict[str, str]:
+    """The same for reading rows, so that it does not wait long for a lock."""
+    waiting = {"sessionInitStatement": _PATIENCE} if is_postgresql(target) else {}
+    return {**waiting, **options(target, **settings)}
+
+
 def is_postgresql(target: Address) -> bool:
     """Is it known how this database speaks?"""
     return target.url.startswith(POSTGRESQL)
@@ -187,8 +193,7 @@ def fetched(target: Address, folder: Path, spark: Callable[[], SparkSession], lo
     assert target.kind == JDBC
 
     def table(name: str) -> DataFrame:
-        waiting = {"sessionInitStatement": _PATIENCE} if is_postgresql(target) else {}
-        how = {**waiting, **options(target, dbtable=name, fetchsize=str(rows_at_once))}
+        how = options_of_reading(target, dbtable=name, fetchsize=str(rows_at_once))
         return spark().read.format("jdbc").options(**how).load()
 
     with database_errors(target):

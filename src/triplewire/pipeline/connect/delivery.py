@@ -127,11 +127,11 @@ class Delivery:
         return False
 
     def _from_files(self, targets: Sequence[SparkSink], folder: Path, part: Part) -> list[Refusal]:
-        if not targets or not (part.replaces or _has_rows(folder)):
+        if not targets or not (part.replaces or any(map(_rows_in, folder.glob("*.parquet")))):
             return []
         assert self._spark is not None
         files = sorted(folder.glob("*.parquet"))
-        size, count = sum(map(text_bytes, files)), sum(pq.read_metadata(file).num_rows for file in files)
+        size, count = sum(map(text_bytes, files)), sum(map(_rows_in, files))
         parts, spark = size // AT_ONCE + 1, self._spark
         if parts > 1:
             spark = spark.newSession()
@@ -160,5 +160,5 @@ def stream_of(folder: Path) -> str:
     return file.read_text(encoding="ascii").strip()
 
 
-def _has_rows(folder: Path) -> bool:
-    return any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+def _rows_in(file: Path) -> int:
+    return int(pq.read_metadata(file).num_rows)

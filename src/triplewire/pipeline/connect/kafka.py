@@ -185,11 +185,24 @@ _KEEP_LONGER = "keep records for longer (retention.ms), or read them sooner"
 
 
 class Topic:
-    """The topic that a run reads, as the brokers know it. Of a source that is none, nothing is asked."""
+    """The topic that a run reads, as the brokers know it. Of a source that is none, nothing is asked.
 
-    def __init__(self, spark: SparkSession, source: str, connections: Connections | None) -> None:
-        self._spark = spark
+    Of a stream, `check_id` raises `TriplewireError` for the id of another topic than it has read; `checkpoint` is that
+    of Structured Streaming.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: str,
+        connections: Connections | None,
+        check_id: Callable[[str], None] = lambda id: None,
+        checkpoint: Path = Path(),
+    ) -> None:
+        self._spark, self._check_id, self._checkpoint = spark, check_id, checkpoint
         self._address = address(source, connections) if kind_of(source) == KAFKA else None
+        settings = {} if self._address is None else self._address.settings
+        self._passes_over = settings.get("failOnDataLoss", "").lower() == "false"  # without it, Spark refuses them
 
     def id(self, wait: Mapping[str, str] | None = None) -> str:
         """The id that Kafka gave the topic when it was made: one that is made again under its name has another. "" of
@@ -208,28 +221,6 @@ class Topic:
             id = str(topic.topicId().toString())
             first = _first_offsets(jvm, client, topic) if offsets else {}
         return "" if id == _NO_ID else id, first
-
-
-class StreamedTopic(Topic):
-    """The topic that a stream reads, with what is known of it from before.
-
-    `check_id` raises `TriplewireError` for the id of another topic than the stream has read; `checkpoint` is that of
-    Structured Streaming.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        source: str,
-        connections: Connections | None,
-        check_id: Callable[[str], None],
-        checkpoint: Path,
-    ) -> None:
-        super().__init__(spark, source, connections)
-        self._check_id = check_id
-        self._checkpoint = checkpoint
-        settings = self._address.settings if self._address is not None else {}
-        self._passes_over = settings.get("failOnDataLoss", "").lower() == "false"  # without it, Spark refuses them
 
     def check(self) -> None:
         """Raises `TriplewireError` as `id` does, and where the topic is another one."""
