@@ -131,9 +131,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        is_group = dataclasses.is_dataclass(hints[name])
-        options = _options_of(hints[name]) if is_group else [parameter.replace(annotation=hints[name], kind=_KEYWORD)]
-        parameters += options
+        is_group, kind = dataclasses.is_dataclass(hints[name]), hints[name]
+        parameters += _options_of(kind) if is_group else [parameter.replace(annotation=kind, kind=_KEYWORD)]
 
     @functools.wraps(command)
     def called(**values: Any) -> None:

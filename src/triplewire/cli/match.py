@@ -35,11 +35,6 @@ class Format(enum.StrEnum):
     JSONL = "jsonl"
 
 
-StatsFile = Annotated[
-    Path | None, typer.Option("--stats", metavar="FILE", help="Write counts and the seconds of each stage, as JSON.")
-]
-
-
 @grouped
 def match_command(
     inputs: Inputs,
@@ -53,7 +48,9 @@ def match_command(
     bindings: Annotated[
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
-    stats: StatsFile = None,
+    stats: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write counts and the seconds of each stage, as JSON.")
+    ] = None,
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
     ] = None,

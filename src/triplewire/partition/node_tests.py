@@ -127,18 +127,12 @@ def _same_places(wanted: TextExpression, given: TextExpression) -> bool:
 
 def _chain_in_chain(wanted: Near, given: Near) -> bool:
     """Is it a piece of the other NEAR, with as wide or wider gaps?"""
-    size = len(wanted.operands)
-    for start in range(len(given.operands) - size + 1):
-        operands = zip(wanted.operands, given.operands[start : start + size], strict=True)
-        gaps = zip(wanted.gaps, given.gaps[start : start + size - 1], strict=True)
-        orders = zip(wanted.ordered, given.ordered[start : start + size - 1], strict=True)
-        if (
-            all(_same_places(a, b) for a, b in operands)
-            and all(a[0] <= b[0] and b[1] <= a[1] for a, b in gaps)
-            and all(b or not a for a, b in orders)
-        ):
-            return True
-    return False
+    return any(
+        all(map(_same_places, wanted.operands, given.operands[start:]))
+        and all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(wanted.gaps, given.gaps[start:], strict=False))
+        and all(b or not a for a, b in zip(wanted.ordered, given.ordered[start:], strict=False))
+        for start in range(len(given.operands) - len(wanted.operands) + 1)
+    )
 
 
 def _chain_in_phrase(near: Near, phrase: Phrase) -> bool:
@@ -283,14 +277,13 @@ def _is_below(wanted: InstanceOf, given: InstanceOf, taxonomy: Taxonomy) -> bool
     lower, upper = taxonomy.meant(given.cls), taxonomy.meant(wanted.cls)
     if not lower:
         return False
-    pair = given.relation, wanted.relation
-    descendant, ancestor, direct = Relation.DESCENDANT, Relation.ANCESTOR, Relation.DIRECT
-    if pair in ((descendant, descendant), (direct, descendant), (Relation.SUBCLASS, Relation.SUBCLASS)):
-        return all(upper & taxonomy.at_or_above(cls) for cls in lower)
-    if pair == (ancestor, ancestor):
-        return all(any(cls in taxonomy.at_or_above(other) for other in upper) for cls in lower)
-    if pair == (direct, direct):
-        return lower <= upper
+    match given.relation, wanted.relation:
+        case (Relation.DESCENDANT | Relation.DIRECT, Relation.DESCENDANT) | (Relation.SUBCLASS, Relation.SUBCLASS):
+            return all(upper & taxonomy.at_or_above(cls) for cls in lower)
+        case Relation.ANCESTOR, Relation.ANCESTOR:
+            return all(any(cls in taxonomy.at_or_above(other) for other in upper) for cls in lower)
+        case Relation.DIRECT, Relation.DIRECT:
+            return lower <= upper
     return False
 
 
@@ -309,12 +302,10 @@ def _named_alike(a: IRI | Label, b: IRI | Label) -> bool:
 
 def _lenient_range(op: str, limit: Expression, given_op: str, given_limit: Expression) -> bool:
     """Values are read as the constant is: as exact numbers, instants or texts."""
-    if not (isinstance(limit, IRI | Literal | Label) and isinstance(given_limit, IRI | Literal | Label)):
+    if not (isinstance(limit, Literal | Label) and isinstance(given_limit, Literal | Label)):
         return False
-    if (isinstance(limit, Label) and limit.iri) or (isinstance(given_limit, Label) and given_limit.iri):
+    if any(isinstance(term, Label) and term.iri for term in (limit, given_limit)):
         return False  # `=` may mean the IRI, too
-    if IRI in (type(limit), type(given_limit)):
-        return False
     (kind, wanted), (given_kind, given) = _reading(limit), _reading(given_limit)
     has_no_order = given_op == "=" and op not in ("=", "!=")  # an IRI of that text is equal, and has no order
     if kind != given_kind or kind == "NaN" or has_no_order:
@@ -322,8 +313,8 @@ def _lenient_range(op: str, limit: Expression, given_op: str, given_limit: Expre
     return _implied(op, wanted, given_op, given)
 
 
-def _reading(term: Literal | Label | IRI) -> tuple[str, Any]:
-    text = term.lexical if isinstance(term, Literal) else term.text if isinstance(term, Label) else term.value
+def _reading(term: Literal | Label) -> tuple[str, Any]:
+    text = term.lexical if isinstance(term, Literal) else term.text
     if text.strip() == "NaN":
         return "NaN", text
     number = lenient_number(text)

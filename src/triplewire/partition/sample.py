@@ -127,9 +127,6 @@ def _most_alike(
 ) -> int | None:
     """The number of the summary that is most alike, above the threshold."""
     common = Counter(number for triple in triples for number in holders.get(triple, ()))
-    best, most = None, threshold
-    for number, count in common.items():
-        likeness = count / (len(triples) + len(summaries[number].triples) - count)
-        if likeness > most:
-            best, most = number, likeness
-    return best
+    likeness = {n: count / (len(triples) + len(summaries[n].triples) - count) for n, count in common.items()}
+    best = max(likeness, key=likeness.__getitem__, default=None)
+    return best if best is not None and likeness[best] > threshold else None

@@ -22,7 +22,7 @@ from triplewire.encode.matches import match_file
 from triplewire.errors import TriplewireError
 from triplewire.folders import replace_text
 from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output, Totals, last_batch, last_counts, number_of
-from triplewire.pipeline.rows import MATCH_ROWS
+from triplewire.pipeline.rows import MATCH_ROWS, widened
 from triplewire.state_file import connected
 
 METRICS = "_metrics.prom"
@@ -79,12 +79,8 @@ def rows_of(files: list[Path], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
     for file in files:
         with pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches():
-                held = {name: batch.column(name) for name in batch.schema.names}
-                arrays = [
-                    held[field.name].cast(field.type) if field.name in held else pa.nulls(batch.num_rows, field.type)
-                    for field in columns
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+                there = pa.schema([columns.field(name) for name in batch.schema.names])
+                yield widened(batch.cast(there), columns)
 
 
 # --- status ----------------------------------------------------------------------------------------------------------

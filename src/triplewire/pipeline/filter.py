@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -208,15 +209,14 @@ def check_reading(path: object, split: object, settings: object) -> None:
     expect_path("publications(path)", path)
     if split not in SPLITS:
         raise refuse("publications(split=...)", " or ".join(SPLITS), split)
-    _check_settings("publications", settings)
+    expect("publications(settings=...)", settings, (Settings, NoneType), "Settings, or None")
 
 
 def check_session_arguments(name: object, master: object, config: Mapping[Any, Any] | None, log: object) -> None:
     """Raises `ArgumentError` where an argument of `spark_session` is wrong."""
     expect_text("spark_session(name)", name)
     expect_text("spark_session(master=...)", master)
-    if config is not None:
-        expect("spark_session(config=...)", config, Mapping, "a mapping of Spark's settings")
+    expect("spark_session(config=...)", config, (Mapping, NoneType), "a mapping of Spark's settings")
     if log is not None:
         expect_path("spark_session(log=...)", log)
 
@@ -245,11 +245,6 @@ def check_compiling(
         raise refuse(f"{name}(operators=...)", "a list of operator files", operators, remedy)
     for file in operators:
         expect(f"{name}(operators=...)", file, OperatorFile, "an operator file", remedy)
-    _check_settings(name, settings)
+    expect(f"{name}(settings=...)", settings, (Settings, NoneType), "Settings, or None")
     expect_callable(f"{name}(on_refusal=...)", on_refusal)
     expect_callable(f"{name}(on_warning=...)", on_warning)
-
-
-def _check_settings(name: str, settings: object) -> None:
-    if settings is not None:
-        expect(f"{name}(settings=...)", settings, Settings, "Settings, or None")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
@@ -106,10 +106,6 @@ def run_query(
         with unless_java_is_gone():
             topic.check()
     raise failed
-
-
-Work: TypeAlias = "Callable[[IndexFilter, Target], Written]"
-"""What matches a micro-batch with these subscriptions, and has the outcomes written."""
 
 
 @dataclass
@@ -279,15 +275,8 @@ class PipelineRun:
         """Files for `_reader`, or publications."""
         if self._reader is not None:
             return files(spark, source, streaming, self.settings)
-        return publications(
-            spark,
-            source,
-            streaming,
-            split=self.split,
-            settings=self.settings,
-            as_written=self.as_written,
-            connections=self.connections,
-        )
+        how: dict[str, Any] = {"split": self.split, "settings": self.settings, "as_written": self.as_written}
+        return publications(spark, source, streaming, connections=self.connections, **how)
 
     @cached_property
     def _learning(self) -> JobLearning:
@@ -347,14 +336,15 @@ class PipelineRun:
 
     def _process(
         self,
-        work: Work,
+        work: Callable[[IndexFilter, Target], Written],
         part: str,
         ledger: MatchLedger | None = None,
         number: int = 0,
         refused: Sequence[Refusal] = (),
     ) -> None:
-        """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
-        ledger does not have. `refused` are refusals of the driver, to which `work` may add."""
+        """Match publications and write the outcomes, as `work` does with these subscriptions, of a batch, or of the
+        micro-batch of this number: those that the ledger does not have. `refused` are refusals of the driver, to which
+        `work` may add."""
         begun = time.perf_counter()
         if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
             self._committed(part)

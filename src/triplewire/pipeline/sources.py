@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from triplewire.config import Settings
-from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
@@ -28,14 +27,14 @@ from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.documents import (
     DocumentReader,
     assign_tasks,
+    batches_of,
     escape,
-    groups,
     inbox_documents,
     streamed_files,
 )
 from triplewire.pipeline.filter import check_reading, check_rows, check_session
 from triplewire.pipeline.output import LOCAL_FILES
-from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
+from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of
 from triplewire.read import read, read_document
 from triplewire.sources.inbox import PREFIX as INBOX
 from triplewire.sources.lists import is_list
@@ -154,10 +153,7 @@ class FileReader:
             for row in range(batch.num_rows):
                 path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
                 refusals: list[Refusal] = []
-                for group in groups(self._read(os.fsdecode(path), length, content, refusals)):
-                    yield widened(to_batch(group), PUBLICATION_ROWS)
-                if refusals:
-                    yield refused(refusals, PUBLICATION_ROWS)
+                yield from batches_of(self._read(os.fsdecode(path), length, content, refusals), refusals)
 
     def _read(self, path: str, length: int, content: bytes | None, refusals: list[Refusal]) -> Iterable[Publication]:
         how: dict[str, Any] = {"split": self.split, "settings": self.settings, "as_written": self.as_written}

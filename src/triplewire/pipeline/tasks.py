@@ -198,12 +198,12 @@ def _routed(
     undecided = _undecided(failed, ids, leads)
     for node in range(version.nodes):
         to_node = names.filter(pa.array(led[:, node])).unique()
-        more = [name for name, own in undecided if own[node]]
-        if len(to_node) or more:
-            wanted = pa.chunked_array([to_node, pa.array(more, to_node.type)]).combine_chunks()
-            own = rows.filter(pc.is_in(pc.cast(rows.column("id"), wanted.type), value_set=wanted))
-            if own.num_rows:
-                yield node, own
+        open_ones = [name for name, leads_to in undecided if leads_to[node]]
+        if len(to_node) or open_ones:
+            wanted = pa.chunked_array([to_node, pa.array(open_ones, to_node.type)]).combine_chunks()
+            chosen = rows.filter(pc.is_in(pc.cast(rows.column("id"), wanted.type), value_set=wanted))
+            if chosen.num_rows:
+                yield node, chosen
 
 
 def _undecided(

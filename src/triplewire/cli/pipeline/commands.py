@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli.arguments import Compiling, OperatorCalls, Reading, folder_argument
+from triplewire.cli.arguments import Compiling, OperatorCalls, Reading, folder_option
 from triplewire.cli.pipeline.index import index_command, subscribe_command, unsubscribe_command
 from triplewire.cli.pipeline.run import prepare, run_command
 from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
@@ -28,9 +28,7 @@ def demo_command(
     taxonomy: Annotated[
         Path, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The class hierarchy.")
     ] = EXAMPLES / "taxonomy.ttl",
-    output: Annotated[Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where the Parquet goes.")] = Path(
-        "out/demo"
-    ),
+    output: Annotated[Path, folder_option(help="Where the Parquet goes.")] = Path("out/demo"),
 ) -> None:
     """
     \b

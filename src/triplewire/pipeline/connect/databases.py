@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -110,26 +111,22 @@ class JdbcSink:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
         named = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
-        with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging, part.stop):
-            how = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
-            named.write.format("jdbc").options(**how).mode("overwrite").save()
-            with _connection(rows.sparkSession, self._target, commit=False, stop=part.stop) as (run, quoted):
-                if part.replaces:
-                    here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
-                    run(f"DELETE FROM {self._table} WHERE {here}")
-                run(self._insertion(staging, part.kind, quoted))
-                run(f"DROP TABLE {staging}")
+        how = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
+        connected = partial(_connection, rows.sparkSession, self._target, stop=part.stop)
+        with database_errors(self._target):
+            try:
+                named.write.format("jdbc").options(**how).mode("overwrite").save()
+                with connected(commit=False) as (run, quoted):
+                    if part.replaces:
+                        here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
+                        run(f"DELETE FROM {self._table} WHERE {here}")
+                    run(self._insertion(staging, part.kind, quoted))
+                    run(f"DROP TABLE {staging}")
+            except Exception:
+                with suppress(Exception), connected() as (run, _):  # as far as the database can still be reached
+                    run(f"DROP TABLE {staging}")
+                raise
         return []
-
-    @contextmanager
-    def _without_leftovers(self, spark: SparkSession, staging: str, stop: threading.Event) -> Iterator[None]:
-        """Drops the staging table where the block fails, as far as the database can still be reached."""
-        try:
-            yield
-        except Exception:
-            with suppress(Exception), _connection(spark, self._target, stop=stop) as (run, _):
-                run(f"DROP TABLE {staging}")
-            raise
 
     def _insertion(self, staging: str, kind: str, quoted: Any) -> str:
         names = {name: quoted(name) for name in TABLES[kind]}

@@ -69,18 +69,20 @@ def inbox_documents(spark: SparkSession, folder: str, streaming: bool) -> DataFr
     return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))
 
 
-def groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
-    """The publications in groups of at most `BATCH_PUBLICATIONS`, with about `BATCH_TRIPLES` triples."""
-    group: list[Publication] = []
-    triples = 0
+def batches_of(publications: Iterable[Publication], refusals: list[Refusal]) -> Iterator[pa.RecordBatch]:
+    """`PUBLICATION_ROWS` of publications, at most `BATCH_PUBLICATIONS` or about `BATCH_TRIPLES` triples a batch; then
+    those of the refusals, to which reading the publications may add."""
+    group, triples = list[Publication](), 0
     for publication in publications:
         group.append(publication)
         triples += publication.size
         if len(group) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
-            yield group
+            yield widened(to_batch(group), PUBLICATION_ROWS)
             group, triples = [], 0
     if group:
-        yield group
+        yield widened(to_batch(group), PUBLICATION_ROWS)
+    if refusals:
+        yield refused(refusals, PUBLICATION_ROWS)
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,7 @@ class DocumentReader:
         """Batches of publications, and after them what was refused."""
         for batch in batches:
             refusals: list[Refusal] = []
-            for group in groups(self._publications(batch, refusals)):
-                yield widened(to_batch(group), PUBLICATION_ROWS)
-            if refusals:
-                yield refused(refusals, PUBLICATION_ROWS)
+            yield from batches_of(self._publications(batch, refusals), refusals)
 
     def _publications(self, batch: pa.RecordBatch, refusals: list[Refusal]) -> Iterator[Publication]:
         for row in range(batch.num_rows):

@@ -122,12 +122,8 @@ def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
 
 def without_nul(kind: str) -> Sequence[str]:
     """Expressions for the columns of rows whose texts hold no U+0000, which databases refuse."""
-    schema = SCHEMAS[kind]
-    names = {field.name for field in schema if field.type == pa.string()}
-    return [
-        "identity",
-        *(
-            f"translate(`{name}`, char(0), '\ufffd') AS `{name}`" if name in names else f"`{name}`"
-            for name in COLUMNS[kind]
-        ),
-    ]
+    columns = ["identity"]
+    for field in SCHEMAS[kind]:
+        name = f"`{field.name}`"
+        columns.append(f"translate({name}, char(0), '\ufffd') AS {name}" if field.type == pa.string() else name)
+    return columns
