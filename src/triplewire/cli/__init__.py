@@ -4,7 +4,8 @@ Data goes to standard output; messages, progress and what operators print to sta
 input was refused, and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70
 a fault of the program; 74 a file cannot be read or written; 130 interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141 the
 reader of the output went away. `commands` puts them together, `arguments` has the options that they share, `report` the
-messages, `output` the forms of the results.
+messages, `output` the forms of the results. What is slow to load (the engine, Arrow, the parsers, Spark) is imported
+where it is used, so that --help does without.
 """
 
 from __future__ import annotations

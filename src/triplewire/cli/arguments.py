@@ -326,7 +326,6 @@ def checked_order(name: str) -> str:
 
 def operators_from(files: Iterable[Path] | None) -> tuple[OperatorFile, ...]:
     """The files of operators, read and tried; one that does not give operators is wrong usage."""
-    # --help does without the operators
     from triplewire.operators.files import operators_of, read_operator_files
 
     with wrong_usage("--operators"):

@@ -81,7 +81,6 @@ def backtest_command(
     subscriptions would cost. The day is the date in the path of the file below DIR (2026/05/17/a.xml,
     log-2026-05-17.nq), else the one that the publication states.
     """
-    # --help does without Arrow and the engine
     from triplewire.cli.matches import rows_in_order, write_file
     from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days
     from triplewire.pipeline.index.build import shipped
@@ -130,7 +129,7 @@ def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -
 def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
     """What was found, hits a day, some hits with their reasons, of as many subscriptions as there are, and the cost, on
     standard error."""
-    from triplewire.cli.pipeline.status import explained
+    from triplewire.cli.pipeline.shown import explained
     from triplewire.pipeline.backtest import samples
 
     matches = counted(outcome.matches.num_rows, "match", "matches")

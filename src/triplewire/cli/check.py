@@ -82,7 +82,6 @@ def check_command(
     lacks. A file that is not named as one of subscriptions is read as a taxonomy, which holds for the subscriptions.
     The exit code is 1 where there are errors.
     """
-    # --help does without the engine and the parsers behind these
     from triplewire.engine.compiler import Compiler
     from triplewire.ir.evaluation.evaluate import World
     from triplewire.operators import with_taxonomy
@@ -141,7 +140,6 @@ def parted(
 
 def _taxonomy(files: list[Path], remarks: list[Remark]) -> Taxonomy:
     """The taxonomy of all files that can be read; what is wrong with the others becomes a remark."""
-    # --help does without the readers behind these
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.read.taxonomy import load_taxonomy
 

@@ -39,7 +39,6 @@ def warm_up_command(
     place, named = kernel_cache.folder(), os.environ.get(kernel_cache.FOLDER)
     if place is None or (named and not place.is_relative_to(Path(named).absolute())):
         raise typer.BadParameter(f"{named or 'the folder for machine code'} cannot be written", param_hint="--cache")
-    # --help does without the engine and Numba behind it
     from triplewire.engine.tiers.kernels import KERNELS
 
     begun, count = time.perf_counter(), 0

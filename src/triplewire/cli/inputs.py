@@ -68,7 +68,6 @@ def read_publications(
     files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool
 ) -> Iterator[Publication]:
     """The publications of the files; what is refused is reported. `streaming`: see `Report.progress`."""
-    # --help does without the parsers behind this
     from triplewire.read import read
 
     publications = read(
@@ -166,7 +165,6 @@ class ResolvedInputs:
     loader: Loader = field(init=False)
 
     def __post_init__(self) -> None:
-        # --help does without the readers behind this
         from triplewire.read.rdf.contexts import ContextLoader
 
         object.__setattr__(self, "loader", ContextLoader(dict(self.inputs.context or ())))
@@ -174,7 +172,6 @@ class ResolvedInputs:
     def engine(self, matcher: str) -> Engine:
         """An engine without subscriptions, with the limits of the environment. Raises `BadParameter` where there is no
         such matcher."""
-        # --help does without the engine and the parsers behind these
         from triplewire.engine import Engine
         from triplewire.operators.calling.cache import OutcomeCache
         from triplewire.operators.files import operators_of

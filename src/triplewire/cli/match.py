@@ -35,6 +35,11 @@ class Format(enum.StrEnum):
     JSONL = "jsonl"
 
 
+StatsFile = Annotated[
+    Path | None, typer.Option("--stats", metavar="FILE", help="Write counts and the seconds of each stage, as JSON.")
+]
+
+
 @grouped
 def match_command(
     inputs: Inputs,
@@ -48,9 +53,7 @@ def match_command(
     bindings: Annotated[
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
-    stats: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write counts and the seconds of each stage, as JSON.")
-    ] = None,
+    stats: StatsFile = None,
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
     ] = None,
@@ -70,7 +73,6 @@ def match_command(
     named = {"--output": file, "--stats": stats, "--refusals": refusals}
     output.check_apart(named, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
-    # --help does without Arrow and the engine
     from triplewire.cli.matches import JsonLines, Table, file_writer
     from triplewire.engine.stats import Clock
 
@@ -94,19 +96,22 @@ def match_command(
                 output.print_table(out, table.columns, table.rows, "no matches")
         report.finish()
     if file is not None or sys.stderr.isatty():
-        counts = f"{counted(totals.publications, 'publication')}, {counted(len(engine), 'subscription')}"
-        end = f" ({counts}, {time.perf_counter() - begun:.1f} s)" + (f" written to {file}" if file else "")
-        say(counted(totals.matches, "match", "matches") + end)
+        _tell(totals, len(engine), time.perf_counter() - begun, file)
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
 
 
+def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
+    """Say what a run has done, on standard error."""
+    counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}, {seconds:.1f} s"
+    say(f"{counted(totals.matches, 'match', 'matches')} ({counts})" + (f" written to {file}" if file else ""))
+
+
 def prepare_kernels(matcher: str, tier: str = "auto") -> None:
     """Have it said when somebody waits for kernels, and when there can be none; wait where the user wants that. `tier`
     is that of this process and those that it starts, unless the user named one."""
-    # --help does without the engine
     from triplewire.engine.tiers.kernels import KERNELS, TIER
     from triplewire.select.index import IndexMaker
 
@@ -127,7 +132,7 @@ def _matched(
     clock: Clock,
 ) -> Stats:
     """Match the publications and write the rows of each result, to `file` where there is one; returns what it took."""
-    from triplewire.engine.stats import Stats  # as above
+    from triplewire.engine.stats import Stats
 
     totals = Stats()
     for result in engine.match_files(

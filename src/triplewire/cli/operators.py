@@ -43,7 +43,6 @@ def operators_command(
     cost, "learned" what one has cost on average (of --engine: in seconds, older calls count less), "selectivity" the
     share of true ones.
     """
-    # --help does without the operators
     from triplewire.operators.files import operators_of
 
     if stats is not None and engine is not None:

@@ -8,7 +8,7 @@ Spark), `index` has versions of subscriptions that come and go meanwhile, `jobs`
 the schemas of these. Of a whole run (`run`), `tasks` and `written` are what workers do and write, `output` has the
 output folder, `committed` and `match_ledger` say what is committed and told, `connect` reaches Kafka, databases,
 webhooks and feeds. `backtest` matches an archive. The command line is `triplewire.cli.pipeline`. The modules imported
-here import no Spark, which takes a second to load and is an optional dependency.
+here import no Spark, which takes a second to load and is an optional dependency: functions import it where they use it.
 """
 
 from __future__ import annotations

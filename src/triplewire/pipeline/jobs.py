@@ -87,7 +87,6 @@ def outcomes(df: DataFrame, index: IndexFilter) -> DataFrame:
     `df` as for `match_publications`. The column `source` says where the publication was read, and `index_version` which
     version of the subscriptions gave the row. A version with shards of nodes takes two stages: `write_outcomes`.
     """
-    # imported here because Spark is an optional dependency
     from pyspark.sql.functions import lit
 
     if index.nodes:

@@ -219,7 +219,7 @@ def spark_session(
 def _started(conf: SparkConf, output: BinaryIO) -> JavaGateway:
     """Start Spark's Java process, in another thread: an interrupt in the middle of the start would leave the process
     behind."""
-    from pyspark.java_gateway import launch_gateway  # as above
+    from pyspark.java_gateway import launch_gateway
 
     with ThreadPoolExecutor(1) as pool:
         start = pool.submit(launch_gateway, conf, {"stdout": output, "stderr": output})
@@ -242,7 +242,6 @@ def running_session() -> SparkSession | None:
     """The active session of this process, if any. Raises `SparkError` where Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise SparkError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
-    # imported here because Spark is an optional dependency
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
@@ -266,7 +265,6 @@ def session_for(
 @contextmanager
 def unless_java_is_gone() -> Iterator[None]:
     """Passes over that Spark's Java process has ended, of which PySpark may warn, where nothing is left to do then."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
     with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
@@ -291,7 +289,6 @@ def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
 def failures(log: Path | None = None, source: str = "") -> Iterator[None]:
     """Turns an exception of Spark into a `SparkError` of one sentence. The whole exception goes to the log.
     `source`: what is read, where Spark's own words do not say it."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 

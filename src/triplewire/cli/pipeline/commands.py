@@ -38,8 +38,7 @@ def demo_command(
     Run the pipeline over the examples, or over a folder of yours, and show the matches and why each matched. What is
     refused is part of the show: the exit code is 0.
     """
-    # --help does without Arrow, the engine and the table behind this
-    from triplewire.cli.pipeline import status as shown
+    from triplewire.cli.pipeline import shown
     from triplewire.pipeline.session import QUICK_START
 
     report = Report()

@@ -68,7 +68,6 @@ def index_command(
     index stay, and the new version has another taxonomy. Exit code 1: some subscriptions were refused, and the others
     are there.
     """
-    # --help does without the engine
     from triplewire.partition.plan import NAMES
     from triplewire.pipeline.connect.databases import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
@@ -108,7 +107,6 @@ def _change_taxonomy(
 ) -> NoReturn:
     """A new version of an index that is there, with another taxonomy. `has_own`: options were given beside it that say
     how subscriptions are compiled."""
-    # as in `index_command`
     from triplewire.pipeline.index.build import change_taxonomy
     from triplewire.pipeline.index.versions import load
     from triplewire.read.taxonomy import load_taxonomy
@@ -153,7 +151,6 @@ def subscribe_command(
     Add subscriptions to an index: streams that use it have them at their next micro-batch. Nothing else is compiled
     again. Exit code 1: some were refused (a text that is wrong, an id that is taken), and the others were added.
     """
-    # --help does without the engine
     from triplewire.pipeline.index.changes import subscribe
 
     check_files(files)
@@ -177,7 +174,6 @@ def unsubscribe_command(
     Remove subscriptions from an index: streams that use it match without them from their next micro-batch on. Exit code
     1: some id was not there, and the others were removed.
     """
-    # --help does without the engine
     from triplewire.pipeline.index.changes import unsubscribe
 
     called, report, begun = operators_from(operators), Report(), time.perf_counter()

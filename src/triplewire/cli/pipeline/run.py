@@ -220,7 +220,6 @@ def prepare(
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
-    # --help does without the parsers, Arrow and the engine behind these
     from triplewire.pipeline.filter import Calling
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
@@ -263,7 +262,6 @@ def prepare(
 
 def _output(folder: Path, source: str, streaming: bool, connections: Connections) -> Output:
     """The output folder, once the arguments are checked that need no engine."""
-    # as in `prepare`
     from triplewire.pipeline.output import Output
     from triplewire.pipeline.sources import check_source, local_path
 
@@ -279,7 +277,6 @@ def _output(folder: Path, source: str, streaming: bool, connections: Connections
 def index_options(compiling: Compiling, settings: Settings) -> tuple[IndexOptions, tuple[OperatorFile, ...]]:
     """How subscriptions are compiled and matched, and the files of operators. Raises `BadParameter` for a matcher or an
     operator that is not there."""
-    # as in `prepare`
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
     from triplewire.pipeline.index.build import IndexOptions
@@ -301,7 +298,6 @@ def _own_index(
     refuse: Callable[[Refusal], None],
 ) -> IndexSource:
     """An index of these subscriptions, in the output folder, which workers open."""
-    # as in `prepare`
     from triplewire.pipeline.index.build import saved_once
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.sources import has_files, is_remote, local_roots

@@ -39,7 +39,6 @@ Result = TypeVar("Result")
 def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
     """A session for the job, with progress on standard error; Spark's failures become one sentence. In the end, other
     runs may write to the output, also where this one failed and its process goes on."""
-    # --help does without the engine
     from triplewire.net.addresses import KAFKA, kind_of
 
     try:
@@ -170,7 +169,6 @@ class Connecting:
 
     def opened(self) -> tuple[Connections, Delivery]:
         """What the file of connections says, and the sinks. Raises `BadParameter` where an address is wrong."""
-        # --help does without Arrow behind these
         from triplewire.net.addresses import address
         from triplewire.notify.rows import LETTER, MATCH
         from triplewire.pipeline.connect.delivery import Delivery, sink
@@ -185,7 +183,6 @@ class Connecting:
 
 def connections_from(file: Path | None) -> Connections:
     """What a file of connections says; nothing without one. Raises `BadParameter`."""
-    # --help does without it
     from triplewire.net.addresses import Connections
 
     with wrong_usage("--connect"):
@@ -227,7 +224,6 @@ def subscription_files(
 ) -> Iterator[tuple[list[Path], dict[str, str]]]:
     """The subscriptions as files, and the addresses that some of these stand for; those of tables are fetched, and
     removed in the end. Raises `BadParameter`."""
-    # --help does without Arrow behind these
     from triplewire.languages.sources.rows import row_bytes
     from triplewire.net.addresses import JDBC, SQLITE, address
     from triplewire.pipeline.connect.databases import DEFAULT_TABLE, fetched

@@ -92,7 +92,6 @@ class JdbcSink:
         has other columns or types, the user may not, or another program keeps it locked."""
         stop = stop or threading.Event()
         with database_errors(self._target), _connection(spark, self._target, stop=stop) as (run, quoted):
-            # imported here because Spark is an optional dependency
             from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
             try:

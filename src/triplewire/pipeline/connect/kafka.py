@@ -91,7 +91,6 @@ def admin_client(spark: SparkSession, target: Address, wait: Mapping[str, str] |
     """A client that asks the brokers of an address, made as Spark's connector makes its own. `wait`: other settings
     than usual for how long they may take. Raises `TriplewireError` where the session has no connector, for what goes
     wrong in the block, and where no broker answers in time."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
     check_connector(spark)
@@ -163,7 +162,6 @@ class KafkaSink:
 
 def check_connector(spark: SparkSession) -> None:
     """Raises `TriplewireError` where the session has no Kafka connector."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JJavaError
 
     jvm = spark._jvm
