@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.output import Output, Totals
-from triplewire.pipeline.run import PipelineRun
+    from triplewire.pipeline.run import PipelineRun
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
