@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import Program, output
-from triplewire.cli.arguments import Operating, checked_order, grouped, operators_from
+from triplewire.cli.arguments import OperatorFiles, OperatorOrder, checked_order, operators_from
 from triplewire.cli.inputs import found_matcher
 from triplewire.cli.match import prepare_kernels
 from triplewire.cli.report import say
@@ -34,7 +34,6 @@ app = typer.Typer(
 
 
 @app.command()
-@grouped
 def bench_command(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, or all.")],
     matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "trie",
@@ -56,8 +55,8 @@ def bench_command(
         Path | None,
         typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators, partition)."),
     ] = None,
-    *,
-    operating: Operating,
+    operators: OperatorFiles = None,
+    operator_order: OperatorOrder = "greedy",
 ) -> None:
     """
     \b
@@ -80,15 +79,15 @@ def bench_command(
     for name in compare or ():
         found_matcher(name, "--compare")
     _check_paths(data, figures, {"--json": json_file, "--plot": plot})
-    operators_from(operating.operators or ())
-    files = tuple([str(file.absolute()) for file in operating.operators or ()])
-    operators = Operators(files, checked_order(operating.operator_order))
+    operators_from(operators)
+    files = tuple([str(file.absolute()) for file in operators or ()])
+    called = Operators(files, checked_order(operator_order))
     prepare_kernels(matcher, "compiled")
     end_in_order()
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        plan = BenchPlan(workload, matcher, compare or (), subscriptions, data, operators, figures)
+        plan = BenchPlan(workload, matcher, compare or (), subscriptions, data, called, figures)
         for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)

@@ -4,7 +4,7 @@ Nodes are engines in this process, one after the other, as if each had a machine
 ways are timed: one server in front of the nodes (the paper's), the server's index on each node, which looks at its
 share of the publications (footnote 9, and how `triplewire.pipeline` does it), and no partitioning: all subscriptions on
 each node, which gets its share of the publications. Work is from Arrow columns to the rows of matches, and what the
-server has encoded and hashed is handed on (as in `partition.cluster`). In figures of their own: where nodes encode and
+server has encoded and hashed is handed on (as in `bench.cluster`). In figures of their own: where nodes encode and
 hash again, as they do in the pipeline; and matching alone, without the rows of matches.
 """
 
@@ -20,6 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from bench import cluster
 from bench.operators_paper import to_csv, to_svg
 from bench.report import Figure
 from triplewire.encode.schema import to_batch
@@ -29,9 +30,8 @@ from triplewire.engine.views import encoded, match_chunks
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
-from triplewire.partition import cluster
-from triplewire.partition.cluster import partitioner
 from triplewire.partition.placement import SERVER, Placement, engine_of
+from triplewire.partition.plan import partitioner
 
 # --- cluster paper ---------------------------------------------------------------------------------------------------
 # Figures 9(c) to 9(i) and 10 of the cluster paper (001, section 5): their points, and of each claim whether it holds.

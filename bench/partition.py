@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench import nodes
+from bench import cluster, nodes
+from bench.cluster import Cluster
 from bench.nodes import CONTAINMENT, MERGING, NODES, NONE, PERCENTS, Points, figures
 from bench.report import Figure
 from bench.workloads import graphs
@@ -26,9 +27,8 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
-from triplewire.partition import cluster
-from triplewire.partition.cluster import Cluster, partitioner
 from triplewire.partition.merging import MergingPartitioner
+from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
 SUBSCRIPTIONS, FEW = 100_000, 10_000

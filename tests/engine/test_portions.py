@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from bench.cluster import take_publications
 from engine.samples import RSS, item
 from triplewire import Engine, Publication
 from triplewire.encode import publications as encoding
@@ -15,7 +16,6 @@ from triplewire.encode.schema import to_batch
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.incoming import ROWS, ChunkSizer
 from triplewire.engine.views import chunks_for, encoded, match_chunks
-from triplewire.partition.cluster import take_publications
 
 
 def sizes(sizer: ChunkSizer, chunk: Chunk, rows: int, verified: int = 0) -> list[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster import Cluster
 from bench.workloads import corpus
 from bench.workloads import graphs as overlap
 from bench.workloads.graphs import GraphWorkload
@@ -18,7 +19,6 @@ from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages import parse
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
-from triplewire.partition.cluster import Cluster
 from triplewire.partition.containment import form_of
 from triplewire.partition.merging import MergingPartitioner, common, merger_of
 from triplewire.partition.placement import SERVER

@@ -9,15 +9,16 @@ import pytest
 
 from agreement.publications import TAXONOMY, Scene, operators
 from amounts import usually
+from bench.cluster import Cluster
 from partition.test_containment_sound import SEED, generated
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.partition.cluster import NAMES, Cluster, partitioner
 from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER
+from triplewire.partition.plan import NAMES, partitioner
 
 WORLD = World(TAXONOMY, operators(), Settings(max_steps=2_000))
 

@@ -18,9 +18,9 @@ from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.committed import committed_files
 from triplewire.pipeline.index.build import saved_once
 from triplewire.pipeline.index.pins import IndexSource
-from triplewire.pipeline.output import Output
+from triplewire.pipeline.output import Output, Totals
 from triplewire.pipeline.rows import MATCH_ROWS
-from triplewire.pipeline.run import PipelineRun, Summary
+from triplewire.pipeline.run import PipelineRun
 from triplewire.read import read
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def run(
     streaming: bool = False,
     of_stream: dict[str, object] | None = None,
     **more: object,
-) -> tuple[Summary, list[Refusal]]:
+) -> tuple[Totals, list[Refusal]]:
     """One run, and what it reported. Files count at once, unless `of_stream` says otherwise."""
     of_stream = {"settle": 0.0, **(of_stream or {})}
     output, said = Output(folder), list[Refusal]()

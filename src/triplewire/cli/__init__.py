@@ -4,7 +4,8 @@ Data goes to standard output; messages, progress and what operators print to sta
 input was refused, and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70
 a fault of the program; 74 a file cannot be read or written; 130 interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141 the
 reader of the output went away. `commands` puts them together, `arguments` has the options that they share, `report` the
-messages, `output` the forms of the results.
+messages, `output` the forms of the results. What is slow to load (the engine, Arrow, the parsers, Spark) is imported
+where it is used, so that --help does without.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from threading import Timer
 from types import FrameType
 from typing import IO, NamedTuple
@@ -104,24 +106,18 @@ def _failed(error: OSError) -> int:
     from triplewire.cli.report import one_line, say, to_nowhere
 
     to_nowhere(sys.stdout)
-    say(f"triplewire: {one_line(str(error))}{_gone()}")
+    note = ""
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # which errors of the system do not name
+        note = " (the current folder was removed)"
+    say(f"triplewire: {one_line(str(error))}{note}")
     return 74
 
 
-def _gone() -> str:
-    """What to say where the current folder is gone: errors of the system do not name it."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return " (the current folder was removed)"
-    return ""
-
-
 def _run(arguments: list[str], program: Program) -> int:
-    if arguments == ["--version"]:
-        from triplewire.cli.report import show_version
-
-        show_version()
+    if arguments == ["--version"]:  # without the parser of options, which takes a quarter of a second to load
+        print(f"triplewire {version('triplewire')}")
         return 0
     from triplewire.cli.arguments import repeat_options
     from triplewire.cli.report import messages_are_lost, one_line, say

@@ -1,4 +1,7 @@
-"""Files on the command line: what cannot be one, what is not there, and what holds nothing."""
+"""What commands take: options that several share, alone and in groups, and files that are there and hold something.
+
+What they name, as engines, subscriptions and publications: `triplewire.cli.inputs`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +24,10 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, SparkError, TriplewireError
 from triplewire.folders import entries_below
 from triplewire.model.references import is_address
+from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
-
 
 _NOTHING = "give --allow-empty where that is as it should be"
 
@@ -113,45 +116,50 @@ def refuse_nothing(files: Iterable[Path], triples: int, report: Report) -> None:
         report.refuse(refusal_of_nothing(files, "publication", "triple"))
 
 
-# --- groups ----------------------------------------------------------------------------------------------------------
-# Options that several commands share, as the fields of a dataclass: a command takes them as one argument.
+# --- options ---------------------------------------------------------------------------------------------------------
 
 
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
+SPREADING = ("--subscriptions", "--publications", "--operators", "--taxonomy")
+"""Options that take several values: `--subscriptions a b c`."""
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer takes it: each argument of a dataclass is replaced by the fields of that class."""
+    """The command as Typer takes it: each argument of a dataclass is replaced by the fields of that class, which may be
+    such groups of options again."""
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, tuple[type, list[str]]] = {}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        kind = hints[name]
-        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-            parameters.append(parameter.replace(annotation=hints[name], kind=KEYWORD))
-            continue
-        types = get_type_hints(kind, include_extras=True)
-        fields = dataclasses.fields(kind)
-        groups[name] = kind, [field.name for field in fields]
-        parameters += [
-            inspect.Parameter(field.name, KEYWORD, default=field.default, annotation=types[field.name])
-            for field in fields
-        ]
+        is_group, kind = dataclasses.is_dataclass(hints[name]), hints[name]
+        parameters += _options_of(kind) if is_group else [parameter.replace(annotation=kind, kind=_KEYWORD)]
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
-        objects = {name: kind(**{field: values.pop(field) for field in own}) for name, (kind, own) in groups.items()}
-        command(**objects, **values)
+        command(**_grouped(hints, values))
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer looks at
     return called
 
 
-# --- arguments -------------------------------------------------------------------------------------------------------
-# Options that several commands share, and options that take several values: `--subscriptions a b c`.
+def _options_of(group: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in dataclasses.fields(group):
+        if dataclasses.is_dataclass(kind := hints[field.name]):
+            yield from _options_of(kind)
+        else:
+            yield inspect.Parameter(field.name, _KEYWORD, default=field.default, annotation=kind)
 
 
-SPREADING = ("--subscriptions", "--publications", "--operators", "--taxonomy")
+def _grouped(kinds: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The values of options by these names, groups of them as their classes."""
+    return {
+        name: kind(**_grouped(get_type_hints(kind), values))
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind)
+        else values[name]
+        for name, kind in kinds.items()
+        if name != "return"
+    }
 
 
 @contextmanager
@@ -224,12 +232,8 @@ def folder_option(*names: str, help: str) -> Any:
     return typer.Option(*names, metavar="DIR", parser=folder_argument, help=help)
 
 
-SubscriptionFiles = Annotated[
-    list[Path] | None,
-    files_option(
-        "--subscriptions", help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them."
-    ),
-]
+QUERIES = "Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them."
+SubscriptionFiles = Annotated[list[Path] | None, files_option("--subscriptions", help=QUERIES)]
 TaxonomyFiles = Annotated[
     list[Path] | None,
     files_option("--taxonomy", help="The class hierarchy: RDFS, OWL, SKOS, or two columns; files, or folders of them."),
@@ -257,47 +261,51 @@ OperatorOrder = Annotated[
     ),
 ]
 
-OperatorCache = Annotated[
-    Path | None,
-    folder_option("--operator-cache", help="Keep outcomes of operators that state a version, from run to run."),
-]
 MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]
-SplitOption = Annotated[
-    Split,
-    typer.Option("--split", help="What becomes one publication: a feed's item, the whole document, or each subject."),
-]
 AllowEmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
 ]
-AsWrittenOption = Annotated[
-    bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
-]
 
 
 @dataclass(frozen=True)
-class Operating:
-    """Which operators there are, and how they are called; a group of options."""
+class Meaning:
+    """What subscriptions mean beside what they say; a group of options."""
 
+    taxonomy: TaxonomyFiles = None
     operators: OperatorFiles = None
-    operator_order: OperatorOrder = "greedy"
+    entailment: EntailmentOption = Entailment.NONE
 
 
 @dataclass(frozen=True)
-class OperatingWithCache(Operating):
-    """The same, and where their outcomes are kept."""
+class Compiling(Meaning):
+    """The same, and how they are matched."""
 
-    operator_cache: OperatorCache = None
+    matcher: MatcherOption = DEFAULT_MATCHER
+
+
+@dataclass(frozen=True)
+class OperatorCalls:
+    """How operators are called; a group of options."""
+
+    operator_order: OperatorOrder = "greedy"
+    operator_cache: Annotated[
+        Path | None, folder_option(help="Keep outcomes of operators that state a version, from run to run.")
+    ] = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How documents are read; a group of options (`triplewire.cli.arguments`)."""
+    """How documents are read; a group of options."""
 
-    split: SplitOption = Split.ITEM
-    as_written: AsWrittenOption = False
+    split: Annotated[
+        Split, typer.Option(help="What becomes one publication: a feed's item, the whole document, or each subject.")
+    ] = Split.ITEM
+    as_written: Annotated[
+        bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
+    ] = False
 
 
 def settings_from_environment() -> Settings:
@@ -316,12 +324,11 @@ def checked_order(name: str) -> str:
     return name
 
 
-def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:
+def operators_from(files: Iterable[Path] | None) -> tuple[OperatorFile, ...]:
     """The files of operators, read and tried; one that does not give operators is wrong usage."""
-    # --help does without the operators
     from triplewire.operators.files import operators_of, read_operator_files
 
     with wrong_usage("--operators"):
-        read = read_operator_files(files)
+        read = read_operator_files(files or ())
         operators_of(read)
     return read

@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,30 +16,25 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
-    Entailment,
-    EntailmentOption,
-    MatcherOption,
-    OperatorFiles,
+    QUERIES,
+    Compiling,
     Reading,
-    TaxonomyFiles,
     check_files,
     files_option,
     folder_option,
     grouped,
-    operators_from,
     settings_from_environment,
     warn_of_no_subscription,
     wrong_usage,
 )
+from triplewire.cli.inputs import load
 from triplewire.cli.match import prepare_kernels
-from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
+from triplewire.cli.pipeline.run import Conf, index_options, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
-    from triplewire.pipeline.backtest import Archive, ArchiveFilter, Outcome
-    from triplewire.pipeline.filter import IndexFilter
+    from triplewire.pipeline.backtest import ArchiveFilter, Outcome
 
 SAMPLES = 5  # hits that are explained
 SHOWN_DAYS = 31
@@ -69,23 +63,12 @@ class Range:
 
 @grouped
 def backtest_command(
-    subscriptions: Annotated[
-        list[Path],
-        files_option(
-            "--subscriptions",
-            "--subscription",
-            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-        ),
-    ],
+    subscriptions: Annotated[list[Path], files_option("--subscriptions", "--subscription", help=QUERIES)],
     archive: Annotated[Path, folder_option(help="RDF documents and feeds that were published.")],
     file: Annotated[Path, typer.Option("--output", metavar="FILE", help="A .jsonl or .parquet file to write.")],
     days: Range,
-    taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
-    *,
+    compiling: Compiling,
     reading: Reading,
-    matcher: MatcherOption = DEFAULT_MATCHER,
-    entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:
     """
@@ -98,24 +81,22 @@ def backtest_command(
     subscriptions would cost. The day is the date in the path of the file below DIR (2026/05/17/a.xml,
     log-2026-05-17.nq), else the one that the publication states.
     """
-    # --help does without Arrow and the engine
     from triplewire.cli.matches import rows_in_order, write_file
-    from triplewire.pipeline.backtest import ArchiveFilter, Days
+    from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days
+    from triplewire.pipeline.index.build import shipped
 
     output.check_writable(file, (".jsonl", ".parquet"))
     config, master = settings_of_spark_from(conf)
-    check_files(subscriptions, taxonomy or ())
+    check_files(subscriptions, compiling.taxonomy or ())
     output.check_apart({"--output": file}, subscriptions)
-    report, wanted, place = Report(), Days(days.since, days.until), _archive(archive)
-    index = _compiled(
-        subscriptions,
-        report,
-        taxonomy=taxonomy or (),
-        operators=operators or (),
-        matcher=matcher,
-        entailment=entailment,
-    )
-    work = ArchiveFilter(index, place, wanted, str(reading.split), reading.as_written, settings_from_environment())
+    report, wanted, settings = Report(), Days(days.since, days.until), settings_from_environment()
+    with wrong_usage("--archive"):
+        place = Archive(str(archive))
+    prepare_kernels(compiling.matcher)
+    options, operators = index_options(compiling, settings)
+    engine = options.engine()
+    warn_of_no_subscription(subscriptions, load(engine, subscriptions, report), report)
+    work = ArchiveFilter(shipped(engine, operators), place, wanted, str(reading.split), reading.as_written, settings)
     begun = time.perf_counter()
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
@@ -124,40 +105,6 @@ def backtest_command(
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)
-
-
-def _archive(folder: Path) -> Archive:
-    from triplewire.pipeline.backtest import Archive
-
-    with wrong_usage("--archive"):
-        return Archive(str(folder))
-
-
-def _compiled(
-    subscriptions: list[Path],
-    report: Report,
-    *,
-    taxonomy: Iterable[Path],
-    operators: Iterable[Path],
-    matcher: str,
-    entailment: str,
-) -> IndexFilter:
-    """The subscriptions, ready to travel; what is refused is reported."""
-    from triplewire.pipeline.jobs import compile_filter
-
-    prepare_kernels(matcher)
-    index = compile_filter(
-        subscriptions,
-        taxonomy=list(taxonomy),
-        matcher=matcher,
-        entailment=str(entailment),
-        operators=operators_from(operators),
-        settings=settings_from_environment(),
-        on_refusal=report.refuse,
-        on_warning=lambda name, warning: report.warn(name, [warning]),
-    )
-    warn_of_no_subscription(subscriptions, len(index.opened().server()), report)
-    return index
 
 
 def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -> Outcome:
@@ -179,11 +126,12 @@ def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -
     return outcome
 
 
-# --- what is said of it ----------------------------------------------------------------------------------------------
-
-
 def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
-    """What was found, hits a day, some hits with their reasons, and the cost, on standard error."""
+    """What was found, hits a day, some hits with their reasons, of as many subscriptions as there are, and the cost, on
+    standard error."""
+    from triplewire.cli.pipeline.shown import explained
+    from triplewire.pipeline.backtest import samples
+
     matches = counted(outcome.matches.num_rows, "match", "matches")
     say(f"{matches} in {counted(outcome.publications, 'publication')} {end}")
     by_day = outcome.by_day()
@@ -200,7 +148,10 @@ def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
         say(f"{counted(undated, 'hit')} without a day: neither the file's path nor the publication states one")
     if outcome.undated:
         say(f"{counted(outcome.undated, 'publication')} left out: they have no day, and a range of days was asked for")
-    _show_samples(outcome, work)
+    for line in explained(samples(outcome, SAMPLES), work.filter.opened().server(), work.split):
+        why = f": {one_line(line.why)}" if line.why else ""
+        title = f" ({one_line(line.title)})" if line.title else ""
+        say(f"for example {line.subscription} matches {line.publication}{title}{why}")
     if outcome.publications:
         micro = 1e6 / outcome.publications
         matching, reading = (f"{s * micro:,.0f} us" for s in (outcome.match_seconds, outcome.read_seconds))
@@ -210,14 +161,3 @@ def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
             span = ((work.days.until or last) - (work.days.since or first)).days + 1
             cost = f"{sum(by_day.values()) / span:,.1f} matches a day, {cost}"
         say(f"predicted cost: {cost}")
-
-
-def _show_samples(outcome: Outcome, work: ArchiveFilter) -> None:
-    """Some hits with their reasons: of as many subscriptions as there are, one after the other."""
-    from triplewire.cli.pipeline.status import explained
-    from triplewire.pipeline.backtest import samples
-
-    for line in explained(samples(outcome, SAMPLES), work.filter.opened().server(), work.split):
-        why = f": {one_line(line.why)}" if line.why else ""
-        title = f" ({one_line(line.title)})" if line.title else ""
-        say(f"for example {line.subscription} matches {line.publication}{title}{why}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,7 +82,6 @@ def check_command(
     lacks. A file that is not named as one of subscriptions is read as a taxonomy, which holds for the subscriptions.
     The exit code is 1 where there are errors.
     """
-    # --help does without the engine and the parsers behind these
     from triplewire.engine.compiler import Compiler
     from triplewire.ir.evaluation.evaluate import World
     from triplewire.operators import with_taxonomy
@@ -99,7 +97,7 @@ def check_command(
     classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
     settings = settings_from_environment()
     with output.text_output(None) as stream:
-        called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
+        called = with_taxonomy(operators_of(operators_from(operators)), classes)
         compiler = Compiler(World(classes, called, settings))
         count = _check(subscriptions, compiler, remarks)
         if subscriptions and not (count or remarks or allow_empty):
@@ -142,7 +140,6 @@ def parted(
 
 def _taxonomy(files: list[Path], remarks: list[Remark]) -> Taxonomy:
     """The taxonomy of all files that can be read; what is wrong with the others becomes a remark."""
-    # --help does without the readers behind these
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.read.taxonomy import load_taxonomy
 
@@ -168,19 +165,17 @@ def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
     """Compile the subscriptions of the files. Returns how many there are, those with errors too."""
     from triplewire.languages.sources.files import read_rows  # --help does without the parsers
 
-    refused: deque[Refusal] = deque()
     world, count = compiler.world, 0
 
-    def told() -> Iterator[Remark]:
-        while refused:
-            yield Remark.of(refused.popleft())
+    def refuse(refusal: Refusal) -> None:
+        nonlocal count
+        count += 1
+        remarks.append(Remark.of(refusal))
 
-    rows = read_rows(
-        map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refused.append
-    )
-    for parsed in rows:
-        count += 1 + len(refused)
-        remarks.extend(told())
+    for parsed in read_rows(
+        map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refuse
+    ):
+        count += 1
         assert parsed.subscription is not None
         row = parsed.row
         place = f"{row.source} (record {row.record})" if row.record else row.source
@@ -190,6 +185,4 @@ def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
             remarks.append(Remark.of(row.refusal(error)))
             continue
         remarks.extend(Remark(WARNING, row.id, place, warning) for warning in warnings)
-    count += len(refused)
-    remarks.extend(told())
     return count

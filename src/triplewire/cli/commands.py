@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +16,8 @@ from triplewire.cli import check, explain, match, read
 from triplewire.cli.backtest import backtest_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
-from triplewire.cli.report import say, show_version
+from triplewire.cli.report import say
 from triplewire.errors import TriplewireError
-
-# --- warm up ---------------------------------------------------------------------------------------------------------
-# `triplewire warm-up`: compile all kernels now, into a folder that can be shared and shipped.
 
 
 def warm_up_command(
@@ -41,7 +39,6 @@ def warm_up_command(
     place, named = kernel_cache.folder(), os.environ.get(kernel_cache.FOLDER)
     if place is None or (named and not place.is_relative_to(Path(named).absolute())):
         raise typer.BadParameter(f"{named or 'the folder for machine code'} cannot be written", param_hint="--cache")
-    # --help does without the engine and Numba behind it
     from triplewire.engine.tiers.kernels import KERNELS
 
     begun, count = time.perf_counter(), 0
@@ -65,9 +62,6 @@ def warm_up_command(
     say(f"{what} ({time.perf_counter() - begun:.1f} s): {place}")
 
 
-# --- commands ------------------------------------------------------------
-
-
 app = typer.Typer(
     name="triplewire",
     no_args_is_help=True,
@@ -89,7 +83,7 @@ app.add_typer(pipeline.app, name="pipeline")
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        show_version()
+        print(f"triplewire {version('triplewire')}")
         raise typer.Exit
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,17 +11,10 @@ import typer
 
 from triplewire.cli.arguments import (
     AllowEmptyOption,
-    AsWrittenOption,
     ContextFiles,
-    Entailment,
-    EntailmentOption,
-    OperatorCache,
-    OperatorFiles,
-    OperatorOrder,
+    Meaning,
+    OperatorCalls,
     Reading,
-    Split,
-    SplitOption,
-    TaxonomyFiles,
     check_files,
     checked_order,
     file_argument,
@@ -51,37 +44,6 @@ def found_matcher(name: str, option: str = "--matcher") -> object:
     return matcher
 
 
-def new_engine(
-    taxonomy: Sequence[Path],
-    matcher: str,
-    entailment: str = "none",
-    operators: Sequence[Path] = (),
-    order: str = "greedy",
-    cache: Path | None = None,
-) -> Engine:
-    """An engine without subscriptions, with the limits of the environment; `operators` are files of them."""
-    # --help does without the engine and the parsers behind these
-    from triplewire.engine import Engine
-    from triplewire.operators.calling.cache import OutcomeCache
-    from triplewire.operators.files import operators_of
-    from triplewire.read.taxonomy import load_taxonomy
-
-    found_matcher(matcher)
-    checked_order(order)
-    settings = settings_from_environment()
-    classes = load_taxonomy(taxonomy, settings) if taxonomy else None
-    called = operators_of(operators_from(operators)) if operators else None
-    return Engine(
-        taxonomy=classes,
-        matcher=matcher,
-        operators=called,
-        settings=settings,
-        entailment=entailment,
-        operator_order=order,
-        operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
-    )
-
-
 def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
     """Register the subscriptions of the files, or the one of id `only`; what is refused is reported. Returns how many
     there are."""
@@ -96,7 +58,7 @@ def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "
         return engine.load_subscriptions(
             map(str, files),
             on_refusal=report.refuse,
-            on_warning=lambda id_, warning: report.warn(id_, [warning]),
+            on_warning=report.warn,
             progress=progress,
             ids=[only] if only else None,
         )
@@ -106,7 +68,6 @@ def read_publications(
     files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool
 ) -> Iterator[Publication]:
     """The publications of the files; what is refused is reported. `streaming`: see `Report.progress`."""
-    # --help does without the parsers behind this
     from triplewire.read import read
 
     publications = read(
@@ -123,9 +84,7 @@ def read_publications(
             yield publication
 
 
-# --- resolve ---------------------------------------------------------------------------------------------------------
-# The inputs of `match` and `explain`: subscriptions in files or on the command line, publications, and what they
-# mean.
+# --- match and explain -----------------------------------------------------------------------------------------------
 
 
 QUERY_ID = "query"
@@ -156,20 +115,11 @@ class Inputs:
         list[Path] | None,
         files_option("--publications", help="RDF documents and feeds, or folders of them; - is standard input."),
     ] = None
-    taxonomy: TaxonomyFiles = None
-    operators: OperatorFiles = None
-    operator_order: OperatorOrder = "greedy"
-    operator_cache: OperatorCache = None
+    meaning: Meaning
+    calls: OperatorCalls
+    reading: Reading
     context: ContextFiles = None
-    split: SplitOption = Split.ITEM
-    as_written: AsWrittenOption = False
-    entailment: EntailmentOption = Entailment.NONE
     allow_empty: AllowEmptyOption = False
-
-    @property
-    def reading(self) -> Reading:
-        """How the publications are read."""
-        return Reading(self.split, self.as_written)
 
     def sorted_out(self) -> ResolvedInputs:
         """What is a query, and what a file. Raises `BadParameter` where that is not clear, or a file is not there."""
@@ -200,7 +150,7 @@ class Inputs:
             raise typer.BadParameter(f"{what}: give a query before it, or publications behind it")
         if not publications:
             raise typer.BadParameter("give publications: files or folders behind the query, or --publications")
-        check_files(subscriptions, publications, self.taxonomy or ())
+        check_files(subscriptions, publications, self.meaning.taxonomy or ())
         return ResolvedInputs(self, query, subscriptions, publications)
 
 
@@ -215,29 +165,35 @@ class ResolvedInputs:
     loader: Loader = field(init=False)
 
     def __post_init__(self) -> None:
-        # --help does without the readers behind this
         from triplewire.read.rdf.contexts import ContextLoader
 
         object.__setattr__(self, "loader", ContextLoader(dict(self.inputs.context or ())))
 
     def engine(self, matcher: str) -> Engine:
-        """An engine without subscriptions. Raises `BadParameter` where there is no such matcher."""
-        inputs = self.inputs
-        return new_engine(
-            inputs.taxonomy or (),
-            matcher,
-            inputs.entailment,
-            inputs.operators or (),
-            inputs.operator_order,
-            inputs.operator_cache,
+        """An engine without subscriptions, with the limits of the environment. Raises `BadParameter` where there is no
+        such matcher."""
+        from triplewire.engine import Engine
+        from triplewire.operators.calling.cache import OutcomeCache
+        from triplewire.operators.files import operators_of
+        from triplewire.read.taxonomy import load_taxonomy
+
+        meaning, calls, settings = self.inputs.meaning, self.inputs.calls, settings_from_environment()
+        found_matcher(matcher)
+        order, cache = checked_order(calls.operator_order), calls.operator_cache
+        return Engine(
+            taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
+            matcher=matcher,
+            operators=operators_of(operators_from(meaning.operators)) if meaning.operators else None,
+            settings=settings,
+            entailment=meaning.entailment,
+            operator_order=order,
+            operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
         )
 
     def filled(self, report: Report) -> list[Path]:
         """The publications, without those files that hold nothing, which are refused unless the user allows them."""
-        return self._filled(self.publications, "publication", report)
-
-    def _filled(self, files: list[Path], kind: str, report: Report) -> list[Path]:
-        return files if self.inputs.allow_empty else refuse_hollow(files, kind, report.refuse)
+        files = self.publications
+        return files if self.inputs.allow_empty else refuse_hollow(files, "publication", report.refuse)
 
     def subscribe(self, engine: Engine, report: Report, *, only: str = "") -> None:
         """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
@@ -245,10 +201,12 @@ class ResolvedInputs:
         if self.query and only in ("", QUERY_ID):
             try:
                 registered = engine.subscribe(self.query, self.inputs.language or "sparql", id=QUERY_ID)
-                report.warn(QUERY_ID, registered.warnings)
+                for warning in registered.warnings:
+                    report.warn(QUERY_ID, warning)
             except TriplewireError as error:
                 report.refuse(Refusal.of("subscription", QUERY_ID, error))
         if self.subscriptions:
-            loaded = load(engine, self._filled(self.subscriptions, "subscription", report), report, only=only)
-            if not (loaded or report.refused or only or self.inputs.allow_empty):
+            allow_empty, files = self.inputs.allow_empty, self.subscriptions
+            filled = files if allow_empty else refuse_hollow(files, "subscription", report.refuse)
+            if not (load(engine, filled, report, only=only) or report.refused or only or allow_empty):
                 report.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))

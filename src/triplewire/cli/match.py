@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,13 +73,13 @@ def match_command(
     named = {"--output": file, "--stats": stats, "--refusals": refusals}
     output.check_apart(named, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
-    # --help does without Arrow and the engine
     from triplewire.cli.matches import JsonLines, Table, file_writer
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
     with output.text_output(None) as out, ExitStack() as ended:  # before an operator prints
-        report = Report(output.recorder(ended.enter_context(output.text_output(refusals))) if refusals else None)
+        told = ended.enter_context(output.text_output(refusals)) if refusals else None
+        report = Report(partial(output.write_refusal, told) if told else None)
         with clock("load"):
             prepare_kernels(matcher)
             engine = given.engine(matcher)
@@ -104,27 +105,21 @@ def match_command(
 
 def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
     """Say what a run has done, on standard error."""
-    counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}"
-    matches = counted(totals.matches, "match", "matches")
-    say(f"{matches} ({counts}, {seconds:.1f} s)" + (f" written to {file}" if file else ""))
+    counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}, {seconds:.1f} s"
+    say(f"{counted(totals.matches, 'match', 'matches')} ({counts})" + (f" written to {file}" if file else ""))
 
 
 def prepare_kernels(matcher: str, tier: str = "auto") -> None:
     """Have it said when somebody waits for kernels, and when there can be none; wait where the user wants that. `tier`
     is that of this process and those that it starts, unless the user named one."""
-    # --help does without the engine
     from triplewire.engine.tiers.kernels import KERNELS, TIER
     from triplewire.select.index import IndexMaker
 
     os.environ.setdefault(TIER, tier)
-    KERNELS.tell, KERNELS.warn = _say_compiling, say
+    what = "compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)"
+    KERNELS.tell, KERNELS.warn = lambda: say(what) if sys.stderr.isatty() else None, say
     if isinstance(found_matcher(matcher), IndexMaker) and KERNELS.are_usable() and KERNELS.tier == "compiled":
         KERNELS.wait()
-
-
-def _say_compiling() -> None:
-    if sys.stderr.isatty():
-        say("compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)")
 
 
 def _matched(
@@ -137,13 +132,13 @@ def _matched(
     clock: Clock,
 ) -> Stats:
     """Match the publications and write the rows of each result, to `file` where there is one; returns what it took."""
-    from triplewire.engine.stats import Stats  # as above
+    from triplewire.engine.stats import Stats
 
     totals = Stats()
     for result in engine.match_files(
         *map(str, given.filled(report)),
-        split=given.inputs.split.value,
-        as_written=given.inputs.as_written,
+        split=given.inputs.reading.split.value,
+        as_written=given.inputs.reading.as_written,
         on_refusal=report.refuse,
         clock=clock,
         loader=given.loader,

@@ -8,21 +8,19 @@ has depends on the rows and their order alone, not on how they came. Files that 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.columns import inverse
 from triplewire.cli import output
-from triplewire.encode.matches import names_of, strings
-from triplewire.encode.strings import TextColumn, of_bools, of_few, of_numbers, of_strings
+from triplewire.encode.matches import json_lines, names_of, parquet_writer, strings
+from triplewire.encode.strings import TextColumn, of_bools, of_few, of_numbers
 from triplewire.engine.result import Part
 
 PAIR = ("publication", "subscription", "truncated")
@@ -31,18 +29,7 @@ GROUP_ROWS = 1 << 20, 1 << 13  # rows of one Parquet row group, without bindings
 BYTES = 1 << 25
 """Bytes of texts of the rows that are put together at once, if these are several."""
 
-_JSON = "bindings"  # the column whose texts are JSON
 _NAMES = pa.dictionary(pa.int32(), pa.large_string())
-
-
-class Writer(Protocol):
-    """Takes the rows of a run, in their order."""
-
-    def write(self, part: Part) -> None:
-        """Write the matches of a part of a result."""
-
-
-# --- rows ------------------------------------------------------------------------------------------------------------
 
 
 def rows_of(part: Part, *, bindings: bool) -> Iterator[pa.RecordBatch]:
@@ -53,14 +40,10 @@ def rows_of(part: Part, *, bindings: bool) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, names=list(PAIR))
         return
     for matches in part.columns():
-        held: dict[str, pa.Array] = {name: _shared(getattr(matches, name)) for name in COLUMNS if name in _SHARED}
-        held["truncated"] = of_bools(matches.truncated)
-        graphs = of_few(matches.construct, len(matches.truncated))
-        held["construct"] = graphs.cast(pa.large_string()).dictionary_encode()
-        yield pa.RecordBatch.from_arrays([held[name] for name in COLUMNS], names=list(COLUMNS))
-
-
-_SHARED = frozenset(COLUMNS) - {"truncated", "construct"}
+        graphs = of_few(matches.construct, len(matches.truncated)).cast(pa.large_string()).dictionary_encode()
+        others = {"truncated": of_bools(matches.truncated), "construct": graphs}
+        columns = [others[name] if name in others else _shared(getattr(matches, name)) for name in COLUMNS]
+        yield pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
 
 
 def _shared(column: TextColumn) -> pa.DictionaryArray:
@@ -107,9 +90,6 @@ def _end_of_portion(sizes: NDArray[np.int64], most_rows: int) -> int:
     return max(1, int(np.searchsorted(np.cumsum(sizes[:most_rows]), BYTES, "right")))
 
 
-# --- JSON Lines ------------------------------------------------------------------------------------------------------
-
-
 class JsonLines:
     """Writes one JSON object a line, as the README describes it. A line is handed on at once."""
 
@@ -137,65 +117,15 @@ class JsonLines:
             rows, sizes = rows.slice(end), sizes[end:]
 
 
-def json_lines(rows: pa.RecordBatch) -> bytes:
-    """Rows as JSON objects, one a line: columns of texts as dictionaries, and of truth values."""
-    pieces: list[pa.Array | pa.Scalar] = []
-    for number, name in enumerate(rows.schema.names):
-        pieces += [_same(f'{", " if number else "{"}"{name}": '.encode()), _json(rows.column(number), name == _JSON)]
-    lines = pc.binary_join_element_wise(*pieces, _same(b"}\n"), _same(b""))
-    end = np.frombuffer(lines.buffers()[1], np.int64)[len(lines)]
-    text: bytes = lines.buffers()[2].slice(0, end).to_pybytes()
-    return text
-
-
-def _same(text: bytes) -> pa.Scalar:
-    """The same text for each row; `pa.scalar` would import pandas."""
-    return of_strings([text])[0]
-
-
-def _json(column: pa.Array, is_json: bool) -> pa.Array:
-    """The values of a column as JSON; `is_json`: its texts are JSON already. Each text is written once."""
-    if pa.types.is_boolean(column.type):
-        return of_strings([b"false", b"true"]).take(column.cast(pa.int8()))
-    column = _used(column)
-    texts = column.dictionary if is_json else _quoted(column.dictionary)
-    return pc.fill_null(texts.cast(pa.large_binary()).take(column.indices), _same(b"null"))
-
-
-def _used(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """A part of a larger column, with the texts that occur in it."""
-    if len(column.dictionary) <= len(column):
-        return column
-    used = pc.unique(column.indices.drop_null())
-    return pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), column.dictionary.take(used))
-
-
-def _quoted(texts: pa.Array) -> pa.Array:
-    """Texts as JSON strings."""
-    encoded = texts.cast(pa.large_binary())
-    characters = pa.concat_arrays([encoded]).buffers()[2]
-    held = np.frombuffer(characters or b"", np.uint8)
-    if not ((held < 32) | (held == 34) | (held == 92)).any():  # no control character, quotation mark or backslash
-        return pc.binary_join_element_wise(_same(b'"'), encoded, _same(b'"'), _same(b""))
-    dumps = json.JSONEncoder(ensure_ascii=False).encode
-    return of_strings([dumps(text).encode() for text in texts.to_pylist()])
-
-
-# --- Parquet ---------------------------------------------------------------------------------------------------------
-
-
 class Parquet:
     """Writes the same columns; the bindings are JSON text, and `construct` is N-Quads. Equal texts of a row group are
     stored once."""
 
     def __init__(self, file: Path | IO[bytes], *, bindings: bool) -> None:
-        import pyarrow.parquet as pq  # JSON Lines do without it
-
         self._bindings, self._most = bindings, GROUP_ROWS[bindings]
         kinds = dict.fromkeys(COLUMNS, _NAMES) | {"truncated": pa.bool_(), "construct": pa.large_string()}
         self._schema = pa.schema([(name, kinds[name]) for name in (COLUMNS if bindings else PAIR)])
-        # without Arrow's own schema in it, the names are read back as plain strings
-        self._writer = pq.ParquetWriter(file, self._schema, store_schema=False, write_statistics=["publication"])
+        self._writer = parquet_writer(file, self._schema, ["publication"])
         self._rows: list[pa.RecordBatch] = []  # that are not written
         self._sizes: list[NDArray[np.int64]] = []  # of these
 
@@ -218,51 +148,24 @@ class Parquet:
 
     def _write_groups(self, *, last: bool) -> None:
         """Write the row groups that are full, and with `last` what there is."""
-        sizes = np.concatenate([np.zeros(0, np.int64), *self._sizes])
+        if not self._rows:
+            return
+        rows, sizes = pa.Table.from_batches(self._rows), np.concatenate(self._sizes)
         while len(sizes):
             end = _end_of_portion(sizes, self._most)
             if end == len(sizes) and not last:
                 break
-            self._write_group(end)
-            sizes = sizes[end:]
-        self._sizes = [sizes]
+            self._writer.write_table(self._group(rows.slice(0, end)), end)
+            rows, sizes = rows.slice(end), sizes[end:]
+        self._rows, self._sizes = rows.to_batches(), [sizes]
 
-    def _write_group(self, count: int) -> None:
-        """Write the next rows as one row group."""
-        taken: list[pa.RecordBatch] = []
-        while count:
-            rows = self._rows.pop(0)
-            if rows.num_rows > count:
-                self._rows.insert(0, rows.slice(count))
-                rows = rows.slice(0, count)
-            taken.append(rows)
-            count -= rows.num_rows
-        columns = []
-        for name, kind in zip(self._schema.names, self._schema.types, strict=True):
-            pieces = [rows.column(name) for rows in taken]
-            if pa.types.is_dictionary(kind):
-                columns.append(_dictionary(pieces))
-            else:
-                plain = [x.dictionary_decode() if pa.types.is_dictionary(x.type) else x for x in pieces]
-                columns.append(pa.concat_arrays([x.cast(kind) for x in plain]))
-        rows = pa.record_batch(columns, schema=self._schema)
-        self._writer.write_batch(rows, max(rows.num_rows, 1))
-
-
-def _dictionary(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
-    """Columns one behind the other. Equal texts become one, since a dictionary with equal values is not written as one
-    to Parquet; they are in the order of the rows, so that the file does not depend on how rows came together."""
-    pieces = list(map(_used, pieces))
-    starts = np.cumsum([0, *(len(piece.dictionary) for piece in pieces)])
-    number = np.concatenate([_numbers(piece.indices) + start for piece, start in zip(pieces, starts, strict=False)])
-    encoded = pa.concat_arrays([piece.dictionary.cast(pa.large_string()) for piece in pieces]).dictionary_encode()
-    used, first, place = np.unique(_numbers(encoded.indices)[number], return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    indices = inverse(order)[place].astype(np.int32)
-    return pa.DictionaryArray.from_arrays(of_numbers(indices), encoded.dictionary.take(of_numbers(used[order])))
-
-
-# --- where they go ---------------------------------------------------------------------------------------------------
+    def _group(self, rows: pa.Table) -> pa.Table:
+        """Rows with each text once, in the order of the rows: so the file does not depend on how rows came together."""
+        kinds = {field.name: field.type for field in self._schema}
+        texts = {name: kind.value_type if kind == _NAMES else kind for name, kind in kinds.items()}
+        whole = rows.cast(pa.schema(texts.items())).combine_chunks()
+        columns = [whole[name].dictionary_encode() if kind == _NAMES else whole[name] for name, kind in kinds.items()]
+        return pa.table(columns, schema=self._schema)
 
 
 class Table:
@@ -279,6 +182,10 @@ class Table:
         else:
             ids, names = part.snapshot.ids(part.subscription), part.publications
             self.rows += ((names[number], id_) for number, id_ in zip(part.publication.tolist(), ids, strict=True))
+
+
+Writer: TypeAlias = JsonLines | Parquet | Table
+"""Takes the rows of a run, in their order: `write` those of a part of a result."""
 
 
 @contextmanager

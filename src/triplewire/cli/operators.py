@@ -43,14 +43,13 @@ def operators_command(
     cost, "learned" what one has cost on average (of --engine: in seconds, older calls count less), "selectivity" the
     share of true ones.
     """
-    # --help does without the operators
     from triplewire.operators.files import operators_of
 
     if stats is not None and engine is not None:
         raise typer.BadParameter("give --stats or --engine", param_hint="--engine")
     counted = _learned(engine) if engine is not None else _counted(stats)
     with output.text_output(None) as stream:
-        known = operators_of(operators_from(operators or ()))
+        known = operators_of(operators_from(operators))
         rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
         if as_json:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

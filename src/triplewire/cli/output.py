@@ -15,7 +15,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import IO, TypeVar
@@ -25,7 +25,7 @@ import typer
 from triplewire.cli.report import READER_IS_GONE, leave, one_line
 from triplewire.errors import Refusal
 from triplewire.ir.show import show_term
-from triplewire.model.match import Binding, Match
+from triplewire.model.match import Match
 from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
@@ -44,17 +44,14 @@ SHOWN_BINDINGS, SHOWN_CHARACTERS = 3, 60  # of one match in a table; characters 
 
 def bindings_short(match: Match) -> str:
     """The first bindings as text for a table, and how many more there are."""
-    lines = [_short(binding) for binding in match.bindings[:SHOWN_BINDINGS]]
+    lines = [
+        "  ".join(f"?{name} = {shortened(show_term(term))}" for name, term in binding.items())
+        for binding in match.bindings[:SHOWN_BINDINGS]
+    ]
     more = len(match.bindings) - SHOWN_BINDINGS
     if more > 0 or match.truncated:
         lines.append(f"... {max(more, 0):,} more" + (", and others that were cut" if match.truncated else ""))
     return "\n".join(lines)
-
-
-def _short(binding: Binding) -> str:
-    """A binding on one line, with long terms shortened."""
-    terms = ((name, show_term(term)) for name, term in binding.items())
-    return "  ".join(f"?{name} = {shortened(text)}" for name, text in terms)
 
 
 def shortened(text: str) -> str:
@@ -87,7 +84,9 @@ def print_table(stream: IO[str], columns: Iterable[str], rows: Iterable[tuple[st
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[_lines_of(cell) for cell in row] for row in rows]
+    # without control characters, and IRIs as prefixed names where the prefix is known
+    lines = (([shorten(line) or one_line(line) for line in cell.split("\n")] for cell in row) for row in rows)
+    cells = [list(map("\n".join, row)) for row in lines]
     if not cells:
         print(empty, file=stream)
         return
@@ -107,13 +106,8 @@ def print_table(stream: IO[str], columns: Iterable[str], rows: Iterable[tuple[st
         console.print(table)
         return
     for row in cells:  # a table would break IRIs: each row as lines of its own, which the terminal may wrap
-        lines = [f"  {line}" for cell in row[1:] for line in cell.split("\n") if line]
-        print(row[0], *lines, sep="\n", file=stream)
-
-
-def _lines_of(cell: str) -> str:
-    """The lines of a cell without control characters, an IRI as a prefixed name where its prefix is known."""
-    return "\n".join(shorten(line) or one_line(line) for line in cell.split("\n"))
+        indented = [f"  {line}" for cell in row[1:] for line in cell.split("\n") if line]
+        print(row[0], *indented, sep="\n", file=stream)
 
 
 @contextmanager
@@ -246,10 +240,6 @@ def check_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ())
         taken[_real(path)] = option
 
 
-def recorder(stream: IO[str]) -> Callable[[Refusal], None]:
-    """A function that writes refusals to a stream, as JSON objects, one a line."""
-
-    def record(refusal: Refusal) -> None:
-        stream.write(json.dumps(dataclasses.asdict(refusal), ensure_ascii=False) + "\n")
-
-    return record
+def write_refusal(stream: IO[str], refusal: Refusal) -> None:
+    """Write a refusal as a JSON object on a line."""
+    stream.write(json.dumps(dataclasses.asdict(refusal), ensure_ascii=False) + "\n")

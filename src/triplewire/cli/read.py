@@ -59,7 +59,6 @@ def read_command(
     Show the publications in files of any supported format, recognised by content. As N-Quads, each publication is a
     named graph whose name is its id.
     """
-    # imported here so that --help does not load the model
     from triplewire.read.names import to_nquads
     from triplewire.read.rdf.contexts import ContextLoader
 

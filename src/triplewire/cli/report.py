@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from triplewire.errors import Refusal
@@ -18,12 +17,9 @@ if TYPE_CHECKING:
 
 
 READER_IS_GONE = 141  # the exit code where the reader of the output closed it
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-
-
 MOST_KINDS = 50  # of warnings that are told; `check` tells all
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _lost: list[str] = []  # messages that could not be written; behind the first, standard error leads to nowhere
 
 
@@ -110,14 +106,13 @@ class Report:
         self._repeated.clear()
         self._kinds = self._untold = 0
 
-    def warn(self, subscription: str, warnings: Iterable[str]) -> None:
-        """Write a line for each warning about a subscription."""
-        for warning in warnings:
-            if self._kinds == MOST_KINDS and warning not in self._repeated:
-                self._untold += 1
-            elif self._is_new(warning):
-                self._kinds += 1
-                self.say(one_line(f"warning subscription {subscription}: {warning}"))
+    def warn(self, subscription: str, warning: str) -> None:
+        """Write a line for a warning about a subscription."""
+        if self._kinds == MOST_KINDS and warning not in self._repeated:
+            self._untold += 1
+        elif self._is_new(warning):
+            self._kinds += 1
+            self.say(one_line(f"warning subscription {subscription}: {warning}"))
 
     def say(self, text: str) -> None:
         """Write a line to standard error."""
@@ -144,12 +139,3 @@ class Report:
                 yield partial(self._progress.advance, task)
             finally:
                 self._progress = None
-
-
-# --- version ---------------------------------------------------------------------------------------------------------
-# `triplewire --version`, without the parser of options, which takes a quarter of a second to load.
-
-
-def show_version() -> None:
-    """The version on standard output."""
-    print(f"triplewire {version('triplewire')}")

@@ -192,16 +192,28 @@ def json_lines(rows: pa.RecordBatch | pa.Table) -> bytes:
 
 def _json(column: pa.Array, is_json: bool) -> pa.Array:
     """The values of a column as JSON; each distinct one is written out once."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    texts = encoded.dictionary
-    if len(texts) > len(encoded):  # a part of a larger column
-        used = pc.unique(encoded.indices.drop_null())
-        encoded = pa.DictionaryArray.from_arrays(pc.index_in(encoded.indices, used), texts.take(used))
-        texts = encoded.dictionary
-    if not is_json:
-        dumps = json.JSONEncoder(ensure_ascii=False).encode
-        texts = of_strings([dumps(value).encode() for value in texts.to_pylist()])
+    encoded = used_texts(column if pa.types.is_dictionary(column.type) else column.dictionary_encode())
+    texts = encoded.dictionary if is_json else _quoted(encoded.dictionary)
     return pc.fill_null(texts.cast(pa.large_binary()).take(encoded.indices), _same(b"null"))
+
+
+def used_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A part of a larger column, with the texts that occur in it."""
+    if len(column.dictionary) <= len(column):
+        return column
+    used = pc.unique(column.indices.drop_null())
+    return pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), column.dictionary.take(used))
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    """Values as JSON: texts at once, where none has a control character, a quotation mark or a backslash."""
+    if not pa.types.is_boolean(values.type):
+        encoded = values.cast(pa.large_binary())
+        characters = np.frombuffer(pa.concat_arrays([encoded]).buffers()[2] or b"", np.uint8)
+        if not ((characters < 32) | (characters == 34) | (characters == 92)).any():
+            return pc.binary_join_element_wise(_same(b'"'), encoded, _same(b'"'), _same(b""))
+    dumps = json.JSONEncoder(ensure_ascii=False).encode
+    return of_strings([dumps(value).encode() for value in values.to_pylist()])
 
 
 def _same(text: bytes) -> pa.Scalar:

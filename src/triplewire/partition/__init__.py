@@ -1,6 +1,6 @@
-"""Which subscriptions go to which node of a cluster, and the two stages of filtering there (001; no Spark).
+"""Which subscriptions go to which node of a cluster (001; no Spark).
 
-`plan` has the partitioners by name, `containment_partitioner` and `merging` are the paper's two, `cluster` has the two
-stages in one process; `triplewire.pipeline.index` has the same on storage and on Spark. What one subscription says of
-another: `containment`.
+`plan` has the partitioners by name, `containment` and `merging` are the paper's two, `placement` says where each
+subscription is. The two stages of filtering: `triplewire.pipeline.tasks`; in one process, as the bench measures them:
+`bench/cluster.py`.
 """

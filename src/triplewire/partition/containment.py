@@ -9,15 +9,16 @@ satisfies one of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import TypeAlias, TypeVar
 
 from triplewire.ir.entailment import with_subclasses
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import FullText, InstanceOf, Label, Relation, Variable, Word
-from triplewire.ir.normal_form import Clause, NormalForm, Position, Test, normal_form
+from triplewire.ir.normal_form import Clause, Position, Test, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, Literal
@@ -45,52 +46,42 @@ def form_of(subscription: Subscription, world: World, entailment: str = "none") 
     """The form of a subscription as an engine of this world and entailment means it."""
     meant = subscription if entailment == "none" else with_subclasses(subscription)
     normal = normal_form(meant, most=min(MOST_CLAUSES, world.settings.max_branches))
-    return Form(subscription.id, normal.clauses, *_roles(normal))
-
-
-def _roles(normal: NormalForm) -> tuple[bool, bool]:
     comparable = 0 < len(normal.clauses) <= MOST_CLAUSES and all(clause.patterns for clause in normal.clauses)
-    return comparable and normal.exact, comparable
+    return Form(subscription.id, normal.clauses, comparable and normal.exact, comparable)
 
 
 def contains(container: Form, other: Form, taxonomy: Taxonomy) -> bool:
     """Does `container` match every publication that `other` matches? False where that is not known."""
     if not (container.contains and other.contained):
         return False
-    return all(any(is_in(clause, wider, taxonomy) for wider in container.clauses) for clause in other.clauses)
-
-
-def is_in(clause: Clause, wider: Clause, taxonomy: Taxonomy) -> bool:
-    """Is there a homomorphism from the wider clause?"""
-    return _Search(clause, wider, taxonomy).goes()
+    return all(
+        any(_Search(clause, wider, taxonomy).succeeds() for wider in container.clauses) for clause in other.clauses
+    )
 
 
 class _Search:
     """Looks for a homomorphism from `wider` to `clause`, with backtracking."""
 
     def __init__(self, clause: Clause, wider: Clause, taxonomy: Taxonomy) -> None:
-        self._given = tests_of(clause)
-        self._wanted = tests_of(wider)
-        self._taxonomy = taxonomy
-        self._left = MOST_STEPS
+        self._given, self._wanted, self._taxonomy = tests_of(clause), tests_of(wider), taxonomy
+        self._steps_left = MOST_STEPS
         self._choices = [[target for target in clause.patterns if _fits(pattern, target)] for pattern in wider.patterns]
-        order = sorted(range(len(wider.patterns)), key=lambda at: len(self._choices[at]))
-        self._order = _connected(order, wider)
-        self._patterns = wider.patterns
+        order = sorted(range(len(wider.patterns)), key=lambda number: len(self._choices[number]))
+        self._order, self._patterns = _connected(order, wider), wider.patterns
         self._goes_to: dict[str, Position] = {}
 
-    def goes(self) -> bool:
+    def succeeds(self) -> bool:
         return all(self._choices) and self._from(0)
 
     def _from(self, place: int) -> bool:
         if place == len(self._order):
             return True
-        at = self._order[place]
-        for target in self._choices[at]:
-            self._left -= 1
-            if self._left < 0:
+        number = self._order[place]
+        for target in self._choices[number]:
+            self._steps_left -= 1
+            if self._steps_left < 0:
                 return False
-            new = self._bound(self._patterns[at], target)
+            new = self._bound(self._patterns[number], target)
             if new is None:
                 continue
             self._goes_to.update(new)
@@ -142,17 +133,16 @@ def _fits(pattern: tuple[Position, Position, Position], target: tuple[Position, 
 def _connected(order: list[int], clause: Clause) -> list[int]:
     """The numbers in this order, but a pattern that shares a variable with those before it comes first."""
     names = [{term.name for term in pattern if isinstance(term, Variable)} for pattern in clause.patterns]
-    left, out, bound = list(order), [], set[str]()
-    while left:
-        at = next((n for n in left if names[n] & bound), left[0])
-        left.remove(at)
-        out.append(at)
-        bound |= names[at]
-    return out
+    remaining, connected, bound = list(order), list[int](), set[str]()
+    while remaining:
+        number = next((number for number in remaining if names[number] & bound), remaining[0])
+        remaining.remove(number)
+        connected.append(number)
+        bound |= names[number]
+    return connected
 
 
 # --- candidates ------------------------------------------------------------------------------------------------------
-# Which subscriptions could contain, or be contained in, a new one? A look-up, so that no pair is compared in vain.
 
 
 Constant: TypeAlias = IRI | Literal
@@ -167,14 +157,15 @@ MOST_CANDIDATES = 128
 
 
 class Containers:
-    """Subscriptions, none of which is known to contain another; finds those that contain a new one, or are in it."""
+    """Subscriptions, none of which is known to contain another; finds those that contain a new one, or are in it, by
+    look-ups, so that no pair is compared in vain."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
         self._forms: dict[str, Form] = {}
         self._listed: dict[Key, dict[str, None]] = {}
         self._of: dict[str, list[Key]] = {}  # id -> the keys that it is listed under
-        self._seen: dict[Key, int] = {}  # how many clauses have asked for the key
+        self._seen: Counter[Key] = Counter()  # how many clauses have asked for the key
         self._with: dict[Constant, dict[str, None]] = {}  # a constant -> those with it
         self._shaped: dict[frozenset[Shape], dict[str, None]] = {}
         self._number: dict[Constant, int] = {}
@@ -186,19 +177,10 @@ class Containers:
         """The id of one that contains it; None where none does, or none was come upon in `MOST_CANDIDATES`."""
         if not form.contained:
             return None
-        left = MOST_CANDIDATES
-        tried: set[str] = set()
-        for key in self._given_keys(form.clauses[0]):  # a container has a clause for the first clause, too
-            for id in self._listed.get(key, ()):
-                if id in tried or id == form.id:
-                    continue
-                tried.add(id)
-                if contains(self._forms[id], form, self._taxonomy):
-                    return id
-                left -= 1
-                if not left:
-                    return None
-        return None
+        keys = self._given_keys(form.clauses[0])  # a container has a clause for the first clause, too
+        ids = _distinct(id for key in keys for id in self._listed.get(key, ()) if id != form.id)
+        tried = islice(ids, MOST_CANDIDATES)
+        return next((id for id in tried if contains(self._forms[id], form, self._taxonomy)), None)
 
     def contained_in(self, form: Form, *, alike: bool = False) -> list[str]:
         """The ids of those that it contains, as far as `MOST_CANDIDATES` go. `alike`: only those of the same patterns
@@ -247,52 +229,39 @@ class Containers:
             ids |= dict.fromkeys(id for id in lists[0] if all(id in other for other in lists[1:]))
         return ids
 
-    # --- keys --------------------------------------------------------------------------------------------------------
-
     def _rarest(self, clause: Clause) -> Key:
-        keys = list(self._own_keys(clause))
-        for key in keys:
-            self._seen[key] = self._seen.get(key, 0) + 1
-        return min(keys, key=lambda key: (self._seen[key], -_size(key)))
+        """The key that fewest clauses have asked for; of several, the one that says most."""
+        keys = list(self._container_keys(clause))
+        self._seen.update(keys)
+        return min(keys, key=lambda key: (self._seen[key], -sum(map(bool, key[0])) - 2 * (key[1] is not None)))
 
     def _given_keys(self, clause: Clause) -> Iterator[Key]:
         """The keys of all clauses that this one could be in."""
         tests = tests_of(clause)
-        seen: set[Key] = set()
         for pattern in clause.patterns:
             s, p, o = self._numbers(pattern)
-            marks = list(self._given_marks(pattern, tests)) if tests else []
+            marks = None, *(self._given_marks(pattern, tests) if tests else ())
             for shape in product({s, 0}, {p, 0}, {o, 0}):
-                for key in ((shape, None), *((shape, mark) for mark in marks)):
-                    if key not in seen:
-                        seen.add(key)
-                        yield key
+                yield from ((shape, mark) for mark in marks)
 
     def _given_marks(self, pattern: tuple[Position, ...], tests: dict[str, list[Test]]) -> Iterator[object]:
         """The marks that follow from the tests of the pattern's nodes."""
-        for at, term in enumerate(pattern):
-            if isinstance(term, Variable):
-                for test in tests.get(term.name, ()):
-                    mark = _mark(test)
-                    if mark is None:
-                        continue
-                    yield at, mark
-                    if isinstance(test, InstanceOf):
-                        for lower in self._taxonomy.meant(test.cls):
-                            for cls in self._taxonomy.at_or_above(lower):
-                                yield at, ("class", cls)
+        for place, test in _tests_by_place(pattern, tests):
+            if (mark := _mark(test)) is not None:
+                yield place, mark
+                if isinstance(test, InstanceOf):
+                    for lower in self._taxonomy.meant(test.cls):
+                        yield from ((place, ("class", cls)) for cls in self._taxonomy.at_or_above(lower))
 
-    def _own_keys(self, clause: Clause) -> Iterator[Key]:
+    def _container_keys(self, clause: Clause) -> Iterator[Key]:
         """The keys of a container's clause: each follows from the clauses that are in it, as far as keys go."""
         tests = tests_of(clause)
         for pattern in clause.patterns:
             shape = self._numbers(pattern)
             yield shape, None
-            for at, term in enumerate(pattern):
-                for test in tests.get(term.name, ()) if isinstance(term, Variable) else ():
-                    mark = _mark(test)
-                    if mark is not None:
-                        yield shape, (at, mark)
+            for place, test in _tests_by_place(pattern, tests):
+                if (mark := _mark(test)) is not None:
+                    yield shape, (place, mark)
 
     def _numbers(self, pattern: tuple[Position, Position, Position]) -> Shape:
         known = self._number
@@ -301,6 +270,18 @@ class Containers:
 
     def _shape(self, form: Form) -> frozenset[Shape]:
         return frozenset(self._numbers(pattern) for clause in form.clauses for pattern in clause.patterns)
+
+
+def _tests_by_place(pattern: tuple[Position, ...], tests: dict[str, list[Test]]) -> Iterator[tuple[int, Test]]:
+    for place, term in enumerate(pattern):
+        if isinstance(term, Variable):
+            yield from ((place, test) for test in tests.get(term.name, ()))
+
+
+def _distinct(ids: Iterable[str]) -> Iterator[str]:
+    """Each of them once, as it first comes."""
+    seen: set[str] = set()
+    return (id for id in ids if not (id in seen or seen.add(id)))  # type: ignore[func-returns-value]
 
 
 def _drop(table: dict[K, dict[str, None]], key: K, id: str) -> None:
@@ -332,18 +313,9 @@ def _constants(form: Form) -> set[Constant]:
     }
 
 
-def _size(key: Key) -> int:
-    """How much a key says."""
-    return sum(number > 0 for number in key[0]) + 2 * (key[1] is not None)
-
-
-# --- containment partitioner -----------------------------------------------------------------------------------------
-# Partitioning by containment (001, section 4.2): the server has the roots, and what they contain is spread over
-# nodes.
-
-
 class ContainmentPartitioner:
-    """The partitioner *containment*."""
+    """The partitioner *containment* (001, section 4.2): the server has the roots, and what they contain is spread over
+    nodes."""
 
     def __init__(self, nodes: int, world: World, entailment: str = "none") -> None:
         self.placement = Placement(nodes)
@@ -393,9 +365,6 @@ def specialty(form: Form) -> tuple[int, int, int]:
     """What contains another has seldom more patterns or tests, and of as many patterns never more constants."""
     patterns = max((len(clause.patterns) for clause in form.clauses), default=0)
     tests = max((len(clause.tests) for clause in form.clauses), default=0)
-    constants = max((_constant_count(clause) for clause in form.clauses), default=0)
+    terms = ([term for pattern in clause.patterns for term in pattern] for clause in form.clauses)
+    constants = max((sum(not isinstance(term, Variable) for term in each) for each in terms), default=0)
     return patterns, tests, constants
-
-
-def _constant_count(clause: Clause) -> int:
-    return sum(not isinstance(term, Variable) for pattern in clause.patterns for term in pattern)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -30,20 +31,26 @@ from triplewire.partition.containment import Containers, Form, contains, form_of
 from triplewire.partition.placement import SERVER, Placement, engine_of
 from triplewire.partition.sample import Sample, Shape, collect, shapes_of
 
-# --- mergers ---------------------------------------------------------------------------------------------------------
-# Mergers: what several subscriptions have in common, as a subscription that contains each of them (001, section 4.3).
-
-
 Triple = tuple[Position, Position, Position]
 
 LEAST_CONSTANTS = 2
 """Constants that two patterns have in common, at least, to become one pattern of a merger, where there are such."""
 
+SLACK = 5.0
+"""How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
+before it is merged again. So a target that cannot be reached does not cost a merging for each new subscription."""
+
+MOST_IN_VAIN = 0.001
+"""The share of publications that may reach a node in vain, as expected of all mergers together."""
+
+
+# --- mergers: what several subscriptions have in common, as a subscription that contains each ------------------------
+
 
 def common(clauses: Sequence[Clause]) -> Clause:
     """A clause that contains each of these. They are merged one by one, so it may keep less than they have in common.
     Where their patterns share too few constants, it may say no more than that a node is there."""
-    clause = _all(clauses, _says_enough)
+    clause = _all(clauses, lambda pattern, target: _same(pattern, target) >= LEAST_CONSTANTS)
     if clause is not None:
         return clause
     clause = _all(clauses, _has_node) or Clause((), ())
@@ -95,11 +102,6 @@ def _same(pattern: Triple, target: Triple) -> int:
     return sum(x == y and not isinstance(x, Variable) for x, y in zip(pattern, target, strict=True))
 
 
-def _says_enough(pattern: Triple, target: Triple) -> bool:
-    """Do both have enough constants in the same places?"""
-    return _same(pattern, target) >= LEAST_CONSTANTS
-
-
 def _has_node(pattern: Triple, target: Triple) -> bool:
     """Have both the same subject, or the same object?"""
     return any(pattern[at] == target[at] and not isinstance(pattern[at], Variable) for at in (0, 2))
@@ -107,16 +109,6 @@ def _has_node(pattern: Triple, target: Triple) -> bool:
 
 def merger_of(id: str, clause: Clause, settings: Settings) -> Subscription | None:
     """The subscription of a clause; None where nothing of it can be said in SPARQL."""
-    text = _text(clause)
-    if not text:
-        return None
-    try:
-        return parse(text, "sparql", id=id, settings=settings)
-    except TriplewireError:  # longer or deeper than the limits allow: its members stay as they are
-        return None
-
-
-def _text(clause: Clause) -> str:
     numbers: dict[str, int] = {}
 
     def written(term: Position) -> str:
@@ -132,7 +124,11 @@ def _text(clause: Clause) -> str:
         for name, test in clause.tests
         if name in numbers and (word := _word(test))
     ]
-    return f"ASK WHERE {{ {' . '.join(triples)} {' '.join(words)} }}" if triples else ""
+    text = f"ASK WHERE {{ {' . '.join(triples)} {' '.join(words)} }}"
+    try:
+        return parse(text, "sparql", id=id, settings=settings) if triples else None
+    except TriplewireError:  # longer or deeper than the limits allow: its members stay as they are
+        return None
 
 
 def _word(test: Test) -> str:
@@ -142,15 +138,7 @@ def _word(test: Test) -> str:
     return ""
 
 
-# --- merging ------------------------------------------------------------
-
-
-SLACK = 5.0
-"""How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
-before it is merged again. So a target that cannot be reached does not cost a merging for each new subscription."""
-
-MOST_IN_VAIN = 0.001
-"""The share of publications that may reach a node in vain, as expected of all mergers together."""
+# --- merging ---------------------------------------------------------------------------------------------------------
 
 
 class MergingPartitioner:
@@ -195,7 +183,6 @@ class MergingPartitioner:
         if above is not None and above in self.placement.mergers:
             self._free_below(above)
             del self.placement.mergers[above], self._in_vain[above]
-            self.placement.changed[above] = None
         elif above is not None:
             self.placement.unhang(id)
         self._free_below(id)
@@ -214,10 +201,6 @@ class MergingPartitioner:
 
     def merge(self) -> None:
         """Merge until the index is as small as the target says, or nothing more can be merged."""
-        self._merge_down()
-        self._left = self.placement.server_size
-
-    def _merge_down(self) -> None:
         target = self._most(self._percent)
         forms = {
             id: form
@@ -230,11 +213,11 @@ class MergingPartitioner:
         matched = self._matched(engine)
         self._put_below(forms, matched, target)
         work = _Work(forms, matched, Sample(self._sample), target)
-        for group in self._groups(engine, matched):
+        for group in chain(self._groups(engine, matched), [forms]):
             if self.placement.server_size <= target:
-                return
+                break
             self._merge_around(group, work)
-        self._merge_around(forms, work)
+        self._left = self.placement.server_size
 
     def _most(self, percent: float) -> int:
         return int(len(self._subscriptions) * (100 - percent) / 100)
@@ -309,7 +292,10 @@ class MergingPartitioner:
     def _merge(self, members: list[Form], shape: Shape, work: _Work) -> None:
         """Put a merger in the place of these subscriptions, of those that it contains for certain, unless too many
         publications would match it in vain."""
-        clause = common([_beginning(form.clauses[0], shape) for form in members])
+        clauses = (form.clauses[0] for form in members)
+        # what is common is looked for from the pattern of that shape
+        begin = [(sorted(each.patterns, key=lambda pattern: shape not in shapes_of(pattern)), each) for each in clauses]
+        clause = common([Clause(tuple(patterns), each.tests) for patterns, each in begin])
         in_vain = work.sample.in_vain(clause, (work.matched.get(form.id, 0) for form in members))
         left = self._most_in_vain - sum(self._in_vain.values())
         if in_vain > left * (len(members) - 1) / max(1, self.placement.server_size - work.target):
@@ -326,7 +312,6 @@ class MergingPartitioner:
         if len(inside) < 2:
             return
         self.placement.mergers[id] = merger
-        self.placement.changed[id] = None
         self._in_vain[id] = in_vain
         for member in inside:
             for below in (*self.placement.hanging(member), member):
@@ -342,8 +327,3 @@ class _Work:
     matched: dict[str, int]
     sample: Sample
     target: int
-
-
-def _beginning(clause: Clause, shape: Shape) -> Clause:
-    """The clause with the pattern of that shape first: what is common is looked for from there."""
-    return Clause(tuple(sorted(clause.patterns, key=lambda pattern: shape not in shapes_of(pattern))), clause.tests)

@@ -42,11 +42,20 @@ from triplewire.ir.values.numbers import ExpressionError, Number, lenient_number
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal
 
-# --- full text -------------------------------------------------------------------------------------------------------
-# Does one full-text expression follow from another, for every text? "Don't know" is no.
-
-
 _DEEPEST = 16  # expressions in each other that are looked into
+_LONGEST_CHOICE = 64  # members of an IN that are looked at one by one
+_EXACT = 1 << 24  # whole numbers up to it are the same as float, double and decimal
+_WHOLE = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte", "nonNegativeInteger"))
+_DOUBLE = XSD + "double"
+_EMPTY = Publication("", triples=()).graph
+_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
+    TextRelation.CONTAINS: str.__contains__,
+    TextRelation.STARTS: str.startswith,
+    TextRelation.ENDS: str.endswith,
+}
+
+
+# --- full text -------------------------------------------------------------------------------------------------------
 
 
 def words_follow(wanted: TextExpression, given: TextExpression, depth: int = 0) -> bool:
@@ -67,20 +76,15 @@ def words_follow(wanted: TextExpression, given: TextExpression, depth: int = 0) 
     if isinstance(wanted, TextNot):
         return isinstance(given, TextNot) and words_follow(given.operand, wanted.operand, deeper)
     if isinstance(wanted, Word | Prefix | Phrase):
-        return _leaf(wanted, given, deeper)
+        if isinstance(given, Near):
+            return any(words_follow(wanted, operand, deeper) for operand in given.operands)
+        words, items = _items(wanted), _items(given)
+        return words is not None and items is not None and bool(_starts(words, items))
     if isinstance(wanted, Near):
         if isinstance(given, Near):
             return _chain_in_chain(wanted, given)
         return isinstance(given, Phrase) and _chain_in_phrase(wanted, given)
     return False
-
-
-def _leaf(wanted: Word | Prefix | Phrase, given: TextExpression, depth: int) -> bool:
-    """A word, prefix or phrase, from something that says where words stand."""
-    if isinstance(given, Near):
-        return any(words_follow(wanted, operand, depth) for operand in given.operands)
-    items = _items(given)
-    return items is not None and _stands_in(_items(wanted), items)
 
 
 def _items(expression: TextExpression) -> tuple[Word | Prefix, ...] | None:
@@ -94,14 +98,10 @@ def _items(expression: TextExpression) -> tuple[Word | Prefix, ...] | None:
     return None
 
 
-def _stands_in(wanted: Sequence[Word | Prefix] | None, given: Sequence[Word | Prefix]) -> bool:
-    if wanted is None:
-        return False
-    return any(_at(wanted, given, start) for start in range(len(given) - len(wanted) + 1))
-
-
-def _at(wanted: Sequence[Word | Prefix], given: Sequence[Word | Prefix], start: int) -> bool:
-    return all(_item(item, other) for item, other in zip(wanted, given[start:], strict=False))
+def _starts(wanted: Sequence[Word | Prefix], given: Sequence[Word | Prefix]) -> list[int]:
+    """Where in the items that are given the wanted ones stand: the numbers of their first ones."""
+    starts = range(len(given) - len(wanted) + 1)
+    return [start for start in starts if all(map(_item, wanted, given[start:]))]
 
 
 def _item(wanted: Word | Prefix, given: Word | Prefix) -> bool:
@@ -113,9 +113,6 @@ def _item(wanted: Word | Prefix, given: Word | Prefix) -> bool:
     return (given.word if isinstance(given, Word) else given.prefix).startswith(wanted.prefix)
 
 
-# --- NEAR ------------------------------------------------------------------------------------------------------------
-
-
 def _same_places(wanted: TextExpression, given: TextExpression) -> bool:
     """Is every occurrence of `given`, from its first word to its last, one of `wanted`?"""
     if wanted == given:
@@ -125,23 +122,17 @@ def _same_places(wanted: TextExpression, given: TextExpression) -> bool:
     if isinstance(wanted, TextOr):
         return any(_same_places(operand, given) for operand in wanted.operands)
     items, others = _items(wanted), _items(given)
-    return items is not None and others is not None and len(items) == len(others) and _at(items, others, 0)
+    return items is not None and others is not None and len(items) == len(others) and all(map(_item, items, others))
 
 
 def _chain_in_chain(wanted: Near, given: Near) -> bool:
     """Is it a piece of the other NEAR, with as wide or wider gaps?"""
-    size = len(wanted.operands)
-    for start in range(len(given.operands) - size + 1):
-        operands = zip(wanted.operands, given.operands[start : start + size], strict=True)
-        gaps = zip(wanted.gaps, given.gaps[start : start + size - 1], strict=True)
-        orders = zip(wanted.ordered, given.ordered[start : start + size - 1], strict=True)
-        if (
-            all(_same_places(a, b) for a, b in operands)
-            and all(a[0] <= b[0] and b[1] <= a[1] for a, b in gaps)
-            and all(b or not a for a, b in orders)
-        ):
-            return True
-    return False
+    return any(
+        all(map(_same_places, wanted.operands, given.operands[start:]))
+        and all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(wanted.gaps, given.gaps[start:], strict=False))
+        and all(b or not a for a, b in zip(wanted.ordered, given.ordered[start:], strict=False))
+        for start in range(len(given.operands) - len(wanted.operands) + 1)
+    )
 
 
 def _chain_in_phrase(near: Near, phrase: Phrase) -> bool:
@@ -166,23 +157,11 @@ def _places(operand: TextExpression, items: Sequence[Word | Prefix]) -> set[tupl
     """Where in the phrase the operand stands: the numbers of its first and last word."""
     if isinstance(operand, TextOr):
         return set().union(*(_places(inner, items) for inner in operand.operands))
-    own = _items(operand)
-    if own is None:
-        return set()
-    starts = range(len(items) - len(own) + 1)
-    return {(start, start + len(own) - 1) for start in starts if _at(own, items, start)}
+    words = _items(operand)
+    return set() if words is None else {(start, start + len(words) - 1) for start in _starts(words, items)}
 
 
-# --- node tests ------------------------------------------------------------
-
-
-Constant = IRI | Literal
-
-_LONGEST_CHOICE = 64  # members of an IN that are looked at one by one
-_EXACT = 1 << 24  # whole numbers up to it are the same as float, double and decimal
-_WHOLE = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte", "nonNegativeInteger"))
-_DOUBLE = XSD + "double"
-_EMPTY = Publication("", triples=()).graph
+# --- node tests ------------------------------------------------------------------------------------------------------
 
 
 def follows(wanted: Test, given: Sequence[Test], taxonomy: Taxonomy) -> bool:
@@ -200,7 +179,7 @@ def follows(wanted: Test, given: Sequence[Test], taxonomy: Taxonomy) -> bool:
     return any(_follows_one(wanted, test, taxonomy) for test in given)
 
 
-def holds(test: Test, node: Constant, taxonomy: Taxonomy) -> bool:
+def holds(test: Test, node: IRI | Literal, taxonomy: Taxonomy) -> bool:
     """Is the test true of this very node, in every publication? False where that is not known."""
     match test:
         case AllOf(conditions):
@@ -227,7 +206,7 @@ def _choices(test: In) -> AnyOf:
     return AnyOf(tuple([Compare("=", test.operand, choice, Coercion.STRICT) for choice in test.choices]))
 
 
-def _compared(test: Compare, node: Constant) -> bool:
+def _compared(test: Compare, node: IRI | Literal) -> bool:
     limit = test.right
     if test.left != X or isinstance(limit, Variable) or not isinstance(limit, IRI | Literal | Label):
         return False
@@ -239,13 +218,6 @@ def _compared(test: Compare, node: Constant) -> bool:
         return strict(test.op, node, limit)
     except ExpressionError:
         return False
-
-
-_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
-    TextRelation.CONTAINS: lambda text, piece: piece in text,
-    TextRelation.STARTS: lambda text, piece: text.startswith(piece),
-    TextRelation.ENDS: lambda text, piece: text.endswith(piece),
-}
 
 
 def _follows_one(wanted: Test, given: Test, taxonomy: Taxonomy) -> bool:
@@ -283,13 +255,8 @@ def _follows_label(wanted: Test, label: Label, taxonomy: Taxonomy) -> bool:
         is_lenient = isinstance(part, Compare) and part.coercion is Coercion.LENIENT
         if not (is_lenient or isinstance(part, TextTest | InstanceOf | Label)):
             return False
-    nodes: list[Constant] = [Literal(label.text)]
-    if label.iri:
-        nodes.append(IRI(label.iri))
+    nodes: tuple[IRI | Literal, ...] = Literal(label.text), *([IRI(label.iri)] if label.iri else [])
     return all(holds(wanted, node, taxonomy) for node in nodes)
-
-
-# --- pieces of a text, classes ---------------------------------------------------------------------------------------
 
 
 def _text(wanted: TextTest, given: TextTest) -> bool:
@@ -310,14 +277,13 @@ def _is_below(wanted: InstanceOf, given: InstanceOf, taxonomy: Taxonomy) -> bool
     lower, upper = taxonomy.meant(given.cls), taxonomy.meant(wanted.cls)
     if not lower:
         return False
-    pair = given.relation, wanted.relation
-    descendant, ancestor, direct = Relation.DESCENDANT, Relation.ANCESTOR, Relation.DIRECT
-    if pair in ((descendant, descendant), (direct, descendant), (Relation.SUBCLASS, Relation.SUBCLASS)):
-        return all(upper & taxonomy.at_or_above(cls) for cls in lower)
-    if pair == (ancestor, ancestor):
-        return all(any(cls in taxonomy.at_or_above(other) for other in upper) for cls in lower)
-    if pair == (direct, direct):
-        return lower <= upper
+    match given.relation, wanted.relation:
+        case (Relation.DESCENDANT | Relation.DIRECT, Relation.DESCENDANT) | (Relation.SUBCLASS, Relation.SUBCLASS):
+            return all(upper & taxonomy.at_or_above(cls) for cls in lower)
+        case Relation.ANCESTOR, Relation.ANCESTOR:
+            return all(any(cls in taxonomy.at_or_above(other) for other in upper) for cls in lower)
+        case Relation.DIRECT, Relation.DIRECT:
+            return lower <= upper
     return False
 
 
@@ -327,11 +293,8 @@ def _named_alike(a: IRI | Label, b: IRI | Label) -> bool:
         return isinstance(a, IRI) and isinstance(b, IRI)
     if not a.iri or not b.iri:
         return a.iri == b.iri
-    return a.iri.endswith(a.text) and b.iri.endswith(b.text) and _space(a) == _space(b)
-
-
-def _space(label: Label) -> str:
-    return label.iri[: len(label.iri) - len(label.text)]
+    spaces = [label.iri.removesuffix(label.text) for label in (a, b)]
+    return a.iri.endswith(a.text) and b.iri.endswith(b.text) and spaces[0] == spaces[1]
 
 
 # --- ranges ----------------------------------------------------------------------------------------------------------
@@ -339,23 +302,19 @@ def _space(label: Label) -> str:
 
 def _lenient_range(op: str, limit: Expression, given_op: str, given_limit: Expression) -> bool:
     """Values are read as the constant is: as exact numbers, instants or texts."""
-    if not (isinstance(limit, IRI | Literal | Label) and isinstance(given_limit, IRI | Literal | Label)):
+    if not (isinstance(limit, Literal | Label) and isinstance(given_limit, Literal | Label)):
         return False
-    if (isinstance(limit, Label) and limit.iri) or (isinstance(given_limit, Label) and given_limit.iri):
+    if any(isinstance(term, Label) and term.iri for term in (limit, given_limit)):
         return False  # `=` may mean the IRI, too
-    if IRI in (type(limit), type(given_limit)):
+    (kind, wanted), (given_kind, given) = _reading(limit), _reading(given_limit)
+    has_no_order = given_op == "=" and op not in ("=", "!=")  # an IRI of that text is equal, and has no order
+    if kind != given_kind or kind == "NaN" or has_no_order:
         return False
-    kind, wanted = _reading(limit)
-    given_kind, given = _reading(given_limit)
-    if kind != given_kind or kind == "NaN":
-        return False
-    if given_op == "=" and op not in ("=", "!="):
-        return False  # an IRI of that text is equal, and has no order
     return _implied(op, wanted, given_op, given)
 
 
-def _reading(term: Literal | Label | IRI) -> tuple[str, Any]:
-    text = term.lexical if isinstance(term, Literal) else term.text if isinstance(term, Label) else term.value
+def _reading(term: Literal | Label) -> tuple[str, Any]:
+    text = term.lexical if isinstance(term, Literal) else term.text
     if text.strip() == "NaN":
         return "NaN", text
     number = lenient_number(text)
@@ -398,13 +357,8 @@ def _implied(op: str, limit: Any, given_op: str, given: Any) -> bool:
         return OPERATORS[op](given, limit)
     if given_op == "!=":
         return op == "!=" and bool(given == limit)
-    if op == "=":
+    if op != "!=" and op[0] != given_op[0]:
         return False
-    below = given_op[0] == "<"
-    if op == "!=":
-        beyond = given < limit if below else given > limit
-        return bool(beyond or (given == limit and given_op in ("<", ">")))
-    if op[0] != given_op[0]:
-        return False
-    beyond = given < limit if below else given > limit
-    return bool(beyond or (given == limit and len(given_op) <= len(op)))
+    beyond = given < limit if given_op[0] == "<" else given > limit
+    is_open = given_op in ("<", ">")
+    return bool(beyond or (given == limit and (is_open or (op != "!=" and len(op) == 2))))

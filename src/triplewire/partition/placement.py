@@ -7,6 +7,7 @@ each, `routes` name the nodes that hold what may match where it does.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ class Placement:
     """`place`: subscription -> `SERVER` or the number of its node. `routes`: id at the server -> node -> how many
     subscriptions are there on its account. `above`: subscription -> what it hangs below, an id at the server, and
     `below` the other way. `mergers`: those of the ids at the server that are no subscriptions.
-    `everywhere`: every publication goes to every node. `changed` are the ids with another place than before."""
+    `everywhere`: every publication goes to every node. `sizes`: how many subscriptions are in each place."""
 
     nodes: int
     everywhere: bool = False
@@ -35,35 +36,23 @@ class Placement:
     above: dict[str, str] = field(default_factory=dict)
     below: dict[str, dict[str, None]] = field(default_factory=dict)
     mergers: dict[str, Subscription] = field(default_factory=dict)
-    changed: dict[str, None] = field(default_factory=dict)
-    sizes: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.sizes = [0] * self.nodes
+    sizes: Counter[int] = field(default_factory=Counter)
 
     @property
     def server_size(self) -> int:
         """How many subscriptions and mergers the index of the server has."""
-        return len(self.place) - sum(self.sizes) + len(self.mergers)
+        return self.sizes[SERVER] + len(self.mergers)
 
     def put(self, id: str, where: int) -> None:
         """Put a subscription at the server or on a node, from wherever it is."""
-        before = self.place.get(id)
-        if before == where:
-            return
-        if before is not None and before != SERVER:
-            self.sizes[before] -= 1
-        if where != SERVER:
-            self.sizes[where] += 1
+        if id in self.place:
+            self.sizes[self.place[id]] -= 1
+        self.sizes[where] += 1
         self.place[id] = where
-        self.changed[id] = None
 
     def drop(self, id: str) -> None:
         """Forget a subscription."""
-        before = self.place.pop(id)
-        if before != SERVER:
-            self.sizes[before] -= 1
-        self.changed[id] = None
+        self.sizes[self.place.pop(id)] -= 1
 
     def hang(self, id: str, above: str) -> None:
         """Put a subscription below what is at the server: on its node, or else on the one with the fewest there, and
@@ -99,16 +88,6 @@ class Placement:
     def nodes_of(self, id: str) -> frozenset[int]:
         """The nodes that a publication goes to which matches this at the server."""
         return frozenset(self.routes.get(id, ()))
-
-    def take_changes(self) -> list[str]:
-        """The ids that were put, moved, made or dropped since this was last asked."""
-        ids = list(self.changed)
-        self.changed.clear()
-        return ids
-
-
-# --- engines ---------------------------------------------------------------------------------------------------------
-# An engine of some subscriptions, made from their texts where that gives the same.
 
 
 def engine_of(

@@ -45,13 +45,10 @@ class Sample:
         self._with: dict[Shape, int] = defaultdict(int)
         for number, publication in enumerate(publications):
             for triple in publication.triples:
-                self._record(triple, 1 << number)
+                s, p, o = (term if isinstance(term, IRI | Literal) else None for term in triple)
+                for shape in dict.fromkeys(product((s, None), (p, None), (o, None))):
+                    self._with[shape] |= 1 << number
         self._unseen = self._expected_of_unseen()
-
-    def _record(self, triple: Triple, bit: int) -> None:
-        s, p, o = (term if isinstance(term, IRI | Literal) else None for term in triple)
-        for shape in dict.fromkeys(product((s, None), (p, None), (o, None))):
-            self._with[shape] |= bit
 
     def _expected_of_unseen(self) -> float:
         """How often what the sample lacks is to be counted as seen: as Good and Turing estimate it (1953), if there are
@@ -90,17 +87,14 @@ class Sample:
         return (publications + self._unseen) / (others.bit_count() + 1)
 
 
-# --- summaries -------------------------------------------------------------------------------------------------------
-# Publication summaries: what publications that are alike have in common, and how often they match (001, section 4.3).
-
-
 THRESHOLD = 0.3
 """How alike two are, as the triples of both divided by those of either, before they become one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`triples` are in all publications that it stands for; `counter` is the sum of their matches."""
+    """What publications that are alike have in common, and how often they match (001, section 4.3): `triples` are in
+    all publications that it stands for; `counter` is the sum of their matches."""
 
     triples: frozenset[Triple]
     counter: int
@@ -133,9 +127,6 @@ def _most_alike(
 ) -> int | None:
     """The number of the summary that is most alike, above the threshold."""
     common = Counter(number for triple in triples for number in holders.get(triple, ()))
-    best, most = None, threshold
-    for number, count in common.items():
-        likeness = count / (len(triples) + len(summaries[number].triples) - count)
-        if likeness > most:
-            best, most = number, likeness
-    return best
+    likeness = {n: count / (len(triples) + len(summaries[n].triples) - count) for n, count in common.items()}
+    best = max(likeness, key=likeness.__getitem__, default=None)
+    return best if best is not None and likeness[best] > threshold else None

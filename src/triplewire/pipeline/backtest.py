@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -196,10 +196,8 @@ class ArchiveFilter:
                 *paths, split=self.split, as_written=self.as_written, on_refusal=refuse, clock=clock, loader=loader
             )
             return
-        each = read(
-            *paths, split=self.split, settings=self.settings, on_refusal=refuse, loader=loader,
-            as_written=self.as_written,
-        )  # fmt: skip
+        how: dict[str, Any] = {"split": self.split, "as_written": self.as_written, "settings": self.settings}
+        each = read(*paths, on_refusal=refuse, loader=loader, **how)
         inside = (publication for publication in each if self._is_inside(publication, undated))
         while True:
             with clock("read"):

@@ -11,7 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from triplewire.encode.matches import match_file
 from triplewire.errors import TriplewireError
 from triplewire.folders import replace_text
-from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output, last_batch, last_counts, number_of
-from triplewire.pipeline.rows import MATCH_ROWS
+from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output, Totals, last_batch, last_counts, number_of
+from triplewire.pipeline.rows import MATCH_ROWS, widened
 from triplewire.state_file import connected
 
-COLUMNS = MATCH_ROWS
-"""The columns that a folder without a committed row has, and that come first in any other."""
+METRICS = "_metrics.prom"
+_TRIES, _PAUSE = 20, 0.1  # while a batch run replaces the files that are exported; seconds
 
 
 def check_output(output: Output) -> None:
@@ -69,12 +69,8 @@ def _present(output: Output) -> list[Path]:
 
 
 def columns_of(files: list[Path]) -> pa.Schema:
-    """`COLUMNS`, and what more the files have: rows of earlier versions of this program have fewer columns."""
-    schemas = [COLUMNS]
-    for file in files:
-        schema = pq.read_schema(file).remove_metadata()
-        if schema not in schemas:
-            schemas.append(schema)
+    """`MATCH_ROWS`, and what more the files have: rows of earlier versions of this program have fewer columns."""
+    schemas = [MATCH_ROWS, *(pq.read_schema(file).remove_metadata() for file in files)]
     return pa.unify_schemas(schemas, promote_options="permissive")
 
 
@@ -83,21 +79,11 @@ def rows_of(files: list[Path], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
     for file in files:
         with pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches():
-                held = {name: batch.column(name) for name in batch.schema.names}
-                arrays = [
-                    held[field.name].cast(field.type) if field.name in held else pa.nulls(batch.num_rows, field.type)
-                    for field in columns
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+                there = pa.schema([columns.field(name) for name in batch.schema.names])
+                yield widened(batch.cast(there), columns)
 
 
 # --- status ----------------------------------------------------------------------------------------------------------
-# What a run or a stream has done so far, and what waits: from its output folder, without Spark.
-
-
-METRICS = "_metrics.prom"
-
-_COUNTED = ("batches", "publications", "matches", "refused", "repeats", "candidates")
 
 
 @dataclass(frozen=True)
@@ -142,10 +128,11 @@ class Status:
         counts = last_counts(matches)
         if counts is not None:
             figures |= asdict(counts.total) | {"last_committed": counts.committed, "last_seconds": counts.seconds}
-            figures |= {"last_publications": counts.own.publications, "last_matches": counts.own.matches}
-            figures |= {"last_candidates": counts.own.candidates}
+            figures |= {f"last_{name}": getattr(counts.own, name) for name in ("publications", "matches", "candidates")}
             figures |= {"index_version": counts.more.get("index_version")}
-        figures["refused"] = figures.get("refused", 0) + _refused_beside(output)
+        beside = (output.folder / DEAD_LETTER).glob("batch=-*/driver-*.parquet")  # what starts of a stream refused
+        kinds = (kind for file in beside for kind in pq.read_table(file, columns=["kind"])["kind"].to_pylist())
+        figures["refused"] = figures.get("refused", 0) + sum(kind != "warning" for kind in kinds)
         number = last_batch(matches)
         if streaming and record.get("remote") is not True:
             figures["waiting"], figures["oldest_seconds"] = _waiting(output, number)
@@ -157,11 +144,10 @@ class Status:
 
     def as_metrics(self) -> str:
         """In the text format of Prometheus."""
-        lines: list[str] = []
-        for name in _COUNTED:
-            lines += _metric(
-                f"triplewire_{name}_total", "counter", f"{name}, of all micro-batches", getattr(self, name)
-            )
+        counters = {
+            f"{field.name}_total": (f"{field.name}, of all micro-batches", getattr(self, field.name))
+            for field in fields(Totals)
+        }
         gauges = {
             "waiting_files": ("files seen and not yet matched", self.waiting),
             "oldest_waiting_seconds": ("how long the first of them has waited", self.oldest_seconds),
@@ -171,19 +157,17 @@ class Status:
             "last_batch_candidates": ("candidates of the last micro-batch", self.last_candidates),
             "written_timestamp_seconds": ("when this was written", round(time.time(), 3)),
         }
-        for name, (what, value) in gauges.items():
-            if value is not None:
-                lines += _metric(f"triplewire_{name}", "gauge", what, value)
-        return "\n".join(lines) + "\n"
+        lines: list[str] = []
+        for kind, metrics in (("counter", counters), ("gauge", gauges)):
+            for name, (what, value) in metrics.items():
+                head = f"# HELP triplewire_{name} {what}\n# TYPE triplewire_{name} {kind}\n"
+                lines += [f"{head}triplewire_{name} {value}\n"] if value is not None else []
+        return "".join(lines)
 
 
 def write_metrics(output: Output) -> None:
     """Write `_metrics.prom`, so that nobody reads half of it."""
     replace_text(output.folder / METRICS, Status.of(output).as_metrics())
-
-
-def _metric(name: str, kind: str, what: str, value: float) -> list[str]:
-    return [f"# HELP {name} {what}", f"# TYPE {name} {kind}", f"{name} {value}"]
 
 
 def _is_running(output: Output) -> bool:
@@ -198,14 +182,6 @@ def _is_running(output: Output) -> bool:
     return False
 
 
-def _refused_beside(output: Output) -> int:
-    """What starts of a stream refused beside the micro-batches."""
-    count = 0
-    for file in (output.folder / DEAD_LETTER).glob("batch=-*/driver-*.parquet"):
-        count += sum(kind != "warning" for kind in pq.read_table(file, columns=["kind"])["kind"].to_pylist())
-    return count
-
-
 def _waiting(output: Output, number: int | None) -> tuple[int, float | None]:
     """The files that were taken for micro-batches after this one, and how long the first of them has waited."""
     if not output.arrivals.exists():
@@ -217,15 +193,11 @@ def _waiting(output: Output, number: int | None) -> tuple[int, float | None]:
 
 
 # --- export ----------------------------------------------------------------------------------------------------------
-# Writes the committed matches to one file: Parquet, JSON Lines or CSV, by the ending of its name.
-
-
-_TRIES, _PAUSE = 20, 0.1  # while a batch run replaces the files; seconds
 
 
 def export(output: Output, file: Path, suffix: str) -> int:
     """Write all committed matches of the output folder to `file`, in the form of this one of
-    `match_files.SUFFIXES`; returns how many they are.
+    `triplewire.encode.matches.SUFFIXES`; returns how many they are.
 
     Where a batch run replaces the rows meanwhile, the file is begun anew, so that it has all of one run or all of the
     other. Raises `TriplewireError` where the folder is no output of a run.

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import NoneType
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,13 +37,9 @@ from triplewire.pipeline.index.open_version import OpenVersion, opened, opened_f
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 from triplewire.read.documents import SPLITS
 
-if TYPE_CHECKING:
-    from triplewire.engine import Engine
+OnStats: TypeAlias = Callable[[Stats], None] | None
 
-
-# --- calling ---------------------------------------------------------------------------------------------------------
-# How operators are called in the workers of a job, and what the job learns of that, micro-batch after micro-batch.
-
+MOST_ROWS = 1 << 14  # of one batch of matches
 
 _applied: weakref.WeakKeyDictionary[LearnedCalls, str] = weakref.WeakKeyDictionary()
 
@@ -103,14 +100,6 @@ class JobLearning:
             replace_text(self._file, json.dumps(self.calls.to_json(), separators=(",", ":")) + "\n")
 
 
-# --- filter ------------------------------------------------------------
-
-
-OnStats: TypeAlias = Callable[[Stats], None] | None
-
-MOST_ROWS = 1 << 14  # of one batch of matches
-
-
 @dataclass(frozen=True)
 class IndexFilter:
     """A version of an index, ready to travel. Called in a worker, it matches.
@@ -144,19 +133,16 @@ class IndexFilter:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
         engine = self.opened().server()
         self.calling.begin(engine)
-        yield from outcomes_of(engine, batches)
-
-
-def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The outcomes of publications, by an engine."""
-    for batch in batches:
-        refusals, publications = parted(batch)
-        if refusals.num_rows:
-            yield widened(refusals, OUTCOME_ROWS)
-        failed: list[Refusal] = []
-        for rows, matches in matched(engine, publications, failed):
-            yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
-        yield refused(failed, OUTCOME_ROWS)
+        for batch in batches:
+            refusals, publications = parted(batch)
+            if refusals.num_rows:
+                yield widened(refusals, OUTCOME_ROWS)
+            failed: list[Refusal] = []
+            for rows, matches in matched(engine, publications, failed):
+                wide = widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches))
+                # the JVM holds a batch as a whole, and there may be a million matches of a batch of publications
+                yield from (wide.slice(first, MOST_ROWS) for first in range(0, max(wide.num_rows, 1), MOST_ROWS))
+            yield refused(failed, OUTCOME_ROWS)
 
 
 def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -181,21 +167,11 @@ def matched(
             yield from matched(engine, batch.slice(0, half), refusals, on_stats)
             yield from matched(engine, batch.slice(half), refusals, on_stats)
         else:
-            name = pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)"
-            reason = f"the row cannot be read: {error}"
-            refusals.append(
-                Refusal("publication", name.decode("utf-8", "backslashreplace"), "", reason, "mend the row")
-            )
+            id = (pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)").decode("utf-8", "backslashreplace")
+            refusals.append(Refusal("publication", id, "", f"the row cannot be read: {error}", "mend the row"))
         return
     refusals += refused_here
     yield batch, matches
-
-
-def bounded(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of at most `MOST_ROWS`: the JVM holds a batch as a whole, and there may be a million matches
-    of a batch of publications."""
-    for first in range(0, max(rows.num_rows, 1), MOST_ROWS):
-        yield rows.slice(first, MOST_ROWS)
 
 
 def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
@@ -208,11 +184,7 @@ def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Arra
     return sources.take(pc.index_in(matches.column("publication"), value_set=ids))
 
 
-# --- arguments -------------------------------------------------------------------------------------------------------
-# What callers hand to the pipeline, checked before Spark is asked for anything. It imports no Spark.
-
-
-_COLUMNS = ("id", "triples")
+# --- what callers hand to the pipeline, checked before Spark is asked for anything -----------------------------------
 
 
 def check_rows(where: str, df: Any) -> None:
@@ -220,7 +192,7 @@ def check_rows(where: str, df: Any) -> None:
     remedy = "publications(spark, path) makes one"
     if not hasattr(df, "mapInArrow"):
         raise refuse(where, "a data frame of Spark", df, remedy)
-    missing = [name for name in _COLUMNS if name not in df.columns]
+    missing = [name for name in ("id", "triples") if name not in df.columns]
     if missing:
         what = f"the data frame has no column {' and no column '.join(missing)}, only {', '.join(df.columns)}"
         raise ArgumentError(what, source=where, remedy=remedy)
@@ -237,25 +209,22 @@ def check_reading(path: object, split: object, settings: object) -> None:
     expect_path("publications(path)", path)
     if split not in SPLITS:
         raise refuse("publications(split=...)", " or ".join(SPLITS), split)
-    _check_settings("publications", settings)
+    expect("publications(settings=...)", settings, (Settings, NoneType), "Settings, or None")
 
 
 def check_session_arguments(name: object, master: object, config: Mapping[Any, Any] | None, log: object) -> None:
     """Raises `ArgumentError` where an argument of `spark_session` is wrong."""
     expect_text("spark_session(name)", name)
     expect_text("spark_session(master=...)", master)
-    if config is not None:
-        expect("spark_session(config=...)", config, Mapping, "a mapping of Spark's settings")
+    expect("spark_session(config=...)", config, (Mapping, NoneType), "a mapping of Spark's settings")
     if log is not None:
         expect_path("spark_session(log=...)", log)
 
 
 def check_subscriptions(subscriptions: object) -> None:
     """Raises `ArgumentError` where these are no subscriptions, nor files of them."""
-    where = "match_publications(subscriptions)"
-    wanted = "a path, a Subscription, several of these, or an Engine"
-    single = (str, os.PathLike, Subscription, Engine, IndexFilter)
-    if isinstance(subscriptions, single):
+    where, wanted = "match_publications(subscriptions)", "a path, a Subscription, several of these, or an Engine"
+    if isinstance(subscriptions, str | os.PathLike | Subscription | Engine | IndexFilter):
         return
     if isinstance(subscriptions, bytes) or not isinstance(subscriptions, Iterable):
         raise refuse(where, wanted, subscriptions)
@@ -276,11 +245,6 @@ def check_compiling(
         raise refuse(f"{name}(operators=...)", "a list of operator files", operators, remedy)
     for file in operators:
         expect(f"{name}(operators=...)", file, OperatorFile, "an operator file", remedy)
-    _check_settings(name, settings)
+    expect(f"{name}(settings=...)", settings, (Settings, NoneType), "Settings, or None")
     expect_callable(f"{name}(on_refusal=...)", on_refusal)
     expect_callable(f"{name}(on_warning=...)", on_warning)
-
-
-def _check_settings(name: str, settings: object) -> None:
-    if settings is not None:
-        expect(f"{name}(settings=...)", settings, Settings, "Settings, or None")

@@ -5,13 +5,14 @@
     matches(rows).write.parquet("matches")
     dead_letters(rows).write.parquet("dead-letter")
 
-The same with files in and Parquet out, as one call: `run`. What happens in the workers: `filter`, `results.tasks`.
+The same with files in and Parquet out, as one call: `run`. What happens in the workers: `filter`, `tasks`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -32,8 +33,8 @@ from triplewire.pipeline.tasks import (
     ROUTED_ROWS,
     FirstStage,
     OneStage,
-    OneStageOfFiles,
     SecondStage,
+    reports_of_files,
 )
 from triplewire.pipeline.written import REPORTS, Report, Target, Written
 from triplewire.plugins import DEFAULT_MATCHER
@@ -86,7 +87,6 @@ def outcomes(df: DataFrame, index: IndexFilter) -> DataFrame:
     `df` as for `match_publications`. The column `source` says where the publication was read, and `index_version` which
     version of the subscriptions gave the row. A version with shards of nodes takes two stages: `write_outcomes`.
     """
-    # imported here because Spark is an optional dependency
     from pyspark.sql.functions import lit
 
     if index.nodes:
@@ -120,7 +120,7 @@ def write_outcomes_of_files(
     """The same for files of this machine: the path and size in bytes of each, task by task."""
     if index.nodes:
         return write_outcomes(files_of_tasks(spark, tasks), index, target, reader)
-    work = OneStageOfFiles(OneStage(index, target, reader))
+    work = partial(reports_of_files, OneStage(index, target, reader))
     return _written(target, spark.sparkContext.parallelize(tasks, len(tasks)).mapPartitions(work).collect())
 
 

@@ -46,20 +46,24 @@ from triplewire.folders import named_by, replace_text
 from triplewire.model.references import is_url
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
-# --- counts ----------------------------------------------------------------------------------------------------------
-# What each micro-batch was counted to be. The counts are committed with its matches, by the same rename.
-
-
 NAME = "_counts.json"
-"""The file beside the matches of a micro-batch, or of a batch run. Readers of Parquet pass over such names."""
+"""The file beside the matches of a micro-batch, or of a batch run, which is committed with them, by the same rename.
+Readers of Parquet pass over such names."""
+
+LOCAL_FILES = "files of this machine"
+MATCHES, DEAD_LETTER = "matches", "dead-letter"
+FORMAT = "triplewire pipeline run"
+_FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
+_LOOK = 0.5  # seconds to wait for one that only looks at the lock (`triplewire.pipeline.committed`)
 
 _OF_BATCH = re.compile(r"batch=(\d+)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Totals:
-    """Publications read, matches written, inputs refused, and matches that were told before; the micro-batches that
-    they are of; and the candidates that the index gave, pairs of a publication and a subscription."""
+    """Publications read, matches written, inputs refused, and matches that were not written because they were told
+    before; the micro-batches that they are of (1 for a batch); and the candidates that the index gave, pairs of a
+    publication and a subscription."""
 
     batches: int = 0
     publications: int = 0
@@ -120,16 +124,6 @@ def last_counts(matches: Path) -> Counts | None:
     return Counts.read(matches if number is None else matches / f"batch={number}")
 
 
-# --- output ------------------------------------------------------------
-
-
-LOCAL_FILES = "files of this machine"
-MATCHES, DEAD_LETTER = "matches", "dead-letter"
-FORMAT = "triplewire pipeline run"
-_FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
-_LOOK = 0.5  # seconds to wait for one that only looks at the lock (`triplewire.pipeline.committed`)
-
-
 class Output:
     """The output folder. Call `prepare` first, then `take` and `commit`, once or for each micro-batch."""
 
@@ -167,7 +161,8 @@ class Output:
         new = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # before the look, as a glob names what is there
-            if self._is_within(source):
+            here, roots = self.folder.resolve(), map(Path, named_by(str(source)))  # a glob may name the folder, too
+            if any(root.is_dir() and here.is_relative_to(root.resolve()) for root in roots):
                 for folder in new:
                     folder.rmdir()
                 raise self._wrong("it lies within the input folder, and a run must not read its own output")
@@ -182,11 +177,6 @@ class Output:
         except OSError as error:
             raise self._wrong(f"it cannot be written: {error.strerror or error}") from error
         return self._before(streaming)
-
-    def _is_within(self, source: Path) -> bool:
-        """Does the folder lie in the source, or in a folder that it names as a glob?"""
-        here = self.folder.resolve()
-        return any(root.is_dir() and here.is_relative_to(root.resolve()) for root in map(Path, named_by(str(source))))
 
     def _before(self, streaming: bool) -> str:
         """The results of earlier runs, as text. Raises `TriplewireError` where this run must not replace them."""
@@ -250,10 +240,8 @@ class Output:
             os.rename(file, folder / file.name)
 
     def write_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Write the dead letters of the driver to `_writing`, beside those of the workers."""
-        folder = self._writing / DEAD_LETTER
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_letters(refusals, folder / "driver.parquet")
+        """Write the dead letters of the driver beside those of the workers that were taken."""
+        _write_letters(refusals, self._writing / DEAD_LETTER / "driver.parquet")
 
     def uncommitted(self) -> tuple[Path, Path]:
         """The folders with the matches and the dead letters that were written, and are not committed yet."""
@@ -318,13 +306,10 @@ class Output:
                     os.rename(folder, place)
         shutil.rmtree(self.replaced, ignore_errors=True)
 
-    def written(self) -> int:
-        """The number of matches that were written, and are not committed yet."""
-        return _rows_in(self._writing / MATCHES)
-
-    def count(self, part: str = "") -> int:
-        """The number of matches that were committed."""
-        return _rows_in(self.folder / MATCHES / part)
+    def count(self, part: str | None = None) -> int:
+        """The number of matches that were committed; without a part, of those that are not committed yet."""
+        folder = self._writing / MATCHES if part is None else self.folder / MATCHES / part
+        return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
 
     def refusals(self, part: str = "") -> Iterator[Refusal]:
         """The dead letters that the workers wrote."""
@@ -343,10 +328,6 @@ class Output:
 
     def _wrong(self, what: str) -> TriplewireError:
         return TriplewireError(what, source=str(self.folder), remedy="choose another output folder, or remove this one")
-
-
-def _rows_in(folder: Path) -> int:
-    return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
 
 
 def _write_letters(refusals: Iterable[Refusal], file: Path) -> None:

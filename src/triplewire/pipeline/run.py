@@ -1,7 +1,7 @@
 """A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (publications), `jobs` (publications to outcomes), `output` (the output folder), `connect.delivery`
-(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.match_ledger` (which matches
+(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `match_ledger` (which matches
 are).
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
@@ -23,7 +23,7 @@ from triplewire.pipeline.committed import write_metrics
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
 from triplewire.pipeline.connect.documents import prune
-from triplewire.pipeline.connect.kafka import StreamedTopic, Topic
+from triplewire.pipeline.connect.kafka import Topic
 from triplewire.pipeline.filter import Calling, IndexFilter, JobLearning
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
@@ -41,11 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# --- structured ------------------------------------------------------------------------------------------------------
-# Runs a query of Spark's Structured Streaming, which makes the micro-batches of topics, of files that are not on this
-# machine, and of feeds that were polled.
-
-
+_SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
+_PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
+_STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 _TRIGGER = 1.0  # seconds between Spark's looks at what it streams itself, at most
 _ENDING = 10.0  # seconds that a micro-batch may take to end after Spark, at most
 _LOOK = 30.0  # seconds between looks whether the topic is still the same, while nothing is read
@@ -58,13 +56,14 @@ def run_query(
     checkpoint: Path,
     watch: float,
     stop: threading.Event,
-    topic: StreamedTopic,
+    topic: Topic,
     at_end: Callable[[], None],
 ) -> None:
-    """Have Structured Streaming make micro-batches of rows, and keep in its checkpoint what it has read, until there
+    """Have Structured Streaming make micro-batches of rows (of topics, of files that are not on this machine, and of
+    feeds that were polled), and keep in its checkpoint what it has read, until there
     are no more; with `watch`, until `stop` is set. `process` gets each, with its number; `at_end` is called when there
     will be no more of them. Raises what `process` or Spark has raised, or says what became of the topic."""
-    own: list[Exception] = []  # Spark has the text alone of what it is told
+    raised: list[Exception] = []  # Spark has the text alone of what it is told
     is_idle = threading.Event()
     is_idle.set()
 
@@ -73,7 +72,7 @@ def run_query(
         try:
             process(batch, number)
         except Exception as error:
-            own.append(error)
+            raised.append(error)
             raise
         finally:
             is_idle.set()
@@ -102,35 +101,11 @@ def run_query(
         is_idle.wait(_ENDING)  # what has just been committed is counted
     if failed is None:
         return
-    failed = own[-1] if own else failed
+    failed = raised[-1] if raised else failed
     if not (stop.is_set() or isinstance(failed, TriplewireError)):
         with unless_java_is_gone():
             topic.check()
     raise failed
-
-
-# --- run ------------------------------------------------------------
-
-
-_SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
-_PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
-_STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
-
-
-Work: TypeAlias = "Callable[[IndexFilter, Target], Written]"
-"""What matches a micro-batch with these subscriptions, and has the outcomes written."""
-
-
-@dataclass
-class Summary:
-    """The counts of a run: publications read, matches written, inputs refused, micro-batches (1 for a batch), and
-    matches that were not written because they had been told before."""
-
-    publications: int = 0
-    matches: int = 0
-    refused: int = 0
-    batches: int = 0
-    repeats: int = 0
 
 
 @dataclass
@@ -154,22 +129,22 @@ class PipelineRun:
     as_written: bool = False
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_note: Callable[[str], None] = lambda note: None
-    on_batch: Callable[[Summary], None] = lambda summary: None
+    on_batch: Callable[[Totals], None] = lambda summary: None
     calling: Calling = field(default_factory=Calling)
     connections: Connections | None = None  # what the source needs
     delivery: Delivery = field(default_factory=Delivery)
     stop: threading.Event = field(default_factory=threading.Event)
-    summary: Summary = field(default_factory=Summary)
+    summary: Totals = field(default_factory=Totals)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
     _pending: list[str] = field(default_factory=list, init=False)  # files that still change
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _is_gone: bool = field(default=False, init=False)  # the source
 
-    def batch(self, spark: SparkSession) -> Summary:
+    def batch(self, spark: SparkSession) -> Totals:
         """Match all files that exist now. The results replace those of an earlier run."""
         self._connect(spark)
         Topic(spark, self.source, self.connections).id()  # can it be reached? Spark would try for minutes
-        facts = {"streaming": False, "subscriptions": self._version}
+        facts = {"streaming": False, "subscriptions": self.subscriptions.identity}
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
@@ -187,7 +162,7 @@ class PipelineRun:
         settle: float = SETTLE,
         repeat: bool = False,
         horizon: dt.timedelta = HORIZON,
-    ) -> Summary:
+    ) -> Totals:
         """Match the files that no earlier run with this output has processed, each exactly once, in micro-batches.
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
@@ -217,9 +192,11 @@ class PipelineRun:
             source = f"{INBOX}{inbox}"
         remote, reads = is_remote(source), read_by_stream(source)
         check_id = partial(self.output.check_progress, reads)
-        topic = StreamedTopic(spark, self.source, self.connections, check_id, self.output.checkpoint)
+        topic = Topic(spark, self.source, self.connections, check_id, self.output.checkpoint)
         check_id(topic_id := topic.id())
-        self.output.record(streaming=True, subscriptions=self._version, remote=remote, reads=reads, topic_id=topic_id)
+        self.output.record(
+            streaming=True, subscriptions=self.subscriptions.identity, remote=remote, reads=reads, topic_id=topic_id
+        )
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
@@ -239,7 +216,7 @@ class PipelineRun:
         else:
             self._stream_files(spark, watch, settle, ledger)
 
-    def _process_read(self, topic: StreamedTopic, ledger: MatchLedger | None, batch: DataFrame, number: int) -> None:
+    def _process_read(self, topic: Topic, ledger: MatchLedger | None, batch: DataFrame, number: int) -> None:
         """Process a micro-batch that Structured Streaming has made, with what is gone of its topic."""
         gone: list[Refusal] = []
 
@@ -253,12 +230,16 @@ class PipelineRun:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
         reads is written down before."""
         arrivals = Arrivals(self.source, self.output.arrivals, settle, spark.sparkContext.defaultParallelism)
-        reader = FileReader(self.split, self.settings, self.as_written)
+        reader = self._reader
+        assert reader is not None
         with cancelled_at(self.stop, spark):
             looked = time.monotonic()
             last = last_batch(self.output.folder / MATCHES)
             committed = -1 if last is None else last
-            self._take_all(arrivals, settle, committed)
+            patience = looked + _PATIENCE * settle  # for those that still change
+            self._take(arrivals, committed)
+            while self._pending and time.monotonic() < patience and not self.stop.wait(min(settle, 0.25)):
+                self._take(arrivals, committed)
             while True:
                 for number, tasks in arrivals.batches(committed):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
@@ -294,48 +275,24 @@ class PipelineRun:
         """Files for `_reader`, or publications."""
         if self._reader is not None:
             return files(spark, source, streaming, self.settings)
-        return publications(
-            spark,
-            source,
-            streaming,
-            split=self.split,
-            settings=self.settings,
-            as_written=self.as_written,
-            connections=self.connections,
-        )
-
-    def _filter(self, part: str, number: int) -> IndexFilter:
-        """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
-        pins = Pins(self.output.pins, self.output.at)
-        return self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
+        how: dict[str, Any] = {"split": self.split, "settings": self.settings, "as_written": self.as_written}
+        return publications(spark, source, streaming, connections=self.connections, **how)
 
     @cached_property
     def _learning(self) -> JobLearning:
         """What the runs with this output have learned of operators."""
         return JobLearning(self.output.learned)
 
-    @property
-    def _version(self) -> str:
-        """What the record of a run says of its subscriptions."""
-        return self.subscriptions.source or str(self.subscriptions.directory)
-
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
         if not self.subscriptions.source:
             return  # an index is meant to change
         before = self.output.last_record() or {}
-        if before.get("streaming") is True and before.get("subscriptions") != self._version:
+        if before.get("streaming") is True and before.get("subscriptions") != self.subscriptions.identity:
             self.on_note(
                 "the subscriptions, the taxonomy or the limits are not those of the start before: what was read then "
                 "is not matched again; for that, choose another output folder"
             )
-
-    def _take_all(self, arrivals: Arrivals, settle: float, committed: int) -> None:
-        """Take the files that are there; of those that still change, what is complete in a few seconds."""
-        patience = time.monotonic() + _PATIENCE * settle
-        self._take(arrivals, committed)
-        while self._pending and time.monotonic() < patience and not self.stop.wait(min(settle, 0.25)):
-            self._take(arrivals, committed)
 
     def _take(self, arrivals: Arrivals, committed: int) -> None:
         """Write down which files have come, with a record of what is passed over or read again. `committed` is the
@@ -379,20 +336,23 @@ class PipelineRun:
 
     def _process(
         self,
-        work: Work,
+        work: Callable[[IndexFilter, Target], Written],
         part: str,
         ledger: MatchLedger | None = None,
         number: int = 0,
         refused: Sequence[Refusal] = (),
     ) -> None:
-        """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
-        ledger does not have. `refused` are refusals of the driver, to which `work` may add."""
+        """Match publications and write the outcomes, as `work` does with these subscriptions, of a batch, or of the
+        micro-batch of this number: those that the ledger does not have. `refused` are refusals of the driver, to which
+        `work` may add."""
         begun = time.perf_counter()
         if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
             self._committed(part)
             return
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
-        chosen = self._filter(part, number)
+        # a micro-batch that is repeated is matched with what it was matched with before
+        pins = Pins(self.output.pins, self.output.at)
+        chosen = self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
         target = Target(self.output.for_tasks(), chosen.version, ledger is not None)
         written = work(replace(chosen, calling=self._learning.told(called)), target)
         self._learning.merge(written.learned)
@@ -407,8 +367,9 @@ class PipelineRun:
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:
             self.output.write_refusals((*refused, *unsent))
-        refusals = written.refused + len(unsent) + sum(not refusal.is_warning for refusal in refused)
-        own = Totals(1, written.publications, self.output.written(), refusals, repeats, written.candidates)
+        refusals = written.total("refused") + len(unsent) + sum(not refusal.is_warning for refusal in refused)
+        publications, candidates = written.total("publications"), written.total("candidates")
+        own = Totals(1, publications, self.output.count(), refusals, repeats, candidates)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(

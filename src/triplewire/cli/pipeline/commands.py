@@ -9,16 +9,12 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli.arguments import Reading, folder_argument
+from triplewire.cli.arguments import Compiling, OperatorCalls, Reading, folder_option
 from triplewire.cli.pipeline.index import index_command, subscribe_command, unsubscribe_command
 from triplewire.cli.pipeline.run import prepare, run_command
-from triplewire.cli.pipeline.session import interruptible, spark_for
+from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
 from triplewire.cli.pipeline.status import matches_command, status_command
 from triplewire.cli.report import Report, say
-
-# --- demo ------------------------------------------------------------------------------------------------------------
-# `triplewire pipeline demo`: the pipeline over the examples. What it shows: `triplewire.cli.pipeline.status`.
-
 
 EXAMPLES = Path("examples")
 
@@ -32,9 +28,7 @@ def demo_command(
     taxonomy: Annotated[
         Path, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The class hierarchy.")
     ] = EXAMPLES / "taxonomy.ttl",
-    output: Annotated[Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where the Parquet goes.")] = Path(
-        "out/demo"
-    ),
+    output: Annotated[Path, folder_option(help="Where the Parquet goes.")] = Path("out/demo"),
 ) -> None:
     """
     \b
@@ -44,21 +38,26 @@ def demo_command(
     Run the pipeline over the examples, or over a folder of yours, and show the matches and why each matched. What is
     refused is part of the show: the exit code is 0.
     """
-    # --help does without Arrow, the engine and the table behind this
-    from triplewire.cli.pipeline import status as shown
+    from triplewire.cli.pipeline import shown
     from triplewire.pipeline.session import QUICK_START
 
     report = Report()
     begun = time.perf_counter()
-    job = prepare(source, [subscriptions], output, report, reading=Reading(), taxonomy=[taxonomy])
+    job = prepare(
+        source,
+        [subscriptions],
+        output,
+        report,
+        reading=Reading(),
+        compiling=Compiling([taxonomy]),
+        calls=OperatorCalls(),
+        connecting=Connecting(),
+    )
     with spark_for(job, "", dict(QUICK_START)) as spark:
         summary = interruptible(spark, partial(job.batch, spark), job.stop)
     engine = job.subscriptions.engine()
     shown.show(list(shown.explained(shown.picked(job), engine, job.split)), summary, engine, output)
     say(f"done in {time.perf_counter() - begun:.0f} s")
-
-
-# --- commands ------------------------------------------------------------
 
 
 app = typer.Typer(

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from triplewire.cli.arguments import (
-    Entailment,
-    EntailmentOption,
-    MatcherOption,
+    QUERIES,
+    Compiling,
     OperatorFiles,
     Reading,
-    TaxonomyFiles,
     check_files,
     file_argument,
-    folder_argument,
+    folder_option,
     grouped,
     operators_from,
     settings_from_environment,
     warn_of_no_subscription,
     wrong_usage,
 )
-from triplewire.cli.inputs import found_matcher
-from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
+from triplewire.cli.pipeline.run import Conf, index_options, settings_of_spark_from
 from triplewire.cli.pipeline.session import ConnectFile, SubscribedOption, subscription_files
 from triplewire.cli.report import Report, counted, say
 from triplewire.errors import Refusal
-from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.model.publication import Publication
-    from triplewire.operators.files import OperatorFile
-    from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.versions import Version
 
-Index = Annotated[
-    Path, typer.Option("--index", parser=folder_argument, metavar="DIR", help="What `triplewire pipeline index` wrote.")
-]
-Output = Annotated[
-    Path, typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version.")
-]
+Index = Annotated[Path, folder_option("--index", help="What `triplewire pipeline index` wrote.")]
+Output = Annotated[Path, folder_option(help="The index; one that is there gets a new version.")]
 PartitionerOption = Annotated[
     str, typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random.")
 ]
@@ -60,13 +49,10 @@ def index_command(
     subscriptions: SubscribedOption = None,
     partitioner: PartitionerOption = "replicated",
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=1024, help="Over so many nodes.")] = 1,
-    taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
     *,
+    compiling: Compiling,
     sample: SampleFiles = None,
     reading: Reading,
-    matcher: MatcherOption = DEFAULT_MATCHER,
-    entailment: EntailmentOption = Entailment.NONE,
     connect: ConnectFile = None,
     conf: Conf = None,
 ) -> None:
@@ -82,93 +68,67 @@ def index_command(
     index stay, and the new version has another taxonomy. Exit code 1: some subscriptions were refused, and the others
     are there.
     """
-    # --help does without the engine
-    from triplewire.partition.cluster import NAMES
+    from triplewire.partition.plan import NAMES
     from triplewire.pipeline.connect.databases import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if subscriptions is None:
-        has_own = (partitioner, nodes, matcher, entailment, connect) != ("replicated", 1, DEFAULT_MATCHER, "none", None)
-        _change_taxonomy(output, taxonomy, operators, sample, reading, has_own)
+        usual = Compiling(compiling.taxonomy, compiling.operators)
+        has_own = (partitioner, nodes, compiling, connect) != ("replicated", 1, usual, None)
+        _change_taxonomy(output, compiling, sample, reading, has_own)
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
     if sample and partitioner != "merging":
         raise typer.BadParameter(f"only merging looks at a sample, not {partitioner}", param_hint="--sample")
-    found_matcher(matcher)
-    check_files(taxonomy or (), sample or ())
-    settings, files = settings_from_environment(), operators_from(operators or ())
-    report, begun, since = Report(), time.perf_counter(), newest_built(output)
-    with wrong_usage(), subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as given:
+    check_files(compiling.taxonomy or (), sample or ())
+    settings, report, begun, since = settings_from_environment(), Report(), time.perf_counter(), newest_built(output)
+    options, _ = index_options(compiling, settings)
+    with (
+        wrong_usage(),
+        subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as (files, names),
+    ):
         version = build(
             output,
-            given.files,
-            _options_of(taxonomy, entailment, files, settings, matcher),
-            Spread(partitioner, nodes, _sample(sample or (), reading, settings, report)),
-            on_refusal=renamed(report.refuse, given.names),
-            on_warning=lambda id, warning: report.warn(id, [warning]),
+            files,
+            options,
+            Spread(partitioner, nodes, _sample(sample, reading, settings, report)),
+            on_refusal=renamed(report.refuse, names),
+            on_warning=report.warn,
             on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
             since=since,  # before tables are fetched
         )
-        names = [given.names.get(str(file), str(file)) for file in given.files]
-        warn_of_no_subscription(names, version.content.subscriptions, report)
+        shown = [names.get(str(file), str(file)) for file in files]
+        warn_of_no_subscription(shown, version.content.subscriptions, report)
     _end(version, "built", report, begun)
 
 
 def _change_taxonomy(
-    index: Path,
-    taxonomy: list[Path] | None,
-    operators: list[Path] | None,
-    sample: list[Path] | None,
-    reading: Reading,
-    has_own: bool,
+    index: Path, compiling: Compiling, sample: list[Path] | None, reading: Reading, has_own: bool
 ) -> NoReturn:
     """A new version of an index that is there, with another taxonomy. `has_own`: options were given beside it that say
     how subscriptions are compiled."""
-    # as in `index_command`
     from triplewire.pipeline.index.build import change_taxonomy
     from triplewire.pipeline.index.versions import load
     from triplewire.read.taxonomy import load_taxonomy
 
-    if not taxonomy:
+    if not compiling.taxonomy:
         what = "give subscriptions, or a taxonomy for those that the index has"
         raise typer.BadParameter(what, param_hint="--subscriptions, --taxonomy")
     if has_own:
         what = "the subscriptions of the index stay as they are compiled; add --subscriptions to compile others"
         raise typer.BadParameter(what, param_hint="--partitioner, --nodes, --matcher, --entailment, --connect")
-    check_files(taxonomy, sample or ())
-    settings, files, report, begun = (
-        settings_from_environment(),
-        operators_from(operators or ()),
-        Report(),
-        time.perf_counter(),
-    )
+    check_files(compiling.taxonomy, sample or ())
+    settings, report, begun = settings_from_environment(), Report(), time.perf_counter()
+    operators = operators_from(compiling.operators)
     with wrong_usage():
         if sample and load(index).content.partitioner != "merging":
             raise typer.BadParameter("only merging looks at a sample", param_hint="--sample")
-        classes = load_taxonomy(taxonomy, settings)
-        version = change_taxonomy(index, classes, files, _sample(sample or (), reading, settings, report))
+        classes = load_taxonomy(compiling.taxonomy, settings)
+        version = change_taxonomy(index, classes, operators, _sample(sample, reading, settings, report))
     _end(version, "taxonomy changed", report, begun)
 
 
-def _options_of(
-    taxonomy: Sequence[Path] | None,
-    entailment: str,
-    operators: Sequence[OperatorFile],
-    settings: Settings,
-    matcher: str,
-) -> IndexOptions:
-    """How subscriptions are compiled and matched."""
-    # as in `index_command`
-    from triplewire.ir.taxonomy import EMPTY
-    from triplewire.operators.files import operators_of
-    from triplewire.pipeline.index.build import IndexOptions
-    from triplewire.read.taxonomy import load_taxonomy
-
-    classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
-    return IndexOptions(classes, str(entailment), operators_of(operators), settings, matcher)
-
-
-def _sample(files: Sequence[Path], reading: Reading, settings: Settings, report: Report) -> tuple[Publication, ...]:
+def _sample(files: list[Path] | None, reading: Reading, settings: Settings, report: Report) -> tuple[Publication, ...]:
     """The publications of files."""
     from triplewire.read import read  # as in `index_command`
 
@@ -179,14 +139,7 @@ def _sample(files: Sequence[Path], reading: Reading, settings: Settings, report:
 
 
 def subscribe_command(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            parser=file_argument,
-            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-        ),
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", parser=file_argument, help=QUERIES)],
     index: Index,
     operators: OperatorFiles = None,
 ) -> None:
@@ -198,20 +151,12 @@ def subscribe_command(
     Add subscriptions to an index: streams that use it have them at their next micro-batch. Nothing else is compiled
     again. Exit code 1: some were refused (a text that is wrong, an id that is taken), and the others were added.
     """
-    # --help does without the engine
     from triplewire.pipeline.index.changes import subscribe
 
     check_files(files)
-    called = operators_from(operators or ())
-    report, begun = Report(), time.perf_counter()
+    called, report, begun = operators_from(operators), Report(), time.perf_counter()
     with wrong_usage():
-        change = subscribe(
-            index,
-            files,
-            called,
-            on_refusal=report.refuse,
-            on_warning=lambda id, warning: report.warn(id, [warning]),
-        )
+        change = subscribe(index, files, called, on_refusal=report.refuse, on_warning=report.warn)
     warn_of_no_subscription(files, change.changed, report)
     _end(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
 
@@ -229,11 +174,9 @@ def unsubscribe_command(
     Remove subscriptions from an index: streams that use it match without them from their next micro-batch on. Exit code
     1: some id was not there, and the others were removed.
     """
-    # --help does without the engine
     from triplewire.pipeline.index.changes import unsubscribe
 
-    called = operators_from(operators or ())
-    report, begun = Report(), time.perf_counter()
+    called, report, begun = operators_from(operators), Report(), time.perf_counter()
     with wrong_usage():
         change = unsubscribe(index, ids, called, on_refusal=report.refuse)
     _end(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)

@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,16 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from triplewire.cli.arguments import (
-    Entailment,
-    EntailmentOption,
-    MatcherOption,
-    OperatingWithCache,
+    Compiling,
+    OperatorCalls,
     Reading,
     SubscriptionFiles,
-    TaxonomyFiles,
     check_files,
     checked_order,
-    folder_argument,
+    folder_option,
     grouped,
     operators_from,
     settings_from_environment,
@@ -34,15 +32,15 @@ from triplewire.cli.inputs import found_matcher
 from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, StoreError
-from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
+    from triplewire.config import Settings
     from triplewire.net.addresses import Connections
     from triplewire.operators.files import OperatorFile
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
-    from triplewire.pipeline.output import Output
-    from triplewire.pipeline.run import PipelineRun, Summary
+    from triplewire.pipeline.output import Output, Totals
+    from triplewire.pipeline.run import PipelineRun
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
@@ -50,36 +48,33 @@ _MOST = 1_000_000  # seconds, or days, of an option or a setting of a stream
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 
-Streaming = Annotated[
-    bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
-]
-Watch = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS", min=0, max=_MOST, help="With --streaming: keep looking for new files, until Ctrl-C."
-    ),
-]
-Repeat = Annotated[
-    bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
-]
-
-
 @dataclass(frozen=True)
 class Streams:
     """How a run goes on; a group of options."""
 
-    streaming: Streaming = False
-    watch: Watch = 0
-    repeat: Repeat = False
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
+    ] = False
+    watch: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, max=_MOST, help="With --streaming: keep looking for new files, until Ctrl-C."
+        ),
+    ] = 0
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
+    ] = False
 
     def check(self, source: str) -> None:
         """Raises `BadParameter` for options, or a source, that are for streams only."""
-        if source.lower().endswith((".opml", ".feeds")) and not self.streaming:
-            raise typer.BadParameter("feeds are polled by a stream; add --streaming", param_hint="--input")
-        if self.watch and not self.streaming:
-            raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
-        if self.repeat and not self.streaming:
-            raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
+        for_streams = {
+            "--input": (source.lower().endswith((".opml", ".feeds")), "feeds are polled by a stream"),
+            "--watch": (self.watch, "it keeps a stream running"),
+            "--repeat": (self.repeat, "a batch run tells all matches"),
+        }
+        for option, (is_given, what) in for_streams.items():
+            if is_given and not self.streaming:
+                raise typer.BadParameter(f"{what}; add --streaming", param_hint=option)
 
 
 Conf = Annotated[
@@ -105,32 +100,22 @@ Input = Annotated[
     ),
 ]
 IndexOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--index",
-        parser=folder_argument,
-        metavar="DIR",
-        help="An index of subscriptions instead: triplewire pipeline index.",
-    ),
+    Path | None, folder_option("--index", help="An index of subscriptions instead: triplewire pipeline index.")
 ]
 
 
 @grouped
 def run_command(
     source: Input,
-    output: Annotated[
-        Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where matches/ and dead-letter/ go.")
-    ],
+    output: Annotated[Path, folder_option(help="Where matches/ and dead-letter/ go.")],
     subscriptions: SubscriptionFiles = None,
     index: IndexOption = None,
-    taxonomy: TaxonomyFiles = None,
     *,
-    operating: OperatingWithCache,
+    compiling: Compiling,
+    calls: OperatorCalls,
     streams: Streams,
     connecting: Connecting,
     reading: Reading,
-    matcher: MatcherOption = DEFAULT_MATCHER,
-    entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:
     """
@@ -147,22 +132,19 @@ def run_command(
     tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
     streams.check(source)
-    has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
-    given = _subscriptions(subscriptions, index, has_own)
+    chosen = _subscriptions(subscriptions, index, compiling)
     config, master = settings_of_spark_from(conf)
     settings_of_stream = _settings_of_stream(config)
     report = Report()
     job = prepare(
         source,
-        given,
+        chosen,
         output,
         report,
         streaming=streams.streaming,
         reading=reading,
-        taxonomy=taxonomy,
-        matcher=matcher,
-        entailment=entailment,
-        operating=operating,
+        compiling=compiling,
+        calls=calls,
         connecting=connecting,
     )
     with spark_for(job, master, config) as spark:
@@ -176,10 +158,10 @@ def run_command(
     raise typer.Exit(1 if summary.refused else 0)
 
 
-def _subscriptions(files: list[Path] | None, index: Path | None, has_own: bool) -> list[Path] | Path:
-    """The files, or the index: exactly one is given. `has_own`: beside it, what only files of subscriptions take."""
+def _subscriptions(files: list[Path] | None, index: Path | None, compiling: Compiling) -> list[Path] | Path:
+    """The files, or the index: exactly one is given, and with an index none of what only files take."""
     if index is not None and files is None:
-        if has_own:
+        if compiling != Compiling(operators=compiling.operators):
             what = "an index has its own; give them to triplewire pipeline index"
             raise typer.BadParameter(what, param_hint="--taxonomy, --entailment, --matcher")
         return index
@@ -190,18 +172,15 @@ def _subscriptions(files: list[Path] | None, index: Path | None, has_own: bool) 
 
 def settings_of_spark_from(conf: list[str] | None) -> tuple[dict[str, str], str]:
     """The settings that were given, and the master."""
-    config = dict(_pair(text) for text in conf or [])
+    config: dict[str, str] = {}
+    for text in conf or ():
+        name, equals, value = text.partition("=")
+        if not equals and _MASTER.fullmatch(text):  # what stands alone may be a master
+            name, value = "spark.master", text
+        elif not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not KEY=VALUE, and no master of Spark's", param_hint="--conf")
+        config[name] = value
     return config, config.pop("spark.master", "")
-
-
-def _pair(text: str) -> tuple[str, str]:
-    """A setting as its name and value; what stands alone may be a master."""
-    name, equals, value = text.partition("=")
-    if not equals and _MASTER.fullmatch(text):
-        return "spark.master", text
-    if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is not KEY=VALUE, and no master of Spark's", param_hint="--conf")
-    return name, value
 
 
 def _settings_of_stream(config: dict[str, str]) -> dict[str, Any]:
@@ -211,17 +190,16 @@ def _settings_of_stream(config: dict[str, str]) -> dict[str, Any]:
         text = config.pop(name)
         if name not in (_SETTLE, _HORIZON):
             raise typer.BadParameter(f"there is no {name}; known: {_SETTLE}, {_HORIZON}", param_hint="--conf")
-        try:
+        value = -1.0
+        with suppress(ValueError):
             value = float(text)
-        except ValueError:
-            value = -1
         if not 0 <= value <= _MOST:
             raise typer.BadParameter(f"{name}={text} is no number from 0 to {_MOST:,}", param_hint="--conf")
         settings |= {"settle": value} if name == _SETTLE else {"horizon": dt.timedelta(days=value)}
     return settings
 
 
-def _told(summary: Summary) -> str:
+def _told(summary: Totals) -> str:
     refused = f", {summary.refused:,} refused" if summary.refused else ""
     repeats = f", {summary.repeats:,} told before" if summary.repeats else ""
     matches = counted(summary.matches, "match", "matches")
@@ -236,28 +214,22 @@ def prepare(
     *,
     streaming: bool = False,
     reading: Reading,
-    taxonomy: Sequence[Path] | None = None,
-    matcher: str = DEFAULT_MATCHER,
-    entailment: str = Entailment.NONE,
-    operating: OperatingWithCache | None = None,
-    connecting: Connecting | None = None,
+    compiling: Compiling,
+    calls: OperatorCalls,
+    connecting: Connecting,
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
-    # --help does without the parsers, Arrow and the engine behind these
-    from triplewire.ir.taxonomy import EMPTY
-    from triplewire.operators.files import operators_of
     from triplewire.pipeline.filter import Calling
-    from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
-    from triplewire.read.taxonomy import load_taxonomy
 
-    check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
-    settings, operating = settings_from_environment(), operating or OperatingWithCache()
-    operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
-    connections, delivery = (connecting or Connecting()).opened()
-    target = _output(folder, source, matcher, streaming, connections)
+    check_files(subscriptions if isinstance(subscriptions, list) else (), compiling.taxonomy or ())
+    order, cache = checked_order(calls.operator_order), calls.operator_cache
+    connections, delivery = connecting.opened()
+    settings = settings_from_environment()
+    options, operators = index_options(compiling, settings)
+    target = _output(folder, source, streaming, connections)
     refused: list[Refusal] = []
 
     def refuse(refusal: Refusal) -> None:
@@ -266,11 +238,9 @@ def prepare(
 
     try:
         if isinstance(subscriptions, Path):
-            versions = IndexSource(subscriptions, target.folder, operator_files, report.say)
+            versions = IndexSource(subscriptions, target.folder, operators, report.say)
         else:
-            classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
-            options = IndexOptions(classes, str(entailment), operators_of(operator_files), settings, matcher)
-            versions = _own_index(subscriptions, options, source, target, operator_files, report, refuse)
+            versions = _own_index(subscriptions, options, source, target, operators, report, refuse)
         versions.check()
     except StoreError as error:
         raise typer.BadParameter(one_line(str(error))) from error
@@ -284,19 +254,17 @@ def prepare(
         as_written=reading.as_written,
         on_refusal=report.refuse,
         on_note=report.say,
-        calling=Calling(order, "" if operating.operator_cache is None else str(operating.operator_cache.absolute())),
+        calling=Calling(order, "" if cache is None else str(cache.absolute())),
         connections=connections,
         delivery=delivery,
     )
 
 
-def _output(folder: Path, source: str, matcher: str, streaming: bool, connections: Connections) -> Output:
+def _output(folder: Path, source: str, streaming: bool, connections: Connections) -> Output:
     """The output folder, once the arguments are checked that need no engine."""
-    # as in `prepare`
     from triplewire.pipeline.output import Output
     from triplewire.pipeline.sources import check_source, local_path
 
-    found_matcher(matcher)
     with wrong_usage():
         check_source(source, connections)
         target = Output(folder)
@@ -304,6 +272,20 @@ def _output(folder: Path, source: str, matcher: str, streaming: bool, connection
     if before:
         say(f"{folder}: this run {before}")
     return target
+
+
+def index_options(compiling: Compiling, settings: Settings) -> tuple[IndexOptions, tuple[OperatorFile, ...]]:
+    """How subscriptions are compiled and matched, and the files of operators. Raises `BadParameter` for a matcher or an
+    operator that is not there."""
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.operators.files import operators_of
+    from triplewire.pipeline.index.build import IndexOptions
+    from triplewire.read.taxonomy import load_taxonomy
+
+    found_matcher(compiling.matcher)
+    files = operators_from(compiling.operators)
+    classes = load_taxonomy(compiling.taxonomy, settings) if compiling.taxonomy else EMPTY
+    return IndexOptions(classes, str(compiling.entailment), operators_of(files), settings, compiling.matcher), files
 
 
 def _own_index(
@@ -316,13 +298,12 @@ def _own_index(
     refuse: Callable[[Refusal], None],
 ) -> IndexSource:
     """An index of these subscriptions, in the output folder, which workers open."""
-    # as in `prepare`
     from triplewire.pipeline.index.build import saved_once
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.sources import has_files, is_remote, local_roots
 
     engine = options.engine()
-    engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
+    engine.load_subscriptions(files, on_refusal=refuse, on_warning=report.warn)
     warn_of_no_subscription(files, len(engine), report)
     sources = local_roots(source) if has_files(source) and not is_remote(source) else ()
     version = saved_once(target.index, engine, operators, sources=sources)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.net.addresses import Connections
     from triplewire.pipeline.connect.delivery import Delivery
-    from triplewire.pipeline.connect.sink_rows import SparkSink
     from triplewire.pipeline.run import PipelineRun
 
 
@@ -40,7 +39,6 @@ Result = TypeVar("Result")
 def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
     """A session for the job, with progress on standard error; Spark's failures become one sentence. In the end, other
     runs may write to the output, also where this one failed and its process goes on."""
-    # --help does without the engine
     from triplewire.net.addresses import KAFKA, kind_of
 
     try:
@@ -137,9 +135,7 @@ def _progress(spark: SparkSession) -> Iterator[None]:
             follower.join(2)
 
 
-# --- connecting ------------------------------------------------------------------------------------------------------
-# Options of `triplewire pipeline` for Kafka, databases and webhooks: see `triplewire.net.addresses`.
-
+# --- Kafka, databases and webhooks (`triplewire.net.addresses`) ------------------------------------------------------
 
 ConnectFile = Annotated[
     Path | None,
@@ -173,33 +169,24 @@ class Connecting:
 
     def opened(self) -> tuple[Connections, Delivery]:
         """What the file of connections says, and the sinks. Raises `BadParameter` where an address is wrong."""
-        # --help does without Arrow behind these
+        from triplewire.net.addresses import address
         from triplewire.notify.rows import LETTER, MATCH
-        from triplewire.pipeline.connect.delivery import Delivery
+        from triplewire.pipeline.connect.delivery import Delivery, sink
 
         connections = connections_from(self.connect)
-        matches = _sinks(self.to or (), MATCH, connections, "--to")
-        return connections, Delivery(
-            matches, _sinks(self.dead_letters_to or (), LETTER, connections, "--dead-letters-to")
-        )
+        with wrong_usage("--to"):
+            matches = [sink(address(text, connections), MATCH) for text in self.to or ()]
+        with wrong_usage("--dead-letters-to"):
+            letters = [sink(address(text, connections), LETTER) for text in self.dead_letters_to or ()]
+        return connections, Delivery(matches, letters)
 
 
 def connections_from(file: Path | None) -> Connections:
     """What a file of connections says; nothing without one. Raises `BadParameter`."""
-    # --help does without it
     from triplewire.net.addresses import Connections
 
     with wrong_usage("--connect"):
         return Connections.read(file) if file is not None else Connections()
-
-
-def _sinks(texts: list[str] | tuple[str, ...], kind: str, connections: Connections, option: str) -> list[SparkSink]:
-    # as in `Connecting.opened`
-    from triplewire.net.addresses import address
-    from triplewire.pipeline.connect.delivery import sink
-
-    with wrong_usage(option):
-        return [sink(address(text, connections), kind) for text in texts]
 
 
 # --- subscriptions ---------------------------------------------------------------------------------------------------
@@ -231,26 +218,19 @@ SubscribedOption = Annotated[
 ]
 
 
-class Fetched(NamedTuple):
-    """Files of subscriptions, and the addresses that some of them stand for."""
-
-    files: list[Path]
-    names: dict[str, str]
-
-
 @contextmanager
 def subscription_files(
     given: Iterable[Subscribed], settings: Settings, connect: Path | None, config: dict[str, str], master: str
-) -> Iterator[Fetched]:
-    """The subscriptions as files; those of tables are fetched, and removed in the end. Raises `BadParameter`."""
-    # --help does without Arrow behind these
+) -> Iterator[tuple[list[Path], dict[str, str]]]:
+    """The subscriptions as files, and the addresses that some of these stand for; those of tables are fetched, and
+    removed in the end. Raises `BadParameter`."""
     from triplewire.languages.sources.rows import row_bytes
     from triplewire.net.addresses import JDBC, SQLITE, address
     from triplewire.pipeline.connect.databases import DEFAULT_TABLE, fetched
 
     given, connections = list(given), connections_from(connect)
     check_files([entry.file for entry in given if not entry.address])
-    out = Fetched([], {})
+    files, names = list[Path](), dict[str, str]()
     with ExitStack() as opened:
         log = Path(tempfile.gettempdir()) / f"triplewire-spark-{os.getpid()}.log"
 
@@ -265,13 +245,13 @@ def subscription_files(
 
         for entry in given:
             if not entry.address:
-                out.files.append(entry.file)
+                files.append(entry.file)
                 continue
             folder = Path(tempfile.mkdtemp(prefix="triplewire-subscriptions-"))
             opened.callback(shutil.rmtree, folder, ignore_errors=True)
             with wrong_usage("--subscriptions"):
                 table = address(entry.address, connections, (JDBC, SQLITE)).named(DEFAULT_TABLE)
-                files = fetched(table, folder / "rows", spark, row_bytes(settings))
-            out.files.extend(files)
-            out.names.update((str(file), str(table)) for file in files)
-        yield out
+                of_table = fetched(table, folder / "rows", spark, row_bytes(settings))
+            files += of_table
+            names.update((str(file), str(table)) for file in of_table)
+        yield files, names

@@ -89,9 +89,8 @@ class Arrivals:
         self._settle = settle
         self._tasks = tasks
         self._file = file
-        self._watched: dict[
-            str, tuple[State, float]
-        ] = {}  # file that still changes -> its last state, and since when it is in that state
+        # file that still changes -> its last state, and since when it is in that state
+        self._watched: dict[str, tuple[State, float]] = {}
         self._unreadable: set[str] = set()
         with connected(self._file, _TABLES) as connection:
             rows = connection.execute("SELECT path, size, changed, batch FROM files").fetchall()
@@ -154,10 +153,8 @@ class Arrivals:
 
     def _places(self, sizes: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
         """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""
-        for begin in range(0, len(sizes), _OF_A_BATCH):
-            own = sizes[begin : begin + _OF_A_BATCH]
-            for task in assign_tasks(own, self._tasks):
-                yield first + begin // _OF_A_BATCH, task
+        for number, begin in enumerate(range(0, len(sizes), _OF_A_BATCH), first):
+            yield from ((number, task) for task in assign_tasks(sizes[begin : begin + _OF_A_BATCH], self._tasks))
 
     def batches(self, after: int) -> list[MicroBatch]:
         """The micro-batches with a higher number than `after`, in their order."""
@@ -208,7 +205,11 @@ class Arrivals:
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
-            self._refuse_folder(error, out)
+            name = str(error.filename)
+            if name not in self._unreadable:
+                self._unreadable.add(name)
+                what = f"the folder cannot be read: {error.strerror or error}"
+                out.refusals.append(Refusal.of("publication", name, ReadError(what, source=name)))
             return
         for entry in entries:
             try:
@@ -216,13 +217,6 @@ class Arrivals:
             except OSError:  # removed meanwhile, or a link to nothing
                 continue
             yield entry, status
-
-    def _refuse_folder(self, error: OSError, out: ScanResult) -> None:
-        name = str(error.filename)
-        if name not in self._unreadable:
-            self._unreadable.add(name)
-            what = f"the folder cannot be read: {error.strerror or error}"
-            out.refusals.append(Refusal.of("publication", name, ReadError(what, source=name)))
 
 
 def _reason_left_out(names: Sequence[str], mode: int) -> str:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -39,7 +40,7 @@ POSTGRESQL = "jdbc:postgresql:"
 DRIVERS = {POSTGRESQL: "org.postgresql.Driver"}
 _OF_POSTGRESQL = {"socketTimeout": "3600", "tcpKeepAlive": "true"}  # a statement about many rows takes long
 _BATCH = 1_000  # rows that go to the database together
-_LOCK_SECONDS = 60  # that a statement waits for a lock of another program
+_PATIENCE = "SET lock_timeout = '60s'"  # that a statement waits for a lock of another program
 _NO_TABLE = "42P01"  # PostgreSQL's SQLSTATE "undefined_table"
 _AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
 
@@ -52,22 +53,9 @@ def options(target: Address, **settings: str) -> dict[str, str]:
 
 
 def options_of_reading(target: Address, **settings: str) -> dict[str, str]:
-    """The same for reading a table, so that it does not wait long for a lock. It is for the rows alone: Spark asks for
-    the columns on a connection where the statement is not run, so `refuse_locked` comes before."""
-    waiting = {"sessionInitStatement": _patience()} if is_postgresql(target) else {}
+    """The same for reading rows, so that it does not wait long for a lock."""
+    waiting = {"sessionInitStatement": _PATIENCE} if is_postgresql(target) else {}
     return {**waiting, **options(target, **settings)}
-
-
-def refuse_locked(spark: SparkSession, target: Address) -> None:
-    """Raises the driver's error where another program has a table of PostgreSQL locked, for longer than a statement
-    should wait."""
-    if is_postgresql(target):
-        with _connection(spark, target) as (run, _):
-            run(f"SELECT 1 FROM {target.name} WHERE 1 = 0")
-
-
-def _patience() -> str:
-    return f"SET lock_timeout = '{_LOCK_SECONDS}s'"
 
 
 def is_postgresql(target: Address) -> bool:
@@ -104,7 +92,6 @@ class JdbcSink:
         has other columns or types, the user may not, or another program keeps it locked."""
         stop = stop or threading.Event()
         with database_errors(self._target), _connection(spark, self._target, stop=stop) as (run, quoted):
-            # imported here because Spark is an optional dependency
             from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
             try:
@@ -123,26 +110,22 @@ class JdbcSink:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
         named = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
-        with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging, part.stop):
-            how = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
-            named.write.format("jdbc").options(**how).mode("overwrite").save()
-            with _connection(rows.sparkSession, self._target, commit=False, stop=part.stop) as (run, quoted):
-                if part.replaces:
-                    here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
-                    run(f"DELETE FROM {self._table} WHERE {here}")
-                run(self._insertion(staging, part.kind, quoted))
-                run(f"DROP TABLE {staging}")
+        how = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
+        connected = partial(_connection, rows.sparkSession, self._target, stop=part.stop)
+        with database_errors(self._target):
+            try:
+                named.write.format("jdbc").options(**how).mode("overwrite").save()
+                with connected(commit=False) as (run, quoted):
+                    if part.replaces:
+                        here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
+                        run(f"DELETE FROM {self._table} WHERE {here}")
+                    run(self._insertion(staging, part.kind, quoted))
+                    run(f"DROP TABLE {staging}")
+            except Exception:
+                with suppress(Exception), connected() as (run, _):  # as far as the database can still be reached
+                    run(f"DROP TABLE {staging}")
+                raise
         return []
-
-    @contextmanager
-    def _without_leftovers(self, spark: SparkSession, staging: str, stop: threading.Event) -> Iterator[None]:
-        """Drops the staging table where the block fails, as far as the database can still be reached."""
-        try:
-            yield
-        except Exception:
-            with suppress(Exception), _connection(spark, self._target, stop=stop) as (run, _):
-                run(f"DROP TABLE {staging}")
-            raise
 
     def _insertion(self, staging: str, kind: str, quoted: Any) -> str:
         names = {name: quoted(name) for name in TABLES[kind]}
@@ -176,7 +159,7 @@ def _connection(
             connection.setAutoCommit(commit)
             statement = connection.createStatement()
             if is_postgresql(target):
-                statement.execute(_patience())
+                statement.execute(_PATIENCE)
             yield statement.execute, dialect.quoteIdentifier
             if not commit:
                 connection.commit()
@@ -184,9 +167,7 @@ def _connection(
         connection.close()  # what is not committed is taken back
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-# Subscriptions from a table of a database: columns `id`, `language`, `query`, perhaps `prefixes`, `base`, as texts.
-
+# --- subscriptions from a table: columns `id`, `language`, `query`, perhaps `prefixes`, `base`, as texts --------------
 
 DEFAULT_TABLE = "subscriptions"
 """The table of an address that names none."""
@@ -208,11 +189,13 @@ def fetched(target: Address, folder: Path, spark: Callable[[], SparkSession], lo
     assert target.kind == JDBC
 
     def table(name: str) -> DataFrame:
-        options = options_of_reading(target, dbtable=name, fetchsize=str(rows_at_once))
-        return spark().read.format("jdbc").options(**options).load()
+        how = options_of_reading(target, dbtable=name, fetchsize=str(rows_at_once))
+        return spark().read.format("jdbc").options(**how).load()
 
     with database_errors(target):
-        refuse_locked(spark(), target)
+        if is_postgresql(target):  # Spark asks for the columns on a connection that waits for a lock for ever
+            with _connection(spark(), target) as (run, _):
+                run(f"SELECT 1 FROM {target.name} WHERE 1 = 0")
         rows = table(target.name)
         columns = _of_subscriptions(target, rows.columns)
         if is_postgresql(target):
@@ -249,8 +232,8 @@ def _from_sqlite(target: Address, file: Path, longest: int, rows_at_once: int) -
             schema = pa.schema([(name, pa.string()) for name in names])
             with pq.ParquetWriter(file, schema) as writer:
                 while rows := cursor.fetchmany(rows_at_once):
-                    columns = [list(map(_text, column)) for column in zip(*rows, strict=True)]
-                    writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+                    columns = [pa.array(map(_text, column), pa.string()) for column in zip(*rows, strict=True)]
+                    writer.write_table(pa.table(columns, schema=schema))
     except sqlite3.Error as error:
         raise TriplewireError(f"the database cannot be read: {error}", source=str(target)) from None
     return file

@@ -100,7 +100,11 @@ class Delivery:
         micro-batch that is repeated, replace what was delivered before, as far as a sink can."""
         if not (self.matches or self.letters):
             return []
-        replaces = self._begun(batch) or replaces
+        file, before = self._folder / DELIVERING, ""
+        with suppress(FileNotFoundError):
+            before = file.read_text(encoding="ascii").strip()
+        replace_text(file, f"{batch}\n")
+        replaces = replaces or before == str(batch)  # it was handed to sinks before
         matches = self._from_files(self.matches, folders[0], Part(self.stream, batch, MATCH, replaces, self.stop))
         letters = self._from_files(self.letters, folders[1], Part(self.stream, batch, LETTER, replaces, self.stop))
         letters += self.refused(matches, batch)
@@ -117,21 +121,12 @@ class Delivery:
         rows = self._spark.createDataFrame(letters, columns_of(SCHEMAS[LETTER]))
         return self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
 
-    def _begun(self, batch: int) -> bool:
-        """Was this micro-batch handed to sinks before? It is written down that it is now."""
-        file = self._folder / DELIVERING
-        with suppress(FileNotFoundError):
-            if file.read_text(encoding="ascii").strip() == str(batch):
-                return True
-        replace_text(file, f"{batch}\n")
-        return False
-
     def _from_files(self, targets: Sequence[SparkSink], folder: Path, part: Part) -> list[Refusal]:
-        if not targets or not (part.replaces or _has_rows(folder)):
+        if not targets or not (part.replaces or any(map(_rows_in, folder.glob("*.parquet")))):
             return []
         assert self._spark is not None
         files = sorted(folder.glob("*.parquet"))
-        size, count = sum(map(text_bytes, files)), sum(pq.read_metadata(file).num_rows for file in files)
+        size, count = sum(map(text_bytes, files)), sum(map(_rows_in, files))
         parts, spark = size // AT_ONCE + 1, self._spark
         if parts > 1:
             spark = spark.newSession()
@@ -160,5 +155,5 @@ def stream_of(folder: Path) -> str:
     return file.read_text(encoding="ascii").strip()
 
 
-def _has_rows(folder: Path) -> bool:
-    return any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+def _rows_in(file: Path) -> int:
+    return int(pq.read_metadata(file).num_rows)

@@ -1,6 +1,7 @@
-"""Turns documents that came as messages into publications, in a worker. Of files: `triplewire.pipeline.sources`.
+"""Turns documents that came as messages into publications, in a worker; deals files to tasks; tidies the inbox.
 
-A message never names a file: its content is what it holds, whatever its id looks like.
+A message never names a file: its content is what it holds, whatever its id looks like. How files become publications:
+`triplewire.pipeline.sources`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -30,11 +31,18 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 
-# --- globs -----------------------------------------------------------------------------------------------------------
-# Folders whose files Spark reads, whatever characters their names have.
-
-
 _GLOB = re.compile(r"([\\{}\[\]*?])")
+_OF_A_TASK = 256  # files, at most
+_PARTS = 16  # the smallest task is this part of the files that each processor reads: a sixteenth
+
+DOCUMENTS = "id binary, place string, content binary, reason string"
+"""The rows that `DocumentReader` takes: the id of the document, null for none; where it came from; what it holds; or
+why nothing could be had of it."""
+
+BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is complete with so many
+
+
+# --- files that Spark reads ------------------------------------------------------------------------------------------
 
 
 def escape(path: str) -> str:
@@ -51,14 +59,7 @@ def streamed_files(spark: SparkSession, kind: str, columns: str) -> DataStreamRe
     return reader.option("maxFileAge", "36500d").option("recursiveFileLookup", "true")
 
 
-# --- documents ------------------------------------------------------------
-
-
-DOCUMENTS = "id binary, place string, content binary, reason string"
-"""The rows that `DocumentReader` takes: the id of the document, null for none; where it came from; what it holds; or
-why nothing could be had of it."""
-
-BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is complete with so many
+# --- documents -------------------------------------------------------------------------------------------------------
 
 
 def inbox_documents(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
@@ -68,18 +69,20 @@ def inbox_documents(spark: SparkSession, folder: str, streaming: bool) -> DataFr
     return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))
 
 
-def groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
-    """The publications in groups of at most `BATCH_PUBLICATIONS`, with about `BATCH_TRIPLES` triples."""
-    group: list[Publication] = []
-    triples = 0
+def batches_of(publications: Iterable[Publication], refusals: list[Refusal]) -> Iterator[pa.RecordBatch]:
+    """`PUBLICATION_ROWS` of publications, at most `BATCH_PUBLICATIONS` or about `BATCH_TRIPLES` triples a batch; then
+    those of the refusals, to which reading the publications may add."""
+    group, triples = list[Publication](), 0
     for publication in publications:
         group.append(publication)
         triples += publication.size
         if len(group) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
-            yield group
+            yield widened(to_batch(group), PUBLICATION_ROWS)
             group, triples = [], 0
     if group:
-        yield group
+        yield widened(to_batch(group), PUBLICATION_ROWS)
+    if refusals:
+        yield refused(refusals, PUBLICATION_ROWS)
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,7 @@ class DocumentReader:
         """Batches of publications, and after them what was refused."""
         for batch in batches:
             refusals: list[Refusal] = []
-            for group in groups(self._publications(batch, refusals)):
-                yield widened(to_batch(group), PUBLICATION_ROWS)
-            if refusals:
-                yield refused(refusals, PUBLICATION_ROWS)
+            yield from batches_of(self._publications(batch, refusals), refusals)
 
     def _publications(self, batch: pa.RecordBatch, refusals: list[Refusal]) -> Iterator[Publication]:
         for row in range(batch.num_rows):
@@ -114,14 +114,8 @@ class DocumentReader:
                 continue
             name = id_iri(id) if id else place
             of_document: list[Refusal] = []
-            for publication in read_document(
-                content,
-                name,
-                split=self.split,
-                settings=self.settings,
-                on_refusal=of_document.append,
-                as_written=self.as_written,
-            ):
+            how: dict[str, Any] = {"split": self.split, "settings": self.settings, "as_written": self.as_written}
+            for publication in read_document(content, name, on_refusal=of_document.append, **how):
                 yield replace(publication, source=place)
             refusals += (replace(refusal, where=_placed(refusal.where, name, place)) for refusal in of_document)
 
@@ -131,12 +125,7 @@ def _placed(where: str, name: str, place: str) -> str:
     return place + where.removeprefix(name) if where.startswith(name) else f"{place} {where}".strip()
 
 
-# --- file tasks ------------------------------------------------------------------------------------------------------
-# Deals the files of a Spark job to its tasks by size.
-
-
-_OF_A_TASK = 256  # files, at most
-_PARTS = 16  # the smallest task is this part of the files that each processor reads: a sixteenth
+# --- the files of tasks ----------------------------------------------------------------------------------------------
 
 
 def assign_tasks(sizes: Sequence[int], at_a_time: int) -> list[int]:
@@ -170,8 +159,7 @@ def _shares(files: int, at_a_time: int) -> list[int]:
     return shares
 
 
-# --- pruning ---------------------------------------------------------------------------------------------------------
-# Removes from the inbox what a stream has read and will not read again, once it is old.
+# --- the inbox -------------------------------------------------------------------------------------------------------
 
 
 def prune(inbox: Path, checkpoint: Path, seconds: float) -> int:

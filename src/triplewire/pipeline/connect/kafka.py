@@ -54,9 +54,8 @@ _DOCUMENT = [
 
 def options(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings as Spark's connector takes them: its own as they are, those of Kafka's clients behind `kafka.`."""
-    return {
-        name if name in _OF_SPARK or name.startswith("kafka.") else f"kafka.{name}": settings[name] for name in settings
-    }
+    as_it_is = {name for name in settings if name in _OF_SPARK or name.startswith("kafka.")}
+    return {name if name in as_it_is else f"kafka.{name}": value for name, value in settings.items()}
 
 
 def documents_from(spark: SparkSession, source: Address, streaming: bool) -> DataFrame:
@@ -92,7 +91,6 @@ def admin_client(spark: SparkSession, target: Address, wait: Mapping[str, str] |
     """A client that asks the brokers of an address, made as Spark's connector makes its own. `wait`: other settings
     than usual for how long they may take. Raises `TriplewireError` where the session has no connector, for what goes
     wrong in the block, and where no broker answers in time."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
     check_connector(spark)
@@ -164,7 +162,6 @@ class KafkaSink:
 
 def check_connector(spark: SparkSession) -> None:
     """Raises `TriplewireError` where the session has no Kafka connector."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JJavaError
 
     jvm = spark._jvm
@@ -177,8 +174,7 @@ def check_connector(spark: SparkSession) -> None:
         ) from None
 
 
-# --- topic -----------------------------------------------------------------------------------------------------------
-# The topic of Kafka that a run reads: is it still the same one, and which of its records are gone?
+# --- the topic that is read ------------------------------------------------------------------------------------------
 
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of brokers that give topics no ids
@@ -187,11 +183,24 @@ _KEEP_LONGER = "keep records for longer (retention.ms), or read them sooner"
 
 
 class Topic:
-    """The topic that a run reads, as the brokers know it. Of a source that is none, nothing is asked."""
+    """The topic that a run reads, as the brokers know it. Of a source that is none, nothing is asked.
 
-    def __init__(self, spark: SparkSession, source: str, connections: Connections | None) -> None:
-        self._spark = spark
+    Of a stream, `check_id` raises `TriplewireError` for the id of another topic than it has read; `checkpoint` is that
+    of Structured Streaming.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: str,
+        connections: Connections | None,
+        check_id: Callable[[str], None] = lambda id: None,
+        checkpoint: Path = Path(),
+    ) -> None:
+        self._spark, self._check_id, self._checkpoint = spark, check_id, checkpoint
         self._address = address(source, connections) if kind_of(source) == KAFKA else None
+        settings = {} if self._address is None else self._address.settings
+        self._passes_over = settings.get("failOnDataLoss", "").lower() == "false"  # without it, Spark refuses them
 
     def id(self, wait: Mapping[str, str] | None = None) -> str:
         """The id that Kafka gave the topic when it was made: one that is made again under its name has another. "" of
@@ -210,28 +219,6 @@ class Topic:
             id = str(topic.topicId().toString())
             first = _first_offsets(jvm, client, topic) if offsets else {}
         return "" if id == _NO_ID else id, first
-
-
-class StreamedTopic(Topic):
-    """The topic that a stream reads, with what is known of it from before.
-
-    `check_id` raises `TriplewireError` for the id of another topic than the stream has read; `checkpoint` is that of
-    Structured Streaming.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        source: str,
-        connections: Connections | None,
-        check_id: Callable[[str], None],
-        checkpoint: Path,
-    ) -> None:
-        super().__init__(spark, source, connections)
-        self._check_id = check_id
-        self._checkpoint = checkpoint
-        settings = self._address.settings if self._address is not None else {}
-        self._passes_over = settings.get("failOnDataLoss", "").lower() == "false"  # without it, Spark refuses them
 
     def check(self) -> None:
         """Raises `TriplewireError` as `id` does, and where the topic is another one."""

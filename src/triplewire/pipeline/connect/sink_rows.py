@@ -48,7 +48,6 @@ def rows_of(rows: DataFrame, kind: str, parts: int = 1) -> DataFrame:
         f"{_AS_TEXT.format(field.name)} AS `{field.name}`" if pa.types.is_timestamp(field.type) else f"`{field.name}`"
         for field in SCHEMAS[kind]
     ]
-    # imported here because Spark is an optional dependency
     from pyspark.sql.functions import expr
     from pyspark.sql.pandas.functions import arrow_udf
 
@@ -106,7 +105,6 @@ def when_stopped(stop: threading.Event, act: Callable[[], object]) -> Iterator[N
 def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
     """Turns what the other side or its driver says into a `TriplewireError` of one sentence. `what`: what it is about;
     `package`: where the driver is, for the remedy where there is none."""
-    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
@@ -122,12 +120,8 @@ def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
 
 def without_nul(kind: str) -> Sequence[str]:
     """Expressions for the columns of rows whose texts hold no U+0000, which databases refuse."""
-    schema = SCHEMAS[kind]
-    names = {field.name for field in schema if field.type == pa.string()}
-    return [
-        "identity",
-        *(
-            f"translate(`{name}`, char(0), '\ufffd') AS `{name}`" if name in names else f"`{name}`"
-            for name in COLUMNS[kind]
-        ),
-    ]
+    columns = ["identity"]
+    for field in SCHEMAS[kind]:
+        name = f"`{field.name}`"
+        columns.append(f"translate({name}, char(0), '\ufffd') AS {name}" if field.type == pa.string() else name)
+    return columns

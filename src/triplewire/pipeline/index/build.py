@@ -9,9 +9,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from triplewire.config import Settings
@@ -26,9 +27,9 @@ from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.partition.cluster import partitioner
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.placement import add
+from triplewire.partition.plan import partitioner
 from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
@@ -79,8 +80,8 @@ class IndexOptions:
 
 @dataclass(frozen=True)
 class Spread:
-    """How subscriptions are spread over nodes: `name` is one of `partition.plan.NAMES`; `sample` are publications, for
-    *merging*."""
+    """How subscriptions are spread over nodes: `name` is one of `triplewire.partition.plan.NAMES`; `sample` are
+    publications, for *merging*."""
 
     name: str = REPLICATED
     nodes: int = 1
@@ -217,11 +218,7 @@ def saved_once(
                 shutil.rmtree(built)
                 return version
 
-        def write(aside: Path, name: str) -> Content:
-            os.rename(built, aside / SERVER)
-            return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
-
-        version = publish(directory, write)
+        version = publish(directory, partial(_in_one_part, built, len(engine), source))
         sweep(directory, retained=OWN_RETAINED)
         return version
 
@@ -233,19 +230,20 @@ def shipped(engine: Engine, operators: Sequence[OperatorFile] = ()) -> IndexFilt
     Raises `StoreError` where these files lack an operator that is called, and where a subscription cannot be compiled
     from its text again."""
     with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-        directory = Path(folder, "index")
+        directory, built = Path(folder, "index"), Path(folder, "built")
         directory.mkdir()
-
-        def write(aside: Path, name: str) -> Content:
-            engine.save(aside / SERVER, index=False, learned=False)
-            source = _source_of(aside / SERVER, operators)
-            return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
-
-        version = publish(directory, write)
+        engine.save(built, index=False, learned=False)
+        version = publish(directory, partial(_in_one_part, built, len(engine), _source_of(built, operators)))
         refuse_missing(OpenVersion(version, operators))
         files = Path(shutil.make_archive(str(Path(folder, "files")), "zip", directory)).read_bytes()
     calling = Calling(engine.operator_order)
     return IndexFilter("", version.content.source, operators=tuple(operators), calling=calling, files=files)
+
+
+def _in_one_part(built: Path, subscriptions: int, source: str, aside: Path, name: str) -> Content:
+    """Have a saved engine as the only part of a version."""
+    os.rename(built, aside / SERVER)
+    return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, subscriptions, source=source)
 
 
 def _has_index(folder: Path) -> bool:
@@ -280,39 +278,27 @@ def _spread(engine: Engine, options: IndexOptions, spread: Spread) -> _Shards:
     world = World(options.taxonomy, options.operators, options.settings)
     chosen = partitioner(spread.name, spread.nodes, world, entailment=options.entailment, sample=spread.sample)
     everything = list(engine.subscriptions)
-    chosen.subscribe(subscription for subscription in everything if _may_move(subscription))
+    # the server has the rules that new ones may name
+    chosen.subscribe(subscription for subscription in everything if subscription.language != "mdv")
     placement = chosen.placement
     groups: dict[int, list[Subscription]] = {node: [] for node in range(AT_SERVER, spread.nodes)}
     for subscription in everything:
         groups[placement.place.get(subscription.id, AT_SERVER)].append(subscription)
     groups[AT_SERVER] += placement.mergers.values()
-    engines = {name: _engine_of(engine, groups[node]) for node, name in _names(spread.nodes)}
+    engines = {}
+    for node, subscriptions in groups.items():
+        shard = engines[SERVER if node == AT_SERVER else f"node-{node}"] = empty_engine(engine)
+        add(shard, subscriptions)
     routes = {id: tuple(sorted(nodes)) for id, nodes in placement.routes.items()}
     return _Shards(engines, Plan(routes, frozenset(placement.mergers)), placement.everywhere)
-
-
-def _may_move(subscription: Subscription) -> bool:
-    """May it be on a node? The server has the rules that new ones may name."""
-    return subscription.language != "mdv"
-
-
-def _names(nodes: int) -> Iterator[tuple[int, str]]:
-    yield AT_SERVER, SERVER
-    yield from ((node, f"node-{node}") for node in range(nodes))
-
-
-def _engine_of(like: Engine, subscriptions: Iterable[Subscription]) -> Engine:
-    engine = empty_engine(like)
-    add(engine, subscriptions)
-    return engine
 
 
 def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spread: Spread) -> Content:
     if shards is None:
         engine.save(aside / SERVER)
         return Content(spread.name, spread.nodes, {SERVER: f"{name}/{SERVER}"}, len(engine), built=name)
-    for part, own in shards.engines.items():
-        own.save(aside / part)
+    for part, shard in shards.engines.items():
+        shard.save(aside / part)
     seal(aside / PLAN, shards.plan.to_json())
     return Content(
         spread.name,

@@ -8,11 +8,10 @@ nodes. Once there are many changes, the parts that they are about are written an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from triplewire.config import Settings
 from triplewire.engine.compiler import id_is_taken
 from triplewire.engine.views import derived_engine, empty_engine
 from triplewire.errors import Refusal, SubscriptionError
@@ -67,23 +66,13 @@ def subscribe(
         new, shards = list(now.subscriptions[len(before.server()) :]), before.all()[1:]
         taken = {subscription.id for subscription in new if any(subscription.id in shard for shard in shards)}
         added = [subscription for subscription in new if subscription.id not in taken]
-        _refuse_taken(taken, files, now.settings, on_refusal)
+        rows = rows_of_ids(files, taken, now.settings) if taken else {}
+        for id in sorted(taken):
+            row, error = rows.get(id), id_is_taken(id)  # no row, where standard input has been read
+            on_refusal(row.refusal(error) if row is not None else Refusal.of("subscription", id, error))
         content = before.version.content
         more = replace(content, subscriptions=content.subscriptions + len(added))
         return _published(before, [*before.added, *added], more, len(added))
-
-
-def _refuse_taken(
-    ids: Collection[str],
-    files: Sequence[str | os.PathLike[str]],
-    settings: Settings,
-    on_refusal: Callable[[Refusal], None],
-) -> None:
-    """Refuse new subscriptions whose ids are taken on a node, each with its place in the files."""
-    rows = rows_of_ids(files, ids, settings) if ids else {}
-    for id in sorted(ids):
-        row, error = rows.get(id), id_is_taken(id)  # no row, where standard input has been read
-        on_refusal(row.refusal(error) if row is not None else Refusal.of("subscription", id, error))
 
 
 def unsubscribe(
@@ -105,10 +94,8 @@ def unsubscribe(
         for id in ids:
             holders = [engine for engine in engines if id in engine] if id not in taken else []
             if not holders:
-                error = SubscriptionError(
-                    "there is no subscription of this id", remedy="look for the id in the matches"
-                )
-                on_refusal(Refusal.of("subscription", id, error))
+                what, remedy = "there is no subscription of this id", "look for the id in the matches"
+                on_refusal(Refusal.of("subscription", id, SubscriptionError(what, remedy=remedy)))
                 continue
             taken.add(id)
             count += 1
@@ -116,8 +103,11 @@ def unsubscribe(
                 gone[id] = None
                 root = holders[0].get(id) if id in plan.routes else None
                 if root is not None:
-                    router = replace(root, id=_router_id(id, {*taken, *delta}, engines[0].__contains__))
-                    taken.add(router.id)
+                    name = f"router:{id}"
+                    while name in taken or name in delta or name in engines[0]:
+                        name += "'"
+                    router = replace(root, id=name)
+                    taken.add(name)
                     delta[router.id] = router
                     more = more.with_more(Plan({router.id: plan.routes[id]}, frozenset({router.id})))
         left = replace(content, gone=tuple(gone), more=more, subscriptions=content.subscriptions - count)
@@ -130,13 +120,6 @@ def changed_since_built(version: Version, delta: Iterable[Subscription]) -> dict
     routers = version.plan.routers
     added = {subscription.id: subscription.revision for subscription in delta if subscription.id not in routers}
     return {**version.changed, **dict.fromkeys(version.content.gone, ""), **added}
-
-
-def _router_id(id: str, taken: set[str], is_there: Callable[[str], bool]) -> str:
-    name = f"router:{id}"
-    while name in taken or is_there(name):
-        name += "'"
-    return name
 
 
 def _published(before: OpenVersion, delta: list[Subscription], content: Content, changed: int) -> Change:

@@ -46,8 +46,8 @@ class Pins:
 
 class IndexSource:
     """An index as the subscriptions of a run. `output`: the folder of the run; `operators`: the files that give its
-    own operators; `on_note` gets what a user should know. `source`: the hash of what the run
-    compiled itself, where it made the index."""
+    own operators; `on_note` gets what a user should know. `source`: the hash of what the run compiled itself, where it
+    made the index."""
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class IndexSource:
     ) -> None:
         self.directory = directory.absolute()
         self.source = source
+        self.identity = source or str(self.directory)  # what the record of a run says of its subscriptions
         self._output = output
         self._operators = tuple(operators)
         self._on_note = on_note
@@ -151,19 +152,16 @@ class IndexSource:
                         f"{version.name} before a micro-batch that was interrupted is repeated with it"
                     )
             self._marked = version.sha256
-            self._tell_missing(version)
+            missing = ", ".join(self._opened(version).missing)
+            if missing not in ("", self._told_missing):  # once for the same operators, however many versions call them
+                self._told_missing = missing
+                self._on_note(
+                    f"{version.name} of {self.directory} has subscriptions that call operators that this run was not "
+                    f"given ({missing}): pairs that depend on such a call are refused until it is started with "
+                    "--operators FILE"
+                )
         nodes = len(version.content.parts) - 1
         return IndexFilter(str(self.directory), version.name, nodes, self._operators, sha256=version.sha256)
-
-    def _tell_missing(self, version: Version) -> None:
-        """Once for the same operators, however many versions have subscriptions that call them."""
-        missing = ", ".join(self._opened(version).missing)
-        if missing not in ("", self._told_missing):
-            self._told_missing = missing
-            self._on_note(
-                f"{version.name} of {self.directory} has subscriptions that call operators that this run was not given "
-                f"({missing}): pairs that depend on such a call are refused until it is started with --operators FILE"
-            )
 
     def _opened(self, version: Version) -> OpenVersion:
         return opened(self.directory, version.name, self._operators)

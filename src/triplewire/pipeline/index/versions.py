@@ -43,6 +43,8 @@ RETAINED = 8
 """So many of the newest versions stay, whoever uses them; of older ones those that a run has pinned."""
 
 _NAME = re.compile(r"v[1-9][0-9]*")
+_OURS = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(folders.LOCK)}|{PINS}")
+_SEAL = "sha256"
 _REPAIR = "restore it from a copy, or build the index anew with `triplewire pipeline index`"
 
 
@@ -96,8 +98,8 @@ class Content:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in the manifest."""
-        own = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {**own, "parts": dict(self.parts), "gone": list(self.gone), "more": self.more.to_json()}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {**values, "parts": dict(self.parts), "gone": list(self.gone), "more": self.more.to_json()}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Content:
@@ -168,9 +170,6 @@ def damaged(path: Path, what: str) -> DamagedError:
     return DamagedError(f"it is damaged: {what}", source=str(path), remedy=_REPAIR)
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
 def current(directory: Path) -> str:
     """The name of the version that counts. Raises `StoreError` where the directory is no index."""
     path = directory / CURRENT
@@ -201,7 +200,8 @@ def alone(directory: Path) -> Iterator[None]:
     """A block in which no other process or thread writes to the index. Raises `StoreError` as `folders.alone` does."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if not (directory / CURRENT).exists() and (other := _others(directory)):
+        others = (entry.name for entry in sorted(directory.iterdir()) if not _OURS.fullmatch(entry.name))
+        if not (directory / CURRENT).exists() and (other := next(others, "")):
             what = f"it holds something else ({other}), and is no index of subscriptions"
             raise StoreError(what, source=str(directory), remedy="choose another directory")
         with folders.alone(directory):
@@ -222,8 +222,8 @@ def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
     try:
         content = write(aside, name)
         # made by chance, so that no two versions have the same hash
-        own = {"format": FORMAT, "form": FORM, "version": name, "made": secrets.token_hex(16)}
-        seal(aside / MANIFEST, {**own, **content.to_json()})
+        head = {"format": FORMAT, "form": FORM, "version": name, "made": secrets.token_hex(16)}
+        seal(aside / MANIFEST, {**head, **content.to_json()})
         sync(aside)
         os.rename(aside, directory / name)
     finally:
@@ -285,11 +285,6 @@ def pinned(directory: Path) -> set[str]:
     return names
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-_SEAL = "sha256"
-
-
 def seal(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object with a hash of its other fields, and have it on disk."""
     with on_disk(path) as stream:
@@ -328,9 +323,3 @@ def _replace(path: Path, content: bytes) -> None:
     with on_disk(aside) as stream:
         stream.write(content)
     os.replace(aside, path)
-
-
-def _others(directory: Path) -> str:
-    """Something in the directory that no index has, "" for nothing."""
-    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(folders.LOCK)}|{PINS}")
-    return next((entry.name for entry in sorted(directory.iterdir()) if not ours.fullmatch(entry.name)), "")

@@ -1,4 +1,4 @@
-"""Two-stage filtering in one process (001, sections 3.2 and 4.5).
+"""Two-stage filtering in one process (001, sections 3.2 and 4.5). On storage and on Spark: `triplewire.pipeline`.
 
 Stage 1 matches publications against the index of the server and says which go to which node; stage 2 matches what
 comes to a node against its shard. Direct and routed matches are united: they are those of one engine with all
@@ -8,103 +8,22 @@ matched. What the server has encoded of a publication its nodes need not encode 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from triplewire.engine import Engine
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.result import MatchResult
 from triplewire.engine.views import chunks_for, match_chunks
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.partition.containment import ContainmentPartitioner
-from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER, Placement, add, engine_of
+from triplewire.partition.plan import Partitioner
 from triplewire.plugins import DEFAULT_MATCHER
-
-# --- plan ------------------------------------------------------------------------------------------------------------
-# The protocol of a partitioner, those that look at no subscription, and all of them by name.
-
-
-NAMES = ("replicated", "containment", "merging", "random")
-
-
-class Partitioner(Protocol):
-    """Decides where subscriptions are; keeps `placement` right as they come and go."""
-
-    placement: Placement
-
-    def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
-        """Place new subscriptions, each with an id of its own."""
-
-    def unsubscribe(self, id: str) -> None:
-        """Forget a subscription, and repair what hung on it (001, section 4.4)."""
-
-
-class Replicated:
-    """Everything is at the server, which every machine has a copy of."""
-
-    def __init__(self, nodes: int) -> None:
-        self.placement = Placement(nodes)
-
-    def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
-        """Place new subscriptions."""
-        for subscription in subscriptions:
-            self.placement.put(subscription.id, self.place_of())
-
-    def place_of(self) -> int:
-        """The place of the next subscription."""
-        return SERVER
-
-    def unsubscribe(self, id: str) -> None:
-        """Forget a subscription."""
-        self.placement.drop(id)
-
-
-class Random(Replicated):
-    """Any subscription is on any node; `seed` decides."""
-
-    def __init__(self, nodes: int, seed: int = 1) -> None:
-        self.placement = Placement(nodes, everywhere=True)
-        self._chance = random.Random(seed)
-
-    def place_of(self) -> int:
-        """The place of the next subscription."""
-        return self._chance.randrange(self.placement.nodes)
-
-
-def partitioner(
-    name: str,
-    nodes: int,
-    world: World,
-    *,
-    entailment: str = "none",
-    sample: Iterable[Publication] = (),
-    percent: float = 70,
-) -> Partitioner:
-    """The partitioner of this name, empty. `sample` and `percent`, of the subscriptions that are merged, are for
-    *merging*. Raises `TriplewireError` for another name, and for less than one node."""
-    if nodes < 1:
-        raise TriplewireError(f"{nodes} nodes cannot hold subscriptions", remedy="give 1 or more")
-    if name == "replicated":
-        return Replicated(nodes)
-    if name == "random":
-        return Random(nodes)
-    if name == "containment":
-        return ContainmentPartitioner(nodes, world, entailment)
-    if name == "merging":
-        return MergingPartitioner(nodes, world, entailment, sample=tuple(sample), percent=percent)
-    raise TriplewireError(f"there is no partitioner {name!r}", remedy=f"known: {', '.join(NAMES)}")
-
-
-# --- cluster ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +51,8 @@ def routes(
             if refusal.subject.endswith(" " + above):
                 for node in placement.nodes_of(above):
                     ids[node].add(refusal.subject.removesuffix(" " + above))
-    numbers = ((node, [n for n, each in enumerate(publications) if each.id in own]) for node, own in enumerate(ids))
-    return [(node, own) for node, own in numbers if own]
+    numbers = ((node, [n for n, each in enumerate(publications) if each.id in ids[node]]) for node in range(len(ids)))
+    return [(node, some) for node, some in numbers if some]
 
 
 def routed(result: MatchResult, placement: Placement) -> Iterable[tuple[str, str]]:
@@ -182,7 +101,7 @@ class Cluster:
         self._all = {subscription.id: subscription for subscription in subscriptions}
         partitioner.subscribe(self._all.values())
         placement = partitioner.placement
-        placement.take_changes()
+        self._placed = _places(placement)
         shards: list[list[Subscription]] = [[] for _ in range(placement.nodes)]
         at_server = list(placement.mergers.values())
         for subscription in self._all.values():
@@ -224,17 +143,21 @@ class Cluster:
 
     def _move(self) -> None:
         """Have the engines hold what the placement says."""
-        placement = self.placement
+        placement, before = self.placement, self._placed
+        self._placed = _places(placement)
         new: dict[int, list[Subscription]] = {}
-        for id in placement.take_changes():
+        for id in before.keys() | self._placed.keys():
+            where = self._placed.get(id)
+            if where == before.get(id):
+                continue
             for engine in (self.server, *self.nodes):
                 engine.unsubscribe(id)
-            if id in placement.mergers:
-                new.setdefault(SERVER, []).append(placement.mergers[id])
-            elif id in placement.place:
-                new.setdefault(placement.place[id], []).append(self._all[id])
+            if where is not None:
+                new.setdefault(where, []).append(placement.mergers[id] if id in placement.mergers else self._all[id])
         for where, subscriptions in new.items():
-            add(self._engine(where), subscriptions)
+            add(self.server if where == SERVER else self.nodes[where], subscriptions)
 
-    def _engine(self, where: int) -> Engine:
-        return self.server if where == SERVER else self.nodes[where]
+
+def _places(placement: Placement) -> dict[str, int]:
+    """Where each subscription and merger is."""
+    return {**dict.fromkeys(placement.mergers, SERVER), **placement.place}

@@ -1,0 +1,64 @@
+"""The partitioners by name, and those of them that look at no subscription."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from triplewire.errors import TriplewireError
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.subscription import Subscription
+from triplewire.model.publication import Publication
+from triplewire.partition.containment import ContainmentPartitioner
+from triplewire.partition.merging import MergingPartitioner
+from triplewire.partition.placement import SERVER, Placement
+
+NAMES = ("replicated", "containment", "merging", "random")
+
+
+class Unseen:
+    """The partitioners *replicated*, which leaves all at the server, of which every machine has a copy, and *random*,
+    where any subscription is on any node, as `seed` decides."""
+
+    def __init__(self, nodes: int, seed: int | None = None) -> None:
+        self.placement = Placement(nodes, everywhere=seed is not None)
+        self._chance = None if seed is None else random.Random(seed)
+
+    def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
+        """Place new subscriptions."""
+        for subscription in subscriptions:
+            node = SERVER if self._chance is None else self._chance.randrange(self.placement.nodes)
+            self.placement.put(subscription.id, node)
+
+    def unsubscribe(self, id: str) -> None:
+        """Forget a subscription."""
+        self.placement.drop(id)
+
+
+Partitioner: TypeAlias = ContainmentPartitioner | MergingPartitioner | Unseen
+"""Decides where subscriptions are, and keeps its `placement` right as they come and go."""
+
+
+def partitioner(
+    name: str,
+    nodes: int,
+    world: World,
+    *,
+    entailment: str = "none",
+    sample: Iterable[Publication] = (),
+    percent: float = 70,
+) -> Partitioner:
+    """The partitioner of this name, empty. `sample` and `percent`, of the subscriptions that are merged, are for
+    *merging*. Raises `TriplewireError` for another name, and for less than one node."""
+    if nodes < 1:
+        raise TriplewireError(f"{nodes} nodes cannot hold subscriptions", remedy="give 1 or more")
+    if name == "replicated":
+        return Unseen(nodes)
+    if name == "random":
+        return Unseen(nodes, seed=1)
+    if name == "containment":
+        return ContainmentPartitioner(nodes, world, entailment)
+    if name == "merging":
+        return MergingPartitioner(nodes, world, entailment, sample=tuple(sample), percent=percent)
+    raise TriplewireError(f"there is no partitioner {name!r}", remedy=f"known: {', '.join(NAMES)}")
