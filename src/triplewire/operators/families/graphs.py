@@ -1,7 +1,9 @@
-"""`entails(subject, predicate, object)`: does a triple follow by OWL 2 RL? On owlrl over rdflib (extra `reasoner`).
+"""Operators on graphs of rdflib: `entails` on owlrl (extra `reasoner`), `conforms` on pySHACL (extra `shapes`).
 
-It follows from the publication, from the part of the engine's taxonomy above what publication and call name, and from
-a file of axioms that the variable TRIPLEWIRE_ONTOLOGY names (W3C, OWL 2 Profiles, section 4.3).
+`entails(subject, predicate, object)`: does a triple follow by OWL 2 RL? It follows from the publication, from the part
+of the engine's taxonomy above what publication and call name, and from a file of axioms that the variable
+TRIPLEWIRE_ONTOLOGY names (W3C, OWL 2 Profiles, section 4.3). `conforms(shape)`: does the publication conform to SHACL
+shapes?
 """
 
 from __future__ import annotations
@@ -19,14 +21,11 @@ from typing import Any
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.entailment import Edges
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.model.operator import Argument, Parameter
+from triplewire.model.operator import Argument, Parameter, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, XSD_STRING, BlankNode, Literal, Term, Triple
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, checked, no_warnings, nothing_asked, require
-
-# --- graphs ----------------------------------------------------------------------------------------------------------
-# Publications as graphs of rdflib, and terms back again, for the libraries that work on such graphs.
+from triplewire.operators.families.library import LibraryOperator, checked, nothing_asked, require
 
 
 def graph_of(triples: Iterable[Triple]) -> Any:
@@ -82,8 +81,7 @@ def read_graph(text: str, syntax: str) -> Any:
         raise ValueError(f"it cannot be read as {syntax}: {reason:.200}") from None
 
 
-# --- reasoner ------------------------------------------------------------
-
+# --- entails ---------------------------------------------------------------------------------------------------------
 
 LIBRARIES = (("owlrl", "owlrl"), ("rdflib", "rdflib"))
 VARIABLE = "TRIPLEWIRE_ONTOLOGY"
@@ -144,16 +142,16 @@ class Entails(LibraryOperator):
 
     def _entailed(self, publication: Publication, arguments: tuple[Argument, ...]) -> tuple[Triple, ...]:
         seeds = {term.value for triple in publication.triples for term in triple if isinstance(term, IRI)}
-        asked = frozenset(term.value for term in arguments if isinstance(term, IRI)) - seeds
+        named = frozenset(term.value for term in arguments if isinstance(term, IRI)) - seeds
         known = self.taxonomy.classes | self.taxonomy.classes_of.keys() | self.taxonomy.properties.above.keys()
-        key = publication.triples, asked & known
+        key = publication.triples, named & known
         if key in self._closures:
             return self._closures[key]
-        above = dict.fromkeys(_above(self.taxonomy, seeds | (asked & known)))
-        given = dict.fromkeys((*publication.triples, *above, *self._axioms()))
-        if len(given) > MOST_GIVEN:
-            raise ValueError(f"publication, taxonomy and axioms have {len(given)} triples, more than {MOST_GIVEN}")
-        closure = _closure(given)
+        above = dict.fromkeys(_above(self.taxonomy, seeds | (named & known)))
+        premises = dict.fromkeys((*publication.triples, *above, *self._axioms()))
+        if len(premises) > MOST_GIVEN:
+            raise ValueError(f"publication, taxonomy and axioms have {len(premises)} triples, more than {MOST_GIVEN}")
+        closure = _closure(premises)
         while len(self._closures) >= _KEPT:
             self._closures.pop(next(iter(self._closures), None), None)
         self._closures[key] = closure
@@ -205,11 +203,11 @@ def _read(path: str) -> tuple[Triple, ...]:
     return tuple(triple_of(triple) for triple in sorted(graph))
 
 
-def _closure(given: Iterable[Triple]) -> tuple[Triple, ...]:
+def _closure(premises: Iterable[Triple]) -> tuple[Triple, ...]:
     """All that follows. Raises `ValueError` past the bounds and for contradictions."""
     from rdflib.term import IdentifiedNode as Identified
 
-    graph = graph_of(given)
+    graph = graph_of(premises)
     rules = _rules()(graph, time.monotonic() + MOST_SECONDS)
     rules.closure()
     if rules.error_messages:
@@ -250,7 +248,7 @@ def entails(axioms: str | Path = "", name: str = "entails") -> Entails:
         name,
         (Parameter("subject"), Parameter("predicate"), Parameter("object")),
         nothing_asked,
-        no_warnings,
+        nothing_to_say,
         "reasoner",
         LIBRARIES,
         cost=0.5,
@@ -262,9 +260,7 @@ def entails(axioms: str | Path = "", name: str = "entails") -> Entails:
 ENTAILS = entails()
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------------
-# `conforms(shape)`: does the publication conform to SHACL shapes? On pySHACL (extra `shapes`).
-
+# --- conforms --------------------------------------------------------------------------------------------------------
 
 SHAPE_LIBRARIES = (("pyshacl", "pyshacl"), ("rdflib", "rdflib"), ("owlrl", "owlrl"))
 SHAPES_VARIABLE = "TRIPLEWIRE_SHAPES"
@@ -326,12 +322,10 @@ class Shapes:
             return _graph(text, "the text")
         folder = self._folder or os.environ.get(SHAPES_VARIABLE, "")
         if not folder:
-            raise ValueError(
-                f"shape is {text!r}, a file, but there is no folder of shapes; name it in {SHAPES_VARIABLE}"
-            )
-        path = Path(folder, text)
+            what = "a file, but there is no folder of shapes"
+            raise ValueError(f"shape is {text!r}, {what}; name it in {SHAPES_VARIABLE}")
         try:
-            with path.open("rb") as file:
+            with Path(folder, text).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise ValueError(f"shape {text!r} cannot be read: {(error.strerror or 'no such file').lower()}") from None
@@ -364,12 +358,9 @@ def _read_shapes(text: str, name: str) -> Any:
 
 def conforms(folder: str | Path = "", name: str = "conforms") -> LibraryOperator:
     """The operator `conforms(shape)` on a folder of files."""
-    shapes = Shapes(folder)
-    check = checked(shapes.graph_of)
-    formal = (Parameter("shape"),)
-    return LibraryOperator(
-        name, formal, shapes, check, "shapes", SHAPE_LIBRARIES, cost=0.05, isolated=True, cacheable=False
-    )  # files of shapes may change
+    shapes, formal = Shapes(folder), (Parameter("shape"),)
+    options: dict[str, Any] = {"cost": 0.05, "isolated": True, "cacheable": False}  # files of shapes may change
+    return LibraryOperator(name, formal, shapes, checked(shapes.graph_of), "shapes", SHAPE_LIBRARIES, **options)
 
 
 CONFORMS = conforms()

@@ -24,11 +24,9 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Graph, Publication
 from triplewire.model.terms import IRI, XSD, Literal, Node, Term
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, row
+from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, rows
 
-# --- positions -------------------------------------------------------------------------------------------------------
-# Where a publication says that things are: pairs of coordinates, and shapes as WKT, GeoJSON or GeoRSS texts.
-
+# --- where a publication says that things are: pairs of coordinates, and shapes as texts ------------------------------
 
 GEOSPARQL = "http://www.opengis.net/ont/geosparql#"
 _GEORSS = "http://www.georss.org/georss/"
@@ -111,9 +109,6 @@ def _shapes(graph: Graph) -> Iterator[Any]:
                 yield _of_pairs(_SHAPES[triple.predicate], value.lexical)
         except ValueError:
             continue
-
-
-# --- texts -----------------------------------------------------------------------------------------------------------
 
 
 def of_text(text: str) -> Any:
@@ -215,8 +210,7 @@ def _valid(shape: Any) -> Any:
     return shape
 
 
-# --- spatial ------------------------------------------------------------
-
+# --- distances -------------------------------------------------------------------------------------------------------
 
 LIBRARIES = (("shapely", "shapely"), ("geographiclib", "geographiclib"))
 VARIABLE = "TRIPLEWIRE_PLACES"
@@ -242,9 +236,6 @@ def metres_of(argument: Argument) -> float:
     return number_of(argument, "distance", 0, math.inf)
 
 
-# --- distances -------------------------------------------------------------------------------------------------------
-
-
 def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
     """Is a place of the publication at most so many metres from the point? A shape is as far as its nearest point."""
     here = latitude_of(arguments[0]), longitude_of(arguments[1])
@@ -261,43 +252,30 @@ def distance_from(publication: Publication, arguments: tuple[Argument, ...]) -> 
     here = latitude_of(arguments[0]), longitude_of(arguments[1])
     points, shapes = places(publication)
     distances = [_geodesic(here, there) for there in points] + list(_to_shapes(here, shapes))
-    literals = (Literal(f"{metres:.3f}", XSD + "decimal") for metres in distances)
-    made = (row(arguments, (*_given(arguments), literal)) for literal in literals)
-    return tuple(dict.fromkeys(each for each in made if each is not None))
+    latitude, longitude, _ = arguments
+    assert latitude is not None  # they have been read as numbers
+    assert longitude is not None
+    return rows(arguments, ((latitude, longitude, Literal(f"{metres:.3f}", XSD + "decimal")) for metres in distances))
 
 
 def check_distance(arguments: tuple[Argument, ...]) -> Iterator[str]:
     """A warning about a distance that is given. Raises `ValueError` for constants out of range."""
-    for _ in each_constant(arguments, latitude_of, longitude_of, metres_of):
-        pass
+    checked(latitude_of, longitude_of, metres_of)(arguments)
     if arguments[2] is not None:
         yield "only a place at exactly this distance matches; locWithin(latitude, longitude, distance) asks for nearer"
 
 
-def _given(arguments: tuple[Argument, ...]) -> tuple[Term, Term]:
-    latitude, longitude, _ = arguments
-    assert latitude is not None  # they have been read as numbers
-    assert longitude is not None
-    return latitude, longitude
-
-
 def _geodesic(here: Point, there: Point) -> float:
     """Metres on the ellipsoid, to the micrometre: what is smaller is noise of the computation."""
-    return round(float(_ellipsoid().Inverse(*here, *there, _mask())["s12"]), 6)
+    geodesic = _geodesics()
+    return round(float(geodesic.WGS84.Inverse(*here, *there, geodesic.DISTANCE)["s12"]), 6)
 
 
 @cache
-def _ellipsoid() -> Any:
+def _geodesics() -> Any:
     from geographiclib.geodesic import Geodesic
 
-    return Geodesic.WGS84
-
-
-@cache
-def _mask() -> int:
-    from geographiclib.geodesic import Geodesic
-
-    return int(Geodesic.DISTANCE)
+    return Geodesic
 
 
 def _great_circle(here: Point, there: Point) -> float:
@@ -316,7 +294,7 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
     import shapely
 
     def around(pairs: Any) -> Any:
-        made = [_ellipsoid().Inverse(*here, y, x) for x, y in pairs.tolist()]
+        made = [_geodesics().WGS84.Inverse(*here, y, x) for x, y in pairs.tolist()]
         directions = np.radians([each["azi1"] for each in made])
         return np.array([each["s12"] for each in made])[:, None] * np.column_stack(
             (np.sin(directions), np.cos(directions))
@@ -332,9 +310,6 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
         if pieces > _MOST_PIECES:
             raise ValueError(f"its shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
         yield float(shapely.distance(shapely.transform(fine, around), shapely.Point(0, 0)))
-
-
-# --- regions ---------------------------------------------------------------------------------------------------------
 
 
 def covers(region: Any, point: Point) -> bool:
@@ -389,7 +364,7 @@ def check_region(arguments: tuple[Argument, ...]) -> Iterator[str]:
     """Warnings about a region that has no area, or an edge round half the Earth. Raises `ValueError` for no region."""
     import shapely
 
-    for _, region in each_constant(arguments, region_of):
+    for region in each_constant(arguments, region_of):
         if not region.area:
             yield "the region has no area: only places on its points and lines match"
         for part in shapely.get_parts(region):
@@ -398,9 +373,6 @@ def check_region(arguments: tuple[Argument, ...]) -> Iterator[str]:
             if _TURN / 2 < widest < _TURN:  # 360: the whole Earth is meant
                 yield "an edge goes round more than half the Earth; past the date line, write 190 for -170"
                 break
-
-
-# --- named places ----------------------------------------------------------------------------------------------------
 
 
 class Gazetteer:
@@ -449,10 +421,9 @@ def _places_of(path: str) -> dict[str, Any]:
 
 def in_place(path: str | Path | None = None, name: str = "inPlace") -> LibraryOperator:
     """The operator `inPlace(place)` on a file of places; a program may register it as `locIn`."""
-    gazetteer = Gazetteer(path)
-    check = checked(gazetteer.place_of)
-    formal = (Parameter("place"),)  # the file of places may change
-    return LibraryOperator(name, formal, gazetteer, check, "spatial", LIBRARIES, cost=2e-4, cacheable=False)
+    gazetteer, formal = Gazetteer(path), (Parameter("place"),)
+    options: dict[str, Any] = {"cost": 2e-4, "cacheable": False}  # the file of places may change
+    return LibraryOperator(name, formal, gazetteer, checked(gazetteer.place_of), "spatial", LIBRARIES, **options)
 
 
 _POINT = (Parameter("latitude"), Parameter("longitude"), Parameter("distance", "m"))

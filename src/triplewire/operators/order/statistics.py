@@ -21,16 +21,8 @@ from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.operators.order.protocol import (
-    COLUMNS,
-    TOTALS,
-    Expected,
-    Independence,
-    Rows,
-    key_of,
-    numbers_of,
-    text_of_key,
-)
+from triplewire.operators.order import protocol
+from triplewire.operators.order.protocol import COLUMNS, TOTALS, Expected, Independence, Rows
 
 if TYPE_CHECKING:  # compiled kernels, which what is learned does without
     from triplewire.operators.order.protocol import Conjunctions, Numbers
@@ -68,8 +60,6 @@ class LearnedCalls:
     def keys(self) -> list[CallKey]:
         """The calls by row."""
         return self._rows.keys
-
-    # --- rows
 
     def rows(self, keys: Iterable[CallKey]) -> NDArray[np.int64]:
         """The rows of calls."""
@@ -123,8 +113,6 @@ class LearnedCalls:
                 setattr(self, name, np.concatenate((table, np.zeros_like(table)), axis=1))
         return number
 
-    # --- learning
-
     def add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
         """Count calls of one publication, each once, and none that failed."""
         with self._lock:
@@ -154,7 +142,10 @@ class LearnedCalls:
             self._rows.since[number, rows] += column
         operator = self._rows.operator[rows]
         size = self._sums.shape[1]
-        self._count(np.stack([np.bincount(operator, column, size) for column in more]))
+        by_operator = np.stack([np.bincount(operator, column, size) for column in more])
+        self._sums = self._sums * KEEP_OPERATOR ** by_operator[1] + by_operator
+        self._totals[0] += by_operator[1]
+        self._totals[2] += by_operator[2]
 
     def _add_few(self, rows: Sequence[int], true: Sequence[bool], seconds: Sequence[float]) -> None:
         """The same, number by number: for a call alone that is several times as fast."""
@@ -172,20 +163,12 @@ class LearnedCalls:
             self._totals[0, operator] += made
             self._totals[2, operator] += spent
 
-    def _count(self, more: NDArray[np.float64]) -> None:
-        """Count by operator."""
-        self._sums = self._sums * KEEP_OPERATOR ** more[1] + more
-        self._totals[0] += more[1]
-        self._totals[2] += more[2]
-
     def failed(self, operators: Iterable[str]) -> None:
         """Count calls that failed, by the names of their operators."""
         with self._lock:
             for operator in operators:
                 number = self._number_of(operator)
                 self._totals[:2, number] += 1
-
-    # --- what is expected
 
     def look_at_independence(
         self, asked: Conjunctions, candidates: Numbers, likely: NDArray[np.float64], held: Numbers
@@ -263,8 +246,6 @@ class LearnedCalls:
         weight = cost / np.clip(1 - likely, _NEAR_0, 1)
         return [keys[place] for place in np.argsort(weight, kind="stable").tolist()]
 
-    # --- between processes, and on disk
-
     def by_operator(self) -> dict[str, dict[str, float]]:
         """Of each operator: calls, those that failed, seconds in all; the share of true calls (`selectivity`) and the
         seconds of a call as they are now. An operator that was never called is left out."""
@@ -284,11 +265,9 @@ class LearnedCalls:
         """All that was learned, as a JSON object, for `restore`."""
         with self._lock:
             self._exchanges += 1  # who saved and who loads go on from the same counts
-            operators = {
-                name: [*self._sums[:, number].tolist(), *self._totals[:, number].tolist()]
-                for name, number in self._operators.items()
-            }
-            calls = self._rows.lines(self._rows.counts, text_of_key)
+            table = np.concatenate((self._sums, self._totals))
+            operators = {name: table[:, number].tolist() for name, number in self._operators.items()}
+            calls = self._rows.lines(self._rows.counts, protocol.text_of_key)
             told = {"publications": self._publications, "independence": list(self.independence.sums)}
             return {**told, "operators": operators, "calls": calls}
 
@@ -300,7 +279,7 @@ class LearnedCalls:
             self._publications, self._exchanges = publications, self._exchanges + 1
             self.independence = Independence(independence)
             self._sums[:], self._totals[:], self._since[:] = 0, 0, 0
-            self._rows.clear()
+            self._rows.counts[:], self._rows.since[:] = 0, 0  # count from 0 on
             for name, numbers in operators.items():
                 number = self._number_of(name)
                 self._sums[:, number], self._totals[:, number] = numbers[:3], numbers[3:]
@@ -315,7 +294,7 @@ class LearnedCalls:
             more = self._totals - self._since
             self._since = self._totals.copy()
             operators = {name: more[:, n].tolist() for name, n in self._operators.items() if more[:, n].any()}
-            calls = self._rows.lines(self._rows.since, text_of_key)
+            calls = self._rows.lines(self._rows.since, protocol.text_of_key)
             self._rows.since[:] = 0
             return {"operators": operators, "calls": calls}
 
@@ -343,13 +322,13 @@ def _checked(
     """The parts of what `to_json` or `take_new_counts` gave, with so many numbers an operator. Raises `ValueError`."""
     try:
         publications, independence = int(told.get("publications", 0)), told.get("independence", [0.0, 0.0])
-        operators = {str(name): numbers_of(numbers) for name, numbers in told["operators"].items()}
-        calls = [(key_of(text), numbers_of(numbers)) for text, *numbers in told["calls"]]
+        operators = {str(name): protocol.numbers_of(numbers) for name, numbers in told["operators"].items()}
+        calls = [(protocol.key_of(text), protocol.numbers_of(numbers)) for text, *numbers in told["calls"]]
         if any(len(numbers) != length for numbers in operators.values()):
             raise ValueError("an operator has too few or too many numbers")
         if any(len(numbers) != len(COLUMNS) for _, numbers in calls) or publications < 0:
             raise ValueError("a call has too few or too many numbers")
-        first, second = numbers_of(independence).tolist()
+        first, second = protocol.numbers_of(independence).tolist()
         return publications, [first, second], operators, calls
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"it is nothing that was learned ({type(error).__name__}: {error})") from None
