@@ -57,12 +57,8 @@ class TriplewireError(Exception):
         self, what: str, *, source: str = "", line: int = 0, column: int = 0, record: int = 0, remedy: str = ""
     ) -> None:
         super().__init__(what)
-        self.what = what
-        self.source = source
-        self.line = line
-        self.column = column
-        self.record = record
-        self.remedy = remedy
+        self.what, self.remedy = what, remedy
+        self.source, self.line, self.column, self.record = source, line, column, record
 
     @property
     def where(self) -> str:
@@ -161,18 +157,12 @@ class Refusal:
         """Was the input processed all the same?"""
         return self.kind == "warning"
 
-    @property
-    def _is_in_place(self) -> bool:
-        """Does `where` begin with the subject: a file, or the id of the one query of a file?"""
-        rest = self.where.removeprefix(self.subject)
-        one_query = rest.startswith(".") and " (record " not in rest
-        return self.where.startswith(self.subject) and (one_query or rest.startswith((":", " (record ")))
-
     def __str__(self) -> str:
-        place = f"{self.subject} {self.where}"
+        place, rest = f"{self.subject} {self.where}", self.where.removeprefix(self.subject)
+        is_one_query = rest.startswith(".") and " (record " not in rest  # the subject is the id of that of a file
         if self.subject.startswith(self.where):
             place = self.subject
-        elif self._is_in_place:
+        elif self.where.startswith(self.subject) and (is_one_query or rest.startswith((":", " (record "))):
             place = self.where
         text = f"{'warning' if self.is_warning else f'refused {self.kind}'} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text

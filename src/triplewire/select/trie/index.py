@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses, mapped_zeros
-from triplewire.clauses.node_tests.columns import flat, unflat
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import Features, View
 from triplewire.encode.batch import Batch, Ids
-from triplewire.kernels.shared.columns import Lent, TermFeatures, Triples, fixed, fixed_array
+from triplewire.kernels.shared.columns import Lent, TermFeatures, Triples, fixed
 from triplewire.memory import Pool
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
@@ -32,15 +31,13 @@ from triplewire.select.trie.kernels.columns import (
     WalkSpace,
 )
 
-# --- walk ------------------------------------------------------------------------------------------------------------
-# Which subscriptions could match each publication of a batch? The walk through the tries, columnar.
-
-
 _MOST = 4  # predicates with the most objects, of a subject
 _ROOM = 1 << 16  # rows, and atoms, at first
 _RUNS = 1 << 10  # runs, at first
 _KEYS = 1 << 12  # keys that a subject asks for, at first
 _MOST_MARKS = (1 << 31) - 1
+_LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
+_BY_RUN = ("first", "atom_offset", "span_offset", "most", "multi")
 
 
 @dataclass(slots=True)
@@ -112,8 +109,7 @@ class Workspace:
             mapped_zeros(clauses.count // 8 + 1, np.uint8),
         )
         self.bounds = Bounds(
-            fixed_array(trie.bound_offset),
-            fixed_array(trie.bounds),
+            *fixed(trie.bound_offset, trie.bounds),
             mapped_zeros(len(trie.bound_offset), np.int64),
             mapped_zeros(len(trie.asked), np.int32),
             mapped_zeros(len(trie.asked), np.int32),
@@ -121,11 +117,9 @@ class Workspace:
         table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
         ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
         windows = fixed(trie.range_test, trie.window_low, trie.window_high)
-        tries = (
-            _arrays(trie.atoms, 0, trie.first_range, windows),
-            _arrays(trie.stars, len(trie.atoms.item), stars, windows),
-        )
-        self._index = table, ranges, *tries, self.bounds, space
+        first = _arrays(trie.atoms, 0, trie.first_range, windows)
+        second = _arrays(trie.stars, len(trie.atoms.item), stars, windows)
+        self._index = table, ranges, first, second, self.bounds, space
         self._lend()
 
     def _lend(self) -> None:
@@ -133,12 +127,6 @@ class Workspace:
         sink = Sink(self._atom_seen, self.wanted, self._runs.atoms)
         self.lent = Lent(INDEX, *self._index, sink, self._room._replace(check=self.checks))
         self.runs = Lent(RUNS, self._runs)
-
-    @property
-    def atoms(self) -> Ids:
-        """Room for atoms."""
-        atoms: Ids = self._runs.atoms
-        return atoms
 
     def fit(self, triples: int) -> None:
         """Have room for the runs of so many triples."""
@@ -173,9 +161,6 @@ class Workspace:
         first = self._mark
         self._mark += count
         return first
-
-
-_BY_RUN = ("first", "atom_offset", "span_offset", "most", "multi")
 
 
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
@@ -228,12 +213,6 @@ def _arrays(trie: SetTrie, before: int, first_range: int, windows: Any) -> TrieA
     return TrieArrays(*(nodes, root, before, need, *named, first_range, *windows))
 
 
-# --- index ------------------------------------------------------------
-
-
-_LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
-
-
 class TrieIndex:
     """Finds the clauses whose stars a publication has."""
 
@@ -268,14 +247,9 @@ class TrieIndex:
 
     def _give(self, workspace: Workspace) -> None:
         """Keep a workspace for the next call, unless it has grown out of measure."""
-        if len(workspace.checks) <= _LARGEST and len(workspace.atoms) <= _LARGEST:
+        if len(workspace.checks) <= _LARGEST and len(workspace.runs.parts[0].atoms) <= _LARGEST:
             self._workspaces.give(workspace)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The tries as flat arrays."""
         return flat(self.trie)
-
-
-def opened(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
-    """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""
-    return TrieIndex(unflat(arrays, (Trie, SetTrie)), clauses)

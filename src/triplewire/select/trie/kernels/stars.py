@@ -243,9 +243,7 @@ def order_sets(set_offset: Any, atom: Any, rank: Any, share: Any, first_range: i
         out_offset[k + 1] = end
 
 
-# --- bounds ----------------------------------------------------------------------------------------------------------
-# How many solutions can a clause have that joins nothing? What bounds them, found once for all clauses alike.
-
+# --- bounds: how many solutions can a clause have that joins nothing? -------------------------------------------------
 
 NUMBER = 23  # bits of the number of a bound, in a need
 STATUS = 6  # bits below the status, in a code
@@ -258,10 +256,7 @@ def _stated(pattern: Any, p0: int, p1: int, ask: bool, out: Any) -> int:
     """Write the bound of a clause, with its predicates ascending; returns its length."""
     subjects, wild, end = 0, 0, 2
     for i in range(p0, p1):
-        is_first = pattern[i, 0] < 0
-        for j in range(p0, i):
-            is_first = is_first and pattern[j, 0] != pattern[i, 0]
-        subjects += is_first
+        subjects += pattern[i, 0] < 0 and _is_first(pattern, p0, i)
         wild += pattern[i, 1] < 0
         if pattern[i, 1] >= 0 and pattern[i, 2] < 0:
             place = end
