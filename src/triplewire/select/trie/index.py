@@ -12,7 +12,7 @@ from triplewire.clauses.clauses import Clauses, mapped_zeros
 from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import Features, View
 from triplewire.encode.batch import Batch, Ids
-from triplewire.kernels.shared.columns import Lent, TermFeatures, Triples, fixed
+from triplewire.kernels.shared.columns import Lent, TermFeatures, Triples, fixed, fixed_array
 from triplewire.memory import Pool
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
@@ -109,7 +109,8 @@ class Workspace:
             mapped_zeros(clauses.count // 8 + 1, np.uint8),
         )
         self.bounds = Bounds(
-            *fixed(trie.bound_offset, trie.bounds),
+            fixed_array(trie.bound_offset),
+            fixed_array(trie.bounds),
             mapped_zeros(len(trie.bound_offset), np.int64),
             mapped_zeros(len(trie.asked), np.int32),
             mapped_zeros(len(trie.asked), np.int32),
