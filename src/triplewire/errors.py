@@ -24,27 +24,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "AddressError",
-    "ArgumentError",
-    "DamagedError",
-    "LanguageError",
-    "LimitError",
-    "OperatorError",
-    "OperatorFault",
-    "ReadError",
-    "Refusal",
-    "RequestError",
-    "SparkError",
-    "StoreError",
-    "SubscriptionError",
-    "TaxonomyError",
-    "TriplewireError",
-    "UnsupportedQuery",
-    "raise_refusal",
-    "text_of_raised",
-]
-
 
 class TriplewireError(Exception):
     """The base class. `what` is one sentence. The other fields are empty where they do not apply.
@@ -182,3 +161,6 @@ def text_of_raised(error: BaseException) -> str:
 def raise_refusal(refusal: Refusal) -> None:
     """What becomes of the refusal of a subscription where nobody asks for refusals. Raises `SubscriptionError`."""
     raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
+
+
+__all__ = sorted(name for name, value in vars().items() if getattr(value, "__module__", "") == __name__)

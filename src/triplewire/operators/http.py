@@ -15,7 +15,8 @@ import math
 import threading
 import tomllib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import AddressError, OperatorError, OperatorFault, RequestError
@@ -36,31 +37,25 @@ KEYS = {
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
 
 
+@dataclass(eq=False)
 class HttpOperator:
     """A service. Any number of threads may ask it; at most `concurrency` requests are under way."""
 
-    keeps_time = True
-    isolated = False
+    name: str
+    parameters: tuple[Parameter, ...]
+    target: Target
+    guard: Guard
+    version: str
+    cost: float
+    timeout: float
+    concurrency: int
+    batch: int
+    keeps_time: ClassVar[bool] = True
+    isolated: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        name: str,
-        parameters: tuple[Parameter, ...],
-        target: Target,
-        guard: Guard,
-        *,
-        version: str = "",
-        cost: float = 1.0,
-        timeout: float = 10.0,
-        concurrency: int = 4,
-        batch: int = 1,
-    ) -> None:
-        self.name, self.parameters = name, parameters
-        self.version, self.cost, self.timeout = version, cost, timeout
-        self.concurrency, self.batch = concurrency, batch
-        self.guard = guard
-        self._client = Client(target, concurrency)
-        self._places = threading.BoundedSemaphore(concurrency)
+    def __post_init__(self) -> None:
+        self._client = Client(self.target, self.concurrency)
+        self._places = threading.BoundedSemaphore(self.concurrency)
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """See `Operator`. Raises `OperatorError`."""

@@ -44,6 +44,18 @@ def _count(event: Event, subscription: int, change: int) -> None:
         event.count[event.call[k]] += change
 
 
+@helper
+def _open(event: Event, subscription: int) -> bool:
+    """Open a subscription, unless one of its calls is known to be false; else close it."""
+    is_open = True
+    for k in range(event.offset[subscription], event.offset[subscription + 1]):
+        is_open &= event.outcome[event.call[k]] != FALSE
+    event.state[subscription] = OPEN if is_open else CLOSED
+    if is_open:
+        _count(event, subscription, 1)
+    return is_open
+
+
 @kernel
 def begin(event: Event) -> int:
     """Open the candidates, but for those that a known outcome closes. Returns how many are open."""
@@ -51,14 +63,7 @@ def begin(event: Event) -> int:
     event.state[:] = CLOSED
     event.count[:] = 0
     for i in range(event.candidate.size):
-        subscription = event.candidate[i]
-        is_open = True
-        for k in range(event.offset[subscription], event.offset[subscription + 1]):
-            is_open &= event.outcome[event.call[k]] != FALSE
-        if is_open:
-            opened += 1
-            event.state[subscription] = OPEN
-            _count(event, subscription, 1)
+        opened += _open(event, event.candidate[i])
     return opened
 
 
@@ -81,12 +86,7 @@ def reopen(event: Event, call: int) -> None:
     for place in range(event.back_offset[call], event.back_offset[call + 1]):
         subscription = event.back[place]
         if event.state[subscription] == DOUBTED:
-            is_open = True
-            for k in range(event.offset[subscription], event.offset[subscription + 1]):
-                is_open &= event.outcome[event.call[k]] != FALSE
-            event.state[subscription] = OPEN if is_open else CLOSED
-            if is_open:
-                _count(event, subscription, 1)
+            _open(event, subscription)
 
 
 @short_kernel

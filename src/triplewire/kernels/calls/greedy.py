@@ -164,13 +164,8 @@ def _learn(event: Event, lists: Lists, calls: Any, outcomes: Any) -> None:
     for i in range(calls.size - (not is_assumed)):
         if outcomes[i] != FALSE:
             reopen(event, calls[i])
-    _move_up(event, lists)
-
-
-@helper
-def _move_up(event: Event, lists: Lists) -> None:
-    """Move calls that are worth more than when they were moved down. Others are in the lists that they were in before
-    any subscription was closed that is open again, and cannot be worth more."""
+    # calls may be worth more now than when they were moved down; others are in the lists that they were in before any
+    # subscription was closed that is open again, and cannot be worth more
     for i in range(lists.ends[1] - 1, -1, -1):
         call = lists.moved[i]
         lists.is_moved[call] = False

@@ -312,9 +312,7 @@ _ALL: weakref.WeakSet[OutcomeCache] = weakref.WeakSet()
 _OF_PARENT: list[sqlite3.Connection] = []
 
 
+@atexit.register
 def _close() -> None:
     for cache in list(_ALL):
         cache.close()
-
-
-atexit.register(_close)

@@ -267,23 +267,19 @@ class Caller:
         with self._lock:
             if self._process != os.getpid():  # the threads of a parent are not those of a fork of it
                 self._slots, self._process = {}, os.getpid()
-            slot = self._slots.get(name)
-            if slot is None:
-                slot = self._slots[name] = self._opened(name)
+            if name in self._slots:
+                return self._slots[name]
+            operator = self._world.operators.get(name)
+            traits = traits_of(operator)
+            at_once, has_no_guard = traits.concurrency, getattr(operator, "guard", None) is None
+            slot = self._slots[name] = _OperatorSlot(
+                traits,
+                getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
+                Guard() if has_no_guard else None,
+                ThreadPoolExecutor(at_once, thread_name_prefix=f"triplewire-{name}") if at_once > 1 else None,
+                threading.BoundedSemaphore(at_once) if has_no_guard and hasattr(operator, "concurrency") else None,
+            )
             return slot
-
-    def _opened(self, name: str) -> _OperatorSlot:
-        operator = self._world.operators.get(name)
-        traits = traits_of(operator)
-        at_once = traits.concurrency
-        own = getattr(operator, "guard", None) is None
-        return _OperatorSlot(
-            traits,
-            getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
-            Guard() if own else None,
-            ThreadPoolExecutor(at_once, thread_name_prefix=f"triplewire-{name}") if at_once > 1 else None,
-            threading.BoundedSemaphore(at_once) if own and hasattr(operator, "concurrency") else None,
-        )
 
     def _made(self, slot: _OperatorSlot, requests: Sequence[CallRequest]) -> list[Result]:
         """The calls of one job."""

@@ -152,9 +152,7 @@ def _copy_of(operator: Operator) -> tuple[str, str]:
         raise ValueError(what) from None
 
 
+@atexit.register
 def _close() -> None:
     for operator in list(_ALL):
         operator.close()
-
-
-atexit.register(_close)

@@ -281,12 +281,12 @@ _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
 
+@dataclass(frozen=True)
 class Shapes:
-    """The shapes of texts and of the files of a folder."""
+    """The shapes of texts and of the files of a folder; without one, of that which TRIPLEWIRE_SHAPES names when it is
+    needed."""
 
-    def __init__(self, folder: str | Path = "") -> None:
-        """`folder`: where the files are; without it, what TRIPLEWIRE_SHAPES names when it is needed."""
-        self._folder = str(folder)
+    folder: str
 
     def __call__(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
         """Does the publication conform? Raises `ValueError` for wrong shapes, and where validation fails."""
@@ -320,7 +320,7 @@ class Shapes:
         text = text_of(argument, "shape")
         if not _NAME.fullmatch(text):
             return _graph(text, "the text")
-        folder = self._folder or os.environ.get(SHAPES_VARIABLE, "")
+        folder = self.folder or os.environ.get(SHAPES_VARIABLE, "")
         if not folder:
             what = "a file, but there is no folder of shapes"
             raise ValueError(f"shape is {text!r}, {what}; name it in {SHAPES_VARIABLE}")
@@ -358,7 +358,7 @@ def _read_shapes(text: str, name: str) -> Any:
 
 def conforms(folder: str | Path = "", name: str = "conforms") -> LibraryOperator:
     """The operator `conforms(shape)` on a folder of files."""
-    shapes, formal = Shapes(folder), (Parameter("shape"),)
+    shapes, formal = Shapes(str(folder)), (Parameter("shape"),)
     options: dict[str, Any] = {"cost": 0.05, "isolated": True, "cacheable": False}  # files of shapes may change
     return LibraryOperator(name, formal, shapes, checked(shapes.graph_of), "shapes", SHAPE_LIBRARIES, **options)
 

@@ -201,10 +201,7 @@ def _operator(name: str, parameters: tuple[str, ...], function: Any, check: Any,
     return LibraryOperator(name, formal, function, check, "images", LIBRARIES, cost=0.02, isolated=True)
 
 
-def _pixels(argument: Argument) -> float:
-    return number_of(argument, "width or height", 1, MOST_PIXELS)
-
-
+_pixels = partial(number_of, name="width or height", least=1, most=MOST_PIXELS)
 IMAGE_SIZE = _operator("imageSize", ("width", "height"), image_size, checked(_pixels, _pixels), "px")
 IMAGE_HASH = _operator("imageHash", ("hash",), image_hash, checked(hash_of))
 LOOKS_LIKE = _operator("looksLike", ("hash", "distance"), looks_like, checked(hash_of, bits_of))

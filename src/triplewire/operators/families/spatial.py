@@ -12,8 +12,9 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -221,19 +222,10 @@ _EDGE = 0.25  # degrees: edges of shapes are cut into pieces of this length befo
 _MOST_PIECES = 20_000
 
 
-def latitude_of(argument: Argument) -> float:
-    """Degrees to the north. Raises `ValueError`."""
-    return number_of(argument, "latitude", -POLE, POLE)
-
-
-def longitude_of(argument: Argument) -> float:
-    """Degrees to the east. Raises `ValueError`."""
-    return number_of(argument, "longitude", -_TURN, _TURN)
-
-
-def metres_of(argument: Argument) -> float:
-    """A distance. Raises `ValueError`."""
-    return number_of(argument, "distance", 0, math.inf)
+# readers of arguments: degrees to the north and to the east, metres
+latitude_of = partial(number_of, name="latitude", least=-POLE, most=POLE)
+longitude_of = partial(number_of, name="longitude", least=-_TURN, most=_TURN)
+metres_of = partial(number_of, name="distance", least=0, most=math.inf)
 
 
 def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
@@ -375,12 +367,12 @@ def check_region(arguments: tuple[Argument, ...]) -> Iterator[str]:
                 break
 
 
+@dataclass(frozen=True)
 class Gazetteer:
-    """The places of a file: a GeoJSON collection of features, named by `id` and by the properties `name` and `iri`."""
+    """The places of a file: a GeoJSON collection of features, named by `id` and by the properties `name` and `iri`.
+    Without a `path`, it is the file that the variable TRIPLEWIRE_PLACES names when it is needed."""
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        """`path`: the file; without it, the one that the variable TRIPLEWIRE_PLACES names when it is needed."""
-        self._path = path
+    path: str | Path | None
 
     def __call__(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
         """Is a place of the publication in the named one?"""
@@ -389,7 +381,7 @@ class Gazetteer:
     def place_of(self, argument: Argument) -> Any:
         """The shape of a name. Raises `ValueError` where there is no such place, or no file."""
         name = text_of(argument, "place")
-        path = self._path or os.environ.get(VARIABLE)
+        path = self.path or os.environ.get(VARIABLE)
         if not path:
             raise ValueError(f"place is {name[:80]!r}, but there is no file of places; name one in {VARIABLE}")
         known = _places_of(str(path))

@@ -199,10 +199,12 @@ class SubOrder:
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         with self._lock:
+            working = self._working
+            is_working = working is not None and working.is_alive()  # a thread of the parent is none of a fork
             made = self._made.get(conjunctions)
             if made is None:
                 made = self._made[conjunctions] = _made(conjunctions, expected)
-            elif not expected.is_drawn and not self._is_working() and made.is_due(expected.cost / expected.false):
+            elif not expected.is_drawn and not is_working and made.is_due(expected.cost / expected.false):
                 self._working = threading.Thread(
                     target=self._anew, args=(conjunctions, expected), name="triplewire-order", daemon=True
                 )
@@ -224,11 +226,6 @@ class SubOrder:
                 self._made[conjunctions] = made
         finally:
             self._working = None
-
-    def _is_working(self) -> bool:
-        """A thread of the parent is none of a fork."""
-        working = self._working
-        return working is not None and working.is_alive()
 
     def settle(self) -> None:
         """Wait for the order that is being made."""

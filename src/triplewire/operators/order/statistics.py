@@ -194,25 +194,22 @@ class LearnedCalls:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took. `before`:
         what was expected of the same calls and was not drawn. It is the answer as long as little was learned since."""
         with self._lock:
-            chance, now = self._chance(), (self._publications, self._exchanges)
-            if chance is None and before is not None and now[0] < before.until[0] and now[1] == before.until[1]:
+            self._publications += 1
+            now = self._publications, self._exchanges
+            # the generator of `random` is made quicker than NumPy's
+            is_drawn = random.Random(f"{self._seed} {self._publications}").random() < EXPLORED
+            if not is_drawn and before is not None and now[0] < before.until[0] and now[1] == before.until[1]:
                 return before
             counts = [column[rows] for column in self._rows.counts]  # much faster than all columns at once
             operator = self._rows.operator[rows]
             likely, cost = self._estimated(counts, operator, declared)
-            if chance is not None:
+            if is_drawn:
+                chance = np.random.default_rng((self._seed, self._publications))
                 share = self._share()[operator]
                 true, evaluated = counts[0], np.maximum(counts[1], counts[0])
                 likely = chance.beta(true + BELIEF * share + _NEAR_0, evaluated - true + BELIEF * (1 - share) + _NEAR_0)
         until = now[0] + min(LASTS, 1 + now[0] // _PART), now[1]
-        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, chance is not None, until)
-
-    def _chance(self) -> np.random.Generator | None:
-        """What the probabilities of this publication are drawn with; None where they are not drawn."""
-        self._publications += 1
-        if random.Random(f"{self._seed} {self._publications}").random() >= EXPLORED:  # quicker than NumPy's
-            return None
-        return np.random.default_rng((self._seed, self._publications))
+        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, is_drawn, until)
 
     def _share(self) -> NDArray[np.float64]:
         share: NDArray[np.float64] = (self._sums[0] + SHARE) / (self._sums[1] + 1)

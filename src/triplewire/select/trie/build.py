@@ -30,6 +30,7 @@ Keys = NDArray[np.int64]
 
 _CELLS, _LEAST = 4, 1 << 14  # `dense` has at most _CELLS cells per atom, or _LEAST cells if that is more
 _ROWS_TOGETHER = 1 << 18  # rows of a trie that are looked at together
+_NO_RANGES = np.zeros((0, 4), np.int32), np.zeros(0, np.int32)
 _TEST_FACTOR = 10.0  # texts hold many words that few ask for: measured on queries of the RTF workload
 
 
@@ -154,25 +155,12 @@ def ranges_of(
     one_sided = np.where(is_upper, highest, 1 - lowest)
     share[ranged] = np.where(is_window, np.maximum(highest - lowest, 0.0), np.clip(one_sided, 0.0, 1.0))
     windows = ranged[is_window]
-    number, window_low, window_high = _numbered_groups(atom[windows], rank[windows])
-    label[windows] = number
-    return label, share, window_low, window_high
-
-
-def _numbered_groups(atom: Ids, rank: Keys) -> tuple[Ids, Ids, Ids]:
-    """The number of each window, ascending by atom and ranks; and the ranks of the distinct ones."""
-    order = np.lexsort((rank, atom))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (np.diff(atom[order]) != 0) | (np.diff(rank[order]) != 0)
-    number = np.empty(len(order), np.int32)
-    number[order] = np.cumsum(first, dtype=np.int32) - np.int32(1)
-    distinct = rank[order[first]]
-    return number, (distinct >> LOW).astype(np.int32), (distinct & ((1 << LOW) - 1)).astype(np.int32)
-
-
-def no_ranges() -> tuple[Ids, Ids]:
-    """What the range atoms ask, and the upper bounds of windows, where there are none."""
-    return np.zeros((0, 4), np.int32), np.zeros(0, np.int32)
+    windows = windows[np.lexsort((rank[windows], atom[windows]))]  # they are numbered ascending by atom and ranks
+    is_new = np.ones(len(windows), np.bool_)
+    is_new[1:] = (np.diff(atom[windows]) != 0) | (np.diff(rank[windows]) != 0)
+    label[windows] = np.cumsum(is_new) - 1
+    distinct = rank[windows[is_new]]
+    return label, share, (distinct >> LOW).astype(np.int32), (distinct & ((1 << LOW) - 1)).astype(np.int32)
 
 
 # --- the tries --------------------------------------------------------------------------------------------------------
@@ -224,18 +212,12 @@ def _number_bounds(clauses: Clauses) -> tuple[Ids, Ids, _Items]:
     code, need = np.empty(count, np.uint8), np.empty(count, np.uint32)
     ask = (table.flags & ASK != 0)[owner]
     offset, bounds = np.empty(count + 1, np.int32), np.empty(2 * count + len(table.pattern), np.int32)
-    distinct = star_kernels.number_bounds(table.columns, ask, _statuses(clauses, ask), offset, bounds, code, need)
-    return offset[: distinct + 1].copy(), bounds[: offset[distinct]].copy(), _Items(owner, code, need)
-
-
-def _statuses(clauses: Clauses, ask: NDArray[np.bool_]) -> Bytes:
-    """What a publication with all stars of a clause is: SURE, MULTI or CHECK
-    (`triplewire.select.trie.kernels.stars`), by clause. `ask`: clause -> is it of an ASK query?"""
-    status = np.zeros(clauses.count, np.uint8)
-    star_kernels.statuses(clauses.table.columns, clauses.tests.columns, status)
-    owner, inexact = clauses.facts.owner, clauses.table.flags & EXACT == 0
+    status = np.zeros(count, np.uint8)  # SURE, MULTI or CHECK: `triplewire.select.trie.kernels.stars`
+    star_kernels.statuses(table.columns, clauses.tests.columns, status)
+    inexact = table.flags & EXACT == 0
     status[inexact[owner] | (clauses.has_alternatives[owner] & ~ask)] = star_kernels.CHECK  # such a clause is not all
-    return status
+    distinct = star_kernels.number_bounds(table.columns, ask, status, offset, bounds, code, need)
+    return offset[: distinct + 1].copy(), bounds[: offset[distinct]].copy(), _Items(owner, code, need)
 
 
 def _sets(table: ClauseTable, tests: TestColumns) -> tuple[Ids, Offsets, Keys, Keys]:
@@ -291,7 +273,7 @@ def _shape(
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
     """The first trie with its stars marked, and the second trie: clauses as sets of stars, the rarest first."""
     if not len(node):
-        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, no_ranges(), np.zeros(0, np.bool_))[0]
+        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, _NO_RANGES, np.zeros(0, np.bool_))[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
     atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
@@ -299,7 +281,7 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     labels, every = order[pairs & 0xFFFFFFFF].astype(np.int32), np.ones(len(clauses), np.bool_)
-    shape, node = _shape(offset, labels, len(order), len(order), no_ranges(), every)
+    shape, node = _shape(offset, labels, len(order), len(order), _NO_RANGES, every)
     stars = items.hung(shape, node, clauses.astype(np.int32), len(atoms.item))
     return replace(atoms, star=_star_blocks(atoms.nodes)), stars
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -223,8 +224,8 @@ class TrieIndex:
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
         self.trie = trie
         self.order = trie.order
-        self._clauses = clauses
         self._workspaces: Pool[Workspace] = Pool()
+        self._new_workspace = partial(Workspace, trie, clauses)
 
     def prepare(self, view: View) -> SubjectAtoms:
         """The atoms that the subjects of the publications satisfy."""
@@ -242,9 +243,6 @@ class TrieIndex:
         selected = walk(self.trie, atoms, most, workspace, space)
         self._give(workspace)
         return selected
-
-    def _new_workspace(self) -> Workspace:
-        return Workspace(self.trie, self._clauses)
 
     def _give(self, workspace: Workspace) -> None:
         """Keep a workspace for the next call, unless it has grown out of measure."""

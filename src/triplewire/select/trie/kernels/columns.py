@@ -63,14 +63,6 @@ class RunAtoms(NamedTuple):
     upto: Any
 
 
-class Predicates(NamedTuple):
-    """The subjects and predicates of a batch's triples."""
-
-    subject: Any
-    predicate: Any
-    term: Any  # batch term -> the segment's term id, or -1
-
-
 class TrieArrays(NamedTuple):
     """A set-trie (`triplewire.select.trie.build.SetTrie`)."""
 

@@ -31,7 +31,6 @@ from triplewire.select.trie.kernels.columns import (
     SPACE,
     Bounds,
     Limits,
-    Predicates,
     RunAtoms,
     TrieArrays,
     WalkOutput,
@@ -53,10 +52,10 @@ _wide: Any = np.uint64  # also of an index: that it is not negative
 
 
 @called_helper
-def _count_objects(t0: int, t1: int, facts: Predicates, bounds: Bounds, mark: int) -> None:
+def _count_objects(t0: int, t1: int, batch: Triples, term: Any, bounds: Bounds, mark: int) -> None:
     """For each known predicate of the triples t0 .. t1: the most objects that a subject has. Once a publication: the
-    last stamp, which is no predicate's, tells."""
-    (subject, predicate, term), most, stamp = facts, bounds.most, bounds.stamp
+    last stamp, which is no predicate's, tells. `term`: batch term -> the segment's term id, or -1."""
+    subject, predicate, most, stamp = batch.subject, batch.predicate, bounds.most, bounds.stamp
     if stamp[stamp.size - 1] != mark:
         stamp[stamp.size - 1] = mark
         a = t0
@@ -299,16 +298,17 @@ def _walk_stars(second: TrieArrays, stars: int, runs: RunAtoms, bounds: Bounds, 
 
 
 @helper
-def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates, tries: Any, bounds: Bounds,
+def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, batch: Triples, term: Any, tries: Any, bounds: Bounds,
                     space: WalkSpace, out: WalkOutput, scope: Limits, sure: Any) -> Any:  # fmt: skip
-    """Hand out what the runs r0 .. r1 of the publication p reach; returns how many nodes, and the new ends."""
+    """Hand out what the runs r0 .. r1 of the publication p reach; returns how many nodes, and the new ends. `term`: see
+    `_count_objects`."""
     (first, second), several, lists = tries, sure[1], runs.lists
     nodes, mark, t0, t1 = first.nodes, scope.mark, lists.first[r0], lists.first[r1]
     subs, checks, count, stars = _int(out.offset[p]), _int(out.check_offset[p]), _int(0), _int(0)
     nodes_seen, any_multi = _int(0), _int(0)
     if nodes[2] >> AT > 0:  # what the root has, nothing narrows
         space.rest[0] = 0
-        _count_objects(t0, t1, facts, bounds, mark)
+        _count_objects(t0, t1, batch, term, bounds, mark)
         subs, checks = _emit_aside(first, space.rest, 1, several, 1, bounds, scope, out, subs, checks)
     for r in range(r0, r1):
         hit = subsets(first, lists.atoms, lists.atom_offset[r], lists.atom_offset[r + 1], runs, lists.span_offset[r],
@@ -323,13 +323,13 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
         subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, sure_of_run, out.subscription,
                                                  out.check, subs, checks)  # fmt: skip
         if unsure > 0:
-            _count_objects(t0, t1, facts, bounds, mark)
+            _count_objects(t0, t1, batch, term, bounds, mark)
         if others > 0:
             subs, checks = _emit(first, space.rest, others, sure_of_run, multi, bounds, scope, out, subs, checks)
     for i in range(count):
         space.reached_bits[space.reached[i] >> 3] = 0
     if stars > 0:
-        _count_objects(t0, t1, facts, bounds, mark)
+        _count_objects(t0, t1, batch, term, bounds, mark)
         hit, subs, checks = _walk_stars(second, stars, runs, bounds, scope, sure[any_multi], any_multi, space, out,
                                         subs, checks)  # fmt: skip
         nodes_seen += hit
@@ -348,7 +348,6 @@ def match(lent: Any, of_runs: Any, publication_run: Any, p0: int, mark: int, cap
     runs = RunAtoms(take_runs(of_runs, 0), batch.object, features.low, features.high)
     lists, room = runs.lists, take_room(lent, ROOM)
     out = WalkOutput(subscription, room.check, room.star_list, ends[0], ends[1], room.visited)
-    facts = Predicates(batch.subject, batch.predicate, features.term)
     tries, bounds = (take_trie(lent, FIRST), take_trie(lent, SECOND)), take_bounds(lent, BOUNDS)
     space = take_space(lent, SPACE)
     (first, _), p, has_room, sure = tries, p0, True, room.sure
@@ -362,7 +361,8 @@ def match(lent: Any, of_runs: Any, publication_run: Any, p0: int, mark: int, cap
                 degree = max(degree, _int(lists.first[r + 1] - lists.first[r]))
             _fill_sure(safe, _most_free_objects_loose(r0, r1, lists.most, degree, cap), sure)
             scope = Limits(_int(mark + p + 1), r1 - r0, degree, _int(cap), _int(safe))
-            nodes, subs, checks = _of_publication(p, r0, r1, runs, facts, tries, bounds, space, out, scope, sure)
+            nodes, subs, checks = _of_publication(p, r0, r1, runs, batch, features.term, tries, bounds, space, out,
+                                                  scope, sure)  # fmt: skip
             out.visited[1], out.visited[2] = subs, checks
             has_room = subs < out.subscription.size and checks < out.check.size
             if has_room:
