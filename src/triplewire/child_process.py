@@ -62,8 +62,8 @@ def exchange(
         selector.register(from_, selectors.EVENT_READ)
         selector.register(to, selectors.EVENT_WRITE)
         while not take(came):
-            left = deadline - time.monotonic()
-            ready = selector.select(left) if left > 0 else []
+            remaining = deadline - time.monotonic()
+            ready = selector.select(remaining) if remaining > 0 else []
             if not ready:
                 raise TimeoutError
             for key, _ in ready:

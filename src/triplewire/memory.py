@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 class Pool(Generic[T]):
     """Idle objects, each used by one thread at a time. Any thread may take one, and `give` it back when it has done
-    with it, for the next who takes one. After an error, which may have left it in any state, it does not. No `with` block:
-    that would take longer than some of what is done inside."""
+    with it, for the next who takes one. After an error, which may have left it in any state, it does not. No `with`
+    block: that would take longer than some of what is done inside."""
 
     def __init__(self) -> None:
         self.idle: deque[T] = deque(maxlen=MOST)  # which lets go of those that nobody has taken for longest

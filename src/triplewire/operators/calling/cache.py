@@ -289,9 +289,9 @@ def _identity(operator: Operator, taxonomy: Taxonomy) -> bytes:
     version = getattr(inner, "version", "")
     if not version or not getattr(inner, "cacheable", True):
         return b""
-    own = json.dumps([operator.name, version, [(formal.name, formal.unit) for formal in operator.parameters]])
+    stated = json.dumps([operator.name, version, [(formal.name, formal.unit) for formal in operator.parameters]])
     classes = json.dumps(taxonomy.to_json(), sort_keys=True) if hasattr(inner, "with_taxonomy") else ""
-    return sha256(f"{own}\0{classes}".encode("utf-8", "surrogatepass")).digest()[:16]
+    return sha256(f"{stated}\0{classes}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def _content(publication: Publication) -> bytes:

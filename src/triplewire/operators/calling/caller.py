@@ -178,15 +178,16 @@ class Caller:
         """What came of calls, in their order: at once where the operators allow it, those of one publication together
         where an operator takes several. A call that failed is an `OperatorError`."""
         results: list[Result] = [False] * len(requests)
-        made: list[tuple[list[int], Callable[[], list[Result]]]] = []  # what other threads make comes last
+        here: list[tuple[list[int], Callable[[], list[Result]]]] = []
+        elsewhere = here[:]  # in other threads
         jobs = self._jobs(requests)
         for slot, places in jobs:
             work = partial(self._made, slot, [requests[place] for place in places])
             if slot.pool is not None and len(jobs) > 1:
-                made.append((places, slot.pool.submit(work).result))
+                elsewhere.append((places, slot.pool.submit(work).result))
             else:
-                made.insert(0, (places, work))
-        for places, result_of in made:
+                here.append((places, work))
+        for places, result_of in here + elsewhere:
             for place, result in zip(places, result_of(), strict=True):
                 results[place] = result
         if (recall := self._world.recall) is not None:

@@ -70,20 +70,20 @@ class Isolated:
         call = (p.id, p.triples, p.source, p.published, dict(p.attachments)), arguments, _LIMIT, self.timeout
         answer: dict[str, Any] = {}
         for process in (self._idle_one(), None):
-            asked = process or self._opened()
-            used = asked.answers > 0
+            worker = process or self._opened()
+            used = worker.answers > 0
             try:
-                answer = asked.ask(call, self.timeout)
+                answer = worker.ask(call, self.timeout)
             except EOFError:
-                ending = asked.end()
+                ending = worker.end()
                 if not used:
                     raise OperatorFault(f"its process ended ({ending})") from None
                 continue
             if not answer.get("leave"):
                 with self._lock:
-                    self._idle.append(asked)
+                    self._idle.append(worker)
                 break
-            asked.end()
+            worker.end()
             if not used:
                 break
         if "verdict" in answer:

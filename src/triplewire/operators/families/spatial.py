@@ -286,9 +286,9 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
     import shapely
 
     def around(pairs: Any) -> Any:
-        made = [_geodesics().WGS84.Inverse(*here, y, x) for x, y in pairs.tolist()]
-        directions = np.radians([each["azi1"] for each in made])
-        return np.array([each["s12"] for each in made])[:, None] * np.column_stack(
+        geodesics = [_geodesics().WGS84.Inverse(*here, y, x) for x, y in pairs.tolist()]
+        directions = np.radians([each["azi1"] for each in geodesics])
+        return np.array([each["s12"] for each in geodesics])[:, None] * np.column_stack(
             (np.sin(directions), np.cos(directions))
         )
 
@@ -398,17 +398,17 @@ def _places_of(path: str) -> dict[str, Any]:
 
     try:
         features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
-        made: dict[str, Any] = {}
+        shapes: dict[str, Any] = {}
         for feature in features:
             shape = geometry_of(feature)
             shapely.prepare(shape)
             about = feature.get("properties") or {}
             for name in (feature.get("id"), about.get("name"), about.get("iri")):
                 if name is not None:
-                    made.setdefault(str(name), shape)
+                    shapes.setdefault(str(name), shape)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"place cannot be looked up: {path} is no GeoJSON collection of features: {error}") from None
-    return made
+    return shapes
 
 
 def in_place(path: str | Path | None = None, name: str = "inPlace") -> LibraryOperator:

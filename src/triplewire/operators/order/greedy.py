@@ -105,9 +105,9 @@ def _copied(lists: kernels.Lists) -> kernels.Lists:
     return kernels.Lists._make([*(part.copy() for part in lists[:-1]), lists.logs])
 
 
-def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
-    calls, count = len(asked.row), len(asked.offset) - 1
-    event = asked.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
+def _arranged(conjunctions: Conjunctions, logs: Numbers) -> _Arranged:
+    calls, count = len(conjunctions.row), len(conjunctions.offset) - 1
+    event = conjunctions.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
     lists, alike, rank = _lists(calls, logs), np.ones(calls), np.full(calls, calls, np.int32)
     kernels.fill(event, alike, alike, lists)
     limits, room, portion, ranked = np.array([0.0, 0.0, np.inf]), np.empty(AHEAD, np.int32), _NO_CALLS, 0
@@ -117,16 +117,16 @@ def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
         portion = room[:length].copy()
         rank[portion] = np.arange(ranked, ranked + length)
         ranked += length
-    lengths, closed = np.diff(asked.offset), np.full(count, calls, np.int32)
+    lengths, closed = np.diff(conjunctions.offset), np.full(count, calls, np.int32)
     with_calls = np.flatnonzero(lengths)
     if len(with_calls):
-        closed[with_calls] = np.minimum.reduceat(rank[asked.call], asked.offset[with_calls])
+        closed[with_calls] = np.minimum.reduceat(rank[conjunctions.call], conjunctions.offset[with_calls])
     number = np.argsort(closed, kind="stable").astype(np.int32)
     lengths = lengths[number]
     offset = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    call = asked.call[np.arange(offset[-1]) + np.repeat(asked.offset[number] - offset[:-1], lengths)]
-    back = np.empty_like(asked.back)
-    transposed(offset, call, np.zeros_like(asked.back_offset), back)
+    call = conjunctions.call[np.arange(offset[-1]) + np.repeat(conjunctions.offset[number] - offset[:-1], lengths)]
+    back = np.empty_like(conjunctions.back)
+    transposed(offset, call, np.zeros_like(conjunctions.back_offset), back)
     return _Arranged(number, offset, call, back)
 
 
@@ -217,13 +217,13 @@ class SubOrder:
     def _anew(self, conjunctions: Conjunctions, expected: Expected) -> None:
         """Make the order anew, while publications go on with the one before."""
         try:
-            made = _made(conjunctions, expected)
+            remade = _made(conjunctions, expected)
             with self._lock:
                 before = self._made[conjunctions]
-                made.publications, made.next = before.publications, before.next
-                while made.next <= made.publications:
-                    made.next *= COMPUTED_AGAIN
-                self._made[conjunctions] = made
+                remade.publications, remade.next = before.publications, before.next
+                while remade.next <= remade.publications:
+                    remade.next *= COMPUTED_AGAIN
+                self._made[conjunctions] = remade
         finally:
             self._working = None
 

@@ -105,8 +105,8 @@ class Rows:
 
     def lines(self, table: NDArray[np.float64], text_of: Callable[[CallKey], str]) -> list[list[Any]]:
         """The calls that a table counts, as text with their numbers, in the order of the texts."""
-        made = [row for row in np.flatnonzero(table[1] > 0).tolist() if row < len(self.keys)]
-        return sorted([text_of(self.keys[row]), *table[:, row].tolist()] for row in made)
+        counted = [row for row in np.flatnonzero(table[1] > 0).tolist() if row < len(self.keys)]
+        return sorted([text_of(self.keys[row]), *table[:, row].tolist()] for row in counted)
 
 
 class Independence:

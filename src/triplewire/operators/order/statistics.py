@@ -136,27 +136,27 @@ class LearnedCalls:
             self._rows.forget()
 
     def _add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
-        more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
-        for number, column in enumerate(more):  # much faster than all columns at once
+        by_column = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
+        for number, column in enumerate(by_column):  # much faster than all columns at once
             self._rows.counts[number, rows] = KEEP * self._rows.counts[number, rows] + column
             self._rows.since[number, rows] += column
         operator = self._rows.operator[rows]
         size = self._sums.shape[1]
-        by_operator = np.stack([np.bincount(operator, column, size) for column in more])
+        by_operator = np.stack([np.bincount(operator, column, size) for column in by_column])
         self._sums = self._sums * KEEP_OPERATOR ** by_operator[1] + by_operator
         self._totals[0] += by_operator[1]
         self._totals[2] += by_operator[2]
 
     def _add_few(self, rows: Sequence[int], true: Sequence[bool], seconds: Sequence[float]) -> None:
         """The same, number by number: for a call alone that is several times as fast."""
-        more: dict[int, list[float]] = {}
+        sums: dict[int, list[float]] = {}
         for row, *values in zip(rows, map(float, true), repeat(1.0), seconds, strict=False):
-            of_operator = more.setdefault(int(self._rows.operator[row]), [0.0, 0.0, 0.0])
+            of_operator = sums.setdefault(int(self._rows.operator[row]), [0.0, 0.0, 0.0])
             for column, value in enumerate(values):
                 self._rows.counts[column, row] = KEEP * self._rows.counts[column, row] + value
                 self._rows.since[column, row] += value
                 of_operator[column] += value
-        for operator, (true_calls, made, spent) in more.items():
+        for operator, (true_calls, made, spent) in sums.items():
             weight = KEEP_OPERATOR**made
             for column, value in enumerate((true_calls, made, spent)):
                 self._sums[column, operator] = self._sums[column, operator] * weight + value
@@ -288,9 +288,9 @@ class LearnedCalls:
     def take_new_counts(self) -> dict[str, Any]:
         """What was counted since this was asked last, as a JSON object, for `merge` elsewhere."""
         with self._lock:
-            more = self._totals - self._since
+            new = self._totals - self._since
             self._since = self._totals.copy()
-            operators = {name: more[:, n].tolist() for name, n in self._operators.items() if more[:, n].any()}
+            operators = {name: new[:, n].tolist() for name, n in self._operators.items() if new[:, n].any()}
             calls = self._rows.lines(self._rows.since, protocol.text_of_key)
             self._rows.since[:] = 0
             return {"operators": operators, "calls": calls}
@@ -303,11 +303,11 @@ class LearnedCalls:
             for name in operators:
                 self._number_of(name)
             rows = [self._row_of(key) for key, _ in calls]
-            more = np.zeros_like(self._sums)
+            sums = np.zeros_like(self._sums)
             for row, (_, numbers) in zip(rows, calls, strict=True):
                 self._rows.counts[:, row] = KEEP ** numbers[1] * self._rows.counts[:, row] + numbers
-                more[:, self._rows.operator[row]] += numbers
-            self._sums = self._sums * KEEP_OPERATOR ** more[1] + more
+                sums[:, self._rows.operator[row]] += numbers
+            self._sums = self._sums * KEEP_OPERATOR ** sums[1] + sums
             for name, numbers in operators.items():
                 self._totals[:, self._operators[name]] += numbers
                 self._since[:, self._operators[name]] += numbers

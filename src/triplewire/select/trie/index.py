@@ -149,9 +149,9 @@ class Workspace:
         )
         self._lend()
 
-    def more_checks(self, more: int) -> None:
-        """Have room for so many more clauses to check."""
-        self.checks = _larger(self.checks, more)
+    def more_checks(self, count: int) -> None:
+        """Have room for so many count clauses to check."""
+        self.checks = _larger(self.checks, count)
         self._lend()
 
     def marks(self, count: int) -> int:
