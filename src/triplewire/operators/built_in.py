@@ -15,6 +15,7 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node
 from triplewire.operators import function_operator, text_of
+from triplewire.operators.families.library import checked
 
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
 LATITUDE, LONGITUDE = IRI(GEO + "lat"), IRI(GEO + "long")
@@ -92,13 +93,6 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
     return False
 
 
-def check_code(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
-    """No warnings. Raises `ValueError` where a constant code is no language range."""
-    if arguments[0] is not None:
-        language_range(arguments[0])
-    return ()
-
-
 def language_range(argument: Argument) -> str:
     """A language range in lower case. Raises `ValueError` where the argument is none."""
     code = tag_of(text_of(argument, "code"))
@@ -117,4 +111,4 @@ def matches_range(tag: str, code: str) -> bool:
     return code == "*" or tag == code or tag.startswith(code + "-")
 
 
-LANGUAGE = function_operator("language", ["code"], in_language, check_code)
+LANGUAGE = function_operator("language", ["code"], in_language, checked(language_range))

@@ -12,20 +12,20 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.entailment import Edges
-from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Parameter, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, XSD_STRING, BlankNode, Literal, Term, Triple
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, checked, nothing_asked, require
+from triplewire.operators.families.library import LibraryOperator, TaxonomyOperator, checked, nothing_asked, require
 
 
 def graph_of(triples: Iterable[Triple]) -> Any:
@@ -96,24 +96,15 @@ _SUBCLASS, _SUBPROPERTY, _DOMAIN, _RANGE = (
 
 
 @dataclass(frozen=True)
-class Entails(LibraryOperator):
-    """The operator, with the taxonomy of the engine in which it is called, and a file of axioms."""
+class Entails(TaxonomyOperator):
+    """The operator `entails`, with a file of axioms."""
 
-    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
     axioms: str = ""
     cacheable: bool = False  # the file of axioms may change
-
-    def with_taxonomy(self, taxonomy: Taxonomy) -> Entails:
-        """The same operator over another taxonomy."""
-        return replace(self, taxonomy=taxonomy)
 
     @cached_property
     def _closures(self) -> dict[Any, tuple[Triple, ...]]:
         return {}
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        """Without what is kept, for another process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_closures"}
 
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
         """No warnings. Raises `ValueError` where a library is absent, no triple can be so, or the axioms cannot be

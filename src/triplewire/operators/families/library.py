@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
@@ -58,6 +59,21 @@ class LibraryOperator:
         """The result of the function. Raises `ValueError` where a library is absent."""
         require(self.extra, self.libraries)
         return self.function(publication, arguments)
+
+
+@dataclass(frozen=True)
+class TaxonomyOperator(LibraryOperator):
+    """An operator that answers by a method of its own, with the taxonomy of the engine in which it is called."""
+
+    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
+
+    def with_taxonomy(self, taxonomy: Taxonomy) -> Self:
+        """The same operator over another taxonomy."""
+        return replace(self, taxonomy=taxonomy)
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Without what is made of the taxonomy, for another process."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 
 def require(extra: str, libraries: Iterable[Library]) -> None:

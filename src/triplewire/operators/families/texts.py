@@ -9,8 +9,8 @@ that does not state it?
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node, Term
 from triplewire.operators import text_of
 from triplewire.operators.built_in import STATED, language_range, matches_range, tag_of
-from triplewire.operators.families.library import LibraryOperator, checked, nothing_asked, require
+from triplewire.operators.families.library import LibraryOperator, TaxonomyOperator, checked, nothing_asked, require
 
 LIBRARIES = (("pyahocorasick", "ahocorasick"),)
 _ANALYZER = Analyzer()
@@ -74,14 +74,8 @@ def _names(taxonomy: Taxonomy) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 @dataclass(frozen=True)
-class Mentions(LibraryOperator):
-    """The operator, with the taxonomy of the engine in which it is called."""
-
-    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
-
-    def with_taxonomy(self, taxonomy: Taxonomy) -> Mentions:
-        """The same operator over another taxonomy."""
-        return replace(self, taxonomy=taxonomy)
+class Mentions(TaxonomyOperator):
+    """The operator `namesEntity`."""
 
     @cached_property
     def _names(self) -> Names:
@@ -91,10 +85,6 @@ class Mentions(LibraryOperator):
     def _below(self) -> dict[tuple[bool, str], frozenset[str]]:
         """A cache: class of a call (is it an IRI? its text) -> what it may mean and all below it."""
         return {}
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        """Without what is made of the taxonomy, for another process."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_names", "_below")}
 
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
         """A warning where the taxonomy does not know the class. Raises `ValueError` where a library is absent."""

@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,22 +137,17 @@ AHEAD_IN_TURN = 128  # calls that are chosen before what came of the first is kn
 CERTAINTY_IN_TURN = 0.2  # how probable it is, at least, that all but the last of them are guessed right
 
 
-class Naive:
-    """Each subscription until one of its calls is false. Earlier outcomes are used again; no outcome closes any other
-    subscription."""
+@dataclass(frozen=True)
+class InTurn:
+    """NAIVE: each subscription until one of its calls is false. Earlier outcomes are used again; no outcome closes any
+    other subscription. SEQUENTIAL: all calls of a subscription that is open, also once it is closed, as long as an open
+    subscription needs them. At most d times as many calls as needed, where a subscription has d."""
+
+    way: int
 
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
-        return walk(event, event.candidate, NAIVE, expected)
-
-
-class Sequential:
-    """All calls of a subscription that is open, also once it is closed, as long as an open subscription needs them. At
-    most d times as many calls as needed, where a subscription has d."""
-
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
-        """See `CallOrder`."""
-        return walk(event, event.candidate, SEQUENTIAL, expected)
+        return walk(event, event.candidate, self.way, expected)
 
 
 def walk(event: Event, order: Numbers, way: int, expected: Expected) -> Plan:
@@ -270,5 +266,10 @@ def ranks(weight: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.
 def order_named(name: str) -> CallOrder:
     """A new order of a name in `ORDERS`. Raises `TriplewireError` where there is none."""
     check_order(name)
-    makers: tuple[Callable[[], CallOrder], ...] = (Greedy, SubOrder, Sequential, Naive)
+    makers: tuple[Callable[[], CallOrder], ...] = (
+        Greedy,
+        SubOrder,
+        partial(InTurn, SEQUENTIAL),
+        partial(InTurn, NAIVE),
+    )
     return makers[ORDERS.index(name)]()

@@ -186,10 +186,7 @@ class LearnedCalls:
         self.independence.add(float(np.nansum(chance[candidates])), float((~np.isnan(chance[held])).sum()))
 
     def expected(
-        self,
-        rows: NDArray[np.int64],
-        declared: Mapping[str, float] | None = None,
-        before: Expected | None = None,
+        self, rows: NDArray[np.int64], declared: Mapping[str, float] | None = None, before: Expected | None = None
     ) -> Expected:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took. `before`:
         what was expected of the same calls and was not drawn. It is the answer as long as little was learned since."""
