@@ -202,19 +202,14 @@ def folder(sources: Sources = OURS) -> Path | None:
     return choose(named_places(os.environ), name) or next(complete, None) or choose(cache_folders(os.environ), name)
 
 
-def _marker(folder: Path) -> Path:
-    """A file that is there when all kernels are compiled for this kind of processor."""
-    return folder / f"{_COMPLETE}{processor()}"
-
-
 def is_complete(folder: Path) -> bool:
-    """Are all kernels compiled, for this kind of processor?"""
-    return _marker(folder).exists()
+    """Are all kernels compiled, for this kind of processor? A file says so."""
+    return (folder / f"{_COMPLETE}{processor()}").exists()
 
 
 def mark_complete(folder: Path) -> None:
     """All kernels are compiled. Folders of other keys that nobody uses are removed."""
-    _marker(folder).touch()
+    (folder / f"{_COMPLETE}{processor()}").touch()
     sweep(folder)
 
 

@@ -1,5 +1,9 @@
 """Which patterns of a clause hang together? Those that share a variable do; others are solved apart.
 
+    for each clause:  for each pattern: join the sets of its variables
+                      number the sets by their first patterns; a pattern without variables is a set of its own
+                      for each set: its patterns, how many selected variables it has, and has it no others?
+
 Used once for the clauses of a segment.
 """
 

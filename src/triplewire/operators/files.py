@@ -121,9 +121,8 @@ def _run(file: OperatorFile) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code may raise anything
-        lines = [
-            line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file.path
-        ]
+        trace = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in trace if frame.f_code.co_filename == file.path]
         line = lines[-1] if lines else 0  # the last one of the file on the way to where it was raised
         what = f"it raised while it was run: {text_of_raised(error)}"
         raise _failure(file.path, what, "mend it; it may import what is installed", line=line) from error

@@ -15,16 +15,13 @@ from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 from triplewire.model.terms import XSD, Literal, Term
-from triplewire.operators import text_of
+from triplewire.operators import Check, Evaluate, text_of
 
 DOUBLE, INTEGER = XSD + "double", XSD + "integer"
 _MOST_DIGITS = 40  # characters of a number
 
 Library = tuple[str, str]
 """The name of a distribution, and that of the module which it installs."""
-
-Evaluate = Callable[[Publication, tuple[Argument, ...]], Verdict]
-Check = Callable[[tuple[Argument, ...]], Iterable[str]]
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,10 @@ def build_trie(clauses: Clauses) -> Trie:
     table, tests = clauses.table, clauses.tests
     set_clause, set_offset, key, rank = _sets(table, tests.columns)
     keys, atom = _numbered(key)
-    order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)))
+    kind = (keys >> 32) & 3
+    is_range, weight = kind == star_kernels.RANGE, np.where(kind == star_kernels.TEST, _TEST_FACTOR, 1.0)
+    order = np.lexsort((keys, np.bincount(atom, minlength=len(keys)) * weight, is_range))  # rarest first, ranges last
+    first_range = int(len(keys) - is_range.sum())
     keys, atom = keys[order], inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
     tables = build_atom_tables(keys, first_range, len(clauses.constants), len(tests))
@@ -239,15 +242,6 @@ def _numbered(key: Keys) -> tuple[Keys, Ids]:
         if count >= 0:
             return distinct[:count].copy(), number
         room *= 8
-
-
-def _order(keys: Keys, times: Keys) -> tuple[Keys, int]:
-    """The order of the atoms: rarest first, range atoms last; and the number of the first range atom. `times` that each
-    is asked for."""
-    is_range = (keys >> 32) & 3 == star_kernels.RANGE
-    rarity = times * np.where((keys >> 32) & 3 == star_kernels.TEST, _TEST_FACTOR, 1.0)
-    order = np.lexsort((keys, rarity, is_range))
-    return order.astype(np.int64), int(len(keys) - is_range.sum())
 
 
 def _shape(

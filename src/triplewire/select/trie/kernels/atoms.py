@@ -265,18 +265,9 @@ def find_atoms(p0: int, publication_run: Any, batch: Triples, features: TermFeat
     offset, subject, predicate, objects = batch
     term, test_offset, node_offset, asked = features.term, features.offset, features.node_offset, table.asked
     has_ranges, seen, atoms = ranges.offset.size > 1, sink.seen, sink.atoms
-    none, wild, of_subject = (
-        table.keys.size,
-        asked.shape[0] - 2,
-        asked.shape[0] - 1,
-    )  # rows: of all triples, of subjects
-    wild_term, wild_test, always, wild_range = (
-        asked[wild, TERM],
-        asked[wild, TEST],
-        asked[wild, ANY],
-        asked[wild, RANGE],
-    )
-    subject_term, subject_test = asked[of_subject, TERM], asked[of_subject, TEST]
+    none, of_all, of_subject = table.keys.size, asked.shape[0] - 2, asked.shape[0] - 1  # the last are rows of `asked`
+    wild_term, wild_test, wild_range = asked[of_all, TERM], asked[of_all, TEST], asked[of_all, RANGE]
+    always, subject_term, subject_test = asked[of_all, ANY], asked[of_subject, TERM], asked[of_subject, TEST]
     _forget(0, 0, none, sink)
     r = _int(publication_run[p0])
     for p in range(p0, offset.size - 1):
@@ -335,12 +326,8 @@ def batch_atoms(lent: Any, of_runs: Any, publication_run: Any, p0: int, batch: T
     Returns the number of publications, or the first that found no room for its keys, its atoms or its spans: the caller
     makes it and goes on.
     """
-    table, ranges, sink, runs = (
-        take_table(lent, TABLE),
-        take_ranges(lent, RANGES),
-        take_sink(lent, SINK),
-        take_runs(of_runs, 0),
-    )
+    table, ranges, sink = take_table(lent, TABLE), take_ranges(lent, RANGES), take_sink(lent, SINK)
+    runs = take_runs(of_runs, 0)
     if p0 == 0:
         publication_run[0], runs.atom_offset[0], runs.span_offset[0] = 0, 0, 0
     return int(find_atoms(p0, publication_run, batch, features, table, ranges, sink, runs))

@@ -14,6 +14,13 @@ An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id
 A lower and an upper bound of one value are one element, a window: its id is that of the lower one, and from LAST on
 that of the upper one; its rank is that of the lower one from LOW on, and that of the upper one.
 
+How many solutions can a clause have that joins nothing? What bounds them is found once for all clauses alike:
+
+    bound of a clause = how many variable subjects (-1 for ASK), how many variable predicates, and the predicates that
+                        have variable objects, ascending
+    code = status << STATUS | how many objects are variable, with LOOSE; or GENERAL, where only the bound tells
+    need = code << NUMBER | the number of the bound among the distinct ones, found by a hash table
+
 What the keys become: `triplewire.select.trie.build`. The atoms that a publication has:
 `triplewire.select.trie.kernels.atoms`.
 """
