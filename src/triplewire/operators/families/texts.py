@@ -39,7 +39,9 @@ class Names:
 
         self._numbers: dict[str, int] = {}
         entities: dict[tuple[int, ...], set[str]] = {}
-        for name, iris in _names(taxonomy):
+        # in a taxonomy of two columns, classes are names themselves
+        classes = [name for name in taxonomy.classes | taxonomy.classes_of.keys() if not _IRI.fullmatch(name)]
+        for name, iris in (*taxonomy.names.items(), *((name, frozenset((name,))) for name in classes)):
             words = words_of(name, _ANALYZER).words
             if words:
                 key = tuple([self._numbers.setdefault(word, len(self._numbers) + 1) for word in words])
@@ -63,14 +65,6 @@ class Names:
             if start >= free:
                 free = start - length
                 yield from iris
-
-
-def _names(taxonomy: Taxonomy) -> Iterator[tuple[str, frozenset[str]]]:
-    """All names; in a taxonomy of two columns, classes are names themselves."""
-    yield from taxonomy.names.items()
-    for known in taxonomy.classes | taxonomy.classes_of.keys():
-        if not _IRI.fullmatch(known):
-            yield known, frozenset((known,))
 
 
 @dataclass(frozen=True)

@@ -266,10 +266,6 @@ def ranks(weight: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.
 def order_named(name: str) -> CallOrder:
     """A new order of a name in `ORDERS`. Raises `TriplewireError` where there is none."""
     check_order(name)
-    makers: tuple[Callable[[], CallOrder], ...] = (
-        Greedy,
-        SubOrder,
-        partial(InTurn, SEQUENTIAL),
-        partial(InTurn, NAIVE),
-    )
+    in_turn = partial(InTurn, SEQUENTIAL), partial(InTurn, NAIVE)
+    makers: tuple[Callable[[], CallOrder], ...] = (Greedy, SubOrder, *in_turn)
     return makers[ORDERS.index(name)]()
