@@ -235,17 +235,9 @@ def _rules() -> Any:
 
 def entails(axioms: str | Path = "", name: str = "entails") -> Entails:
     """The operator with a file of axioms of its own: Turtle, N-Triples or RDF/XML, told apart by the suffix."""
-    return Entails(
-        name,
-        (Parameter("subject"), Parameter("predicate"), Parameter("object")),
-        nothing_asked,
-        nothing_to_say,
-        "reasoner",
-        LIBRARIES,
-        cost=0.5,
-        isolated=True,
-        axioms=str(axioms),
-    )
+    formal = Parameter("subject"), Parameter("predicate"), Parameter("object")
+    options: dict[str, Any] = {"cost": 0.5, "isolated": True, "axioms": str(axioms)}
+    return Entails(name, formal, nothing_asked, nothing_to_say, "reasoner", LIBRARIES, **options)
 
 
 ENTAILS = entails()

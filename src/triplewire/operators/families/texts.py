@@ -133,15 +133,8 @@ class Mentions(TaxonomyOperator):
         return frozenset(tops | classes | instances)
 
 
-MENTIONS = Mentions(
-    "namesEntity",
-    (Parameter("class"), Parameter("entity")),
-    nothing_asked,
-    nothing_to_say,
-    "entities",
-    LIBRARIES,
-    cost=1e-3,
-)
+_NAMED = (Parameter("class"), Parameter("entity"))
+MENTIONS = Mentions("namesEntity", _NAMED, nothing_asked, nothing_to_say, "entities", LIBRARIES, cost=1e-3)
 
 
 # --- textLanguage ----------------------------------------------------------------------------------------------------
@@ -202,12 +195,7 @@ def _model() -> Any:
         return _models[0]
 
 
+_SPOKEN, _GUESSER = (Parameter("language"),), (("py3langid", "py3langid"),)
 TEXT_LANGUAGE = LibraryOperator(
-    "textLanguage",
-    (Parameter("language"),),
-    text_language,
-    checked(language_range),
-    "language",
-    (("py3langid", "py3langid"),),
-    cost=1e-3,
+    "textLanguage", _SPOKEN, text_language, checked(language_range), "language", _GUESSER, cost=1e-3
 )

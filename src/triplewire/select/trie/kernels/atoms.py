@@ -22,19 +22,8 @@ from triplewire.kernels.shared.columns import TermFeatures, Triples, end_rank, f
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
 from triplewire.kernels.shared.hashing import enter, find_slot
 from triplewire.kernels.shared.search import lower
-from triplewire.select.trie.kernels.columns import (
-    RANGES,
-    SINK,
-    TABLE,
-    AtomTable,
-    RangeAtoms,
-    Runs,
-    Sink,
-    take_ranges,
-    take_runs,
-    take_sink,
-    take_table,
-)
+from triplewire.select.trie.kernels import columns
+from triplewire.select.trie.kernels.columns import AtomTable, RangeAtoms, Runs, Sink
 from triplewire.select.trie.kernels.stars import ANY, RANGE, SUBJECT, TERM, TEST, WILD, atom_key
 from triplewire.select.trie.kernels.subsets import GROUP, LAST_GROUP, LAST_OP, OP
 
@@ -326,8 +315,8 @@ def batch_atoms(lent: Any, of_runs: Any, publication_run: Any, p0: int, batch: T
     Returns the number of publications, or the first that found no room for its keys, its atoms or its spans: the caller
     makes it and goes on.
     """
-    table, ranges, sink = take_table(lent, TABLE), take_ranges(lent, RANGES), take_sink(lent, SINK)
-    runs = take_runs(of_runs, 0)
+    table, ranges = columns.take_table(lent, columns.TABLE), columns.take_ranges(lent, columns.RANGES)
+    sink, runs = columns.take_sink(lent, columns.SINK), columns.take_runs(of_runs, 0)
     if p0 == 0:
         publication_run[0], runs.atom_offset[0], runs.span_offset[0] = 0, 0, 0
     return int(find_atoms(p0, publication_run, batch, features, table, ranges, sink, runs))

@@ -23,24 +23,8 @@ import numpy as np
 from triplewire.kernels.shared.columns import TermFeatures, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
 from triplewire.kernels.shared.search import count_bits, lower
-from triplewire.select.trie.kernels.columns import (
-    BOUNDS,
-    FIRST,
-    ROOM,
-    SECOND,
-    SPACE,
-    Bounds,
-    Limits,
-    RunAtoms,
-    TrieArrays,
-    WalkOutput,
-    WalkSpace,
-    take_bounds,
-    take_room,
-    take_runs,
-    take_space,
-    take_trie,
-)
+from triplewire.select.trie.kernels import columns
+from triplewire.select.trie.kernels.columns import Bounds, Limits, RunAtoms, TrieArrays, WalkOutput, WalkSpace
 from triplewire.select.trie.kernels.stars import CHECK, GENERAL, LOOSE, NUMBER, STATUS
 from triplewire.select.trie.kernels.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, STAR, TAIL, fresh, subsets
 
@@ -345,11 +329,11 @@ def match(lent: Any, of_runs: Any, publication_run: Any, p0: int, mark: int, cap
     slices of `subscription`, and of what is to be checked. No stamp in the bounds is above `mark`. Returns the first
     publication that found no room, else how many there are.
     """
-    runs = RunAtoms(take_runs(of_runs, 0), batch.object, features.low, features.high)
-    lists, room = runs.lists, take_room(lent, ROOM)
+    runs = RunAtoms(columns.take_runs(of_runs, 0), batch.object, features.low, features.high)
+    lists, room = runs.lists, columns.take_room(lent, columns.ROOM)
     out = WalkOutput(subscription, room.check, room.star_list, ends[0], ends[1], room.visited)
-    tries, bounds = (take_trie(lent, FIRST), take_trie(lent, SECOND)), take_bounds(lent, BOUNDS)
-    space = take_space(lent, SPACE)
+    tries = columns.take_trie(lent, columns.FIRST), columns.take_trie(lent, columns.SECOND)
+    bounds, space = columns.take_bounds(lent, columns.BOUNDS), columns.take_space(lent, columns.SPACE)
     (first, _), p, has_room, sure = tries, p0, True, room.sure
     while p < publication_run.size - 1 and has_room:
         r0, r1 = _int(publication_run[p]), _int(publication_run[p + 1])
