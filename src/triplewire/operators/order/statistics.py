@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,7 @@ from numpy.typing import NDArray
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.operators.order import protocol
-from triplewire.operators.order.protocol import COLUMNS, TOTALS, Expected, Independence, Rows
-
-if TYPE_CHECKING:  # compiled kernels, which what is learned does without
-    from triplewire.operators.order.protocol import Conjunctions, Numbers
+from triplewire.operators.order.protocol import COLUMNS, TOTALS, Conjunctions, Expected, Independence, Numbers, Rows
 
 KEEP = 0.995  # weight of what was learned of a call before, with each time that it is made
 KEEP_OPERATOR = 0.9999  # the same for all calls of an operator
