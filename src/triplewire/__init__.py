@@ -61,27 +61,19 @@ __all__ = [  # noqa: RUF022  # in the order of the alphabet: IRI is a class here
 ]
 
 # imported when first asked for: a program that only reads needs no parser of queries, and `--version` nothing at all
-_LATE = {
-    "BlankNode": "triplewire.model.terms",
-    "Engine": "triplewire.engine",
-    "Explanation": "triplewire.engine",
-    "IRI": "triplewire.model.terms",
-    "LanguageError": "triplewire.errors",
-    "Literal": "triplewire.model.terms",
-    "Match": "triplewire.model.match",
-    "MatchResult": "triplewire.engine",
-    "Publication": "triplewire.model.publication",
-    "ReadError": "triplewire.errors",
-    "Refusal": "triplewire.errors",
-    "Settings": "triplewire.config",
-    "Subscription": "triplewire.ir.subscription",
-    "Taxonomy": "triplewire.ir.taxonomy",
-    "Triple": "triplewire.model.terms",
-    "TriplewireError": "triplewire.errors",
-    "UnsupportedQuery": "triplewire.errors",
-    "load_taxonomy": "triplewire.read.taxonomy",
-    "parse": "triplewire.languages",
+_MODULES = {
+    "config": "Settings",
+    "engine": "Engine Explanation MatchResult",
+    "errors": "LanguageError ReadError Refusal TriplewireError UnsupportedQuery",
+    "ir.subscription": "Subscription",
+    "ir.taxonomy": "Taxonomy",
+    "languages": "parse",
+    "model.match": "Match",
+    "model.publication": "Publication",
+    "model.terms": "IRI BlankNode Literal Triple",
+    "read.taxonomy": "load_taxonomy",
 }
+_LATE = {name: f"triplewire.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -44,8 +44,7 @@ def expect(where: str, value: object, kinds: type | tuple[type, ...], wanted: st
 
 def expect_text(where: str, value: object, remedy: str = "") -> None:
     """Raises `ArgumentError` where the value is no `str`."""
-    if not isinstance(value, str):
-        raise refuse(where, "a text (str)", value, remedy)
+    expect(where, value, str, "a text (str)", remedy)
 
 
 def plain_text(text: str) -> str:

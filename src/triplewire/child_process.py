@@ -62,36 +62,27 @@ def exchange(
         selector.register(from_, selectors.EVENT_READ)
         selector.register(to, selectors.EVENT_WRITE)
         while not take(came):
-            left = deadline - time.monotonic()
-            ready = selector.select(left) if left > 0 else []
+            remaining = deadline - time.monotonic()
+            ready = selector.select(remaining) if remaining > 0 else []
             if not ready:
                 raise TimeoutError
             for key, _ in ready:
                 try:
                     if key.fd == from_:
-                        came += _read(from_)
-                    elif not _write(to, waiting):
-                        selector.unregister(to)
+                        received = os.read(from_, _CHUNK)
+                        if not received:
+                            raise EOFError
+                        came += received
+                    else:
+                        waiting[0] = waiting[0][os.write(to, waiting[0][:_CHUNK]) :]
+                        if not waiting[0]:
+                            waiting.popleft()
+                        if not waiting:
+                            selector.unregister(to)
                 except BlockingIOError:
                     continue
                 except OSError:
                     raise EOFError from None
-
-
-def _read(from_: int) -> bytes:
-    """Some bytes. Raises `EOFError` at the end."""
-    received = os.read(from_, _CHUNK)
-    if not received:
-        raise EOFError
-    return received
-
-
-def _write(to: int, waiting: deque[memoryview]) -> bool:
-    """Write some bytes of the first part, and drop them. Is something left?"""
-    waiting[0] = waiting[0][os.write(to, waiting[0][:_CHUNK]) :]
-    if not waiting[0]:
-        waiting.popleft()
-    return bool(waiting)
 
 
 def next_frame(came: bytearray, most: int = sys.maxsize) -> bytes | None:

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from triplewire.argument_checks import refuse
 from triplewire.errors import TriplewireError
@@ -78,25 +79,19 @@ class Settings:
         number or out of range. `on_warning` is told of each unknown `TRIPLEWIRE_` variable, once a process; without
         it, Python's warnings are."""
         environment = os.environ if environment is None else environment
+        warn = on_warning or partial(warnings.warn, stacklevel=2)
         for name in sorted(set(environment) - _told):
             if name.startswith(PREFIX) and name not in VARIABLES:
                 _told.add(name)
-                if on_warning is None:
-                    warnings.warn(unknown_variable(name), stacklevel=2)
-                else:
-                    on_warning(unknown_variable(name))
+                warn(unknown_variable(name))
         changes = {}
-        for field in dataclasses.fields(cls):
-            name = PREFIX + field.name.upper()
-            text = environment.get(name)
-            if text is None:
-                continue
-            most = most_of(field.name)
-            if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= most:
-                raise TriplewireError(
-                    f"{text!r} is not a number from 1 to {most}", source=name, remedy="use digits only"
-                )
-            changes[field.name] = int(text)
+        for setting in (field.name for field in dataclasses.fields(cls)):
+            name, most = PREFIX + setting.upper(), most_of(setting)
+            if (text := environment.get(name)) is not None:
+                if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= most:
+                    what = f"{text!r} is not a number from 1 to {most}"
+                    raise TriplewireError(what, source=name, remedy="use digits only")
+                changes[setting] = int(text)
         return cls(**changes)
 
 
@@ -111,8 +106,6 @@ def _remedy(value: object) -> str:
     is_off = value is None or (isinstance(value, int) and value < 1)
     return "a limit cannot be turned off; give a large number instead" if is_off else ""
 
-
-# --- variables of the environment ------------------------------------------------------------------------------------
 
 VARIABLES: Mapping[str, str] = {
     **{PREFIX + field.name.upper(): f"the setting {field.name}" for field in dataclasses.fields(Settings)},

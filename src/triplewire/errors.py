@@ -24,27 +24,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "AddressError",
-    "ArgumentError",
-    "DamagedError",
-    "LanguageError",
-    "LimitError",
-    "OperatorError",
-    "OperatorFault",
-    "ReadError",
-    "Refusal",
-    "RequestError",
-    "SparkError",
-    "StoreError",
-    "SubscriptionError",
-    "TaxonomyError",
-    "TriplewireError",
-    "UnsupportedQuery",
-    "raise_refusal",
-    "text_of_raised",
-]
-
 
 class TriplewireError(Exception):
     """The base class. `what` is one sentence. The other fields are empty where they do not apply.
@@ -57,12 +36,8 @@ class TriplewireError(Exception):
         self, what: str, *, source: str = "", line: int = 0, column: int = 0, record: int = 0, remedy: str = ""
     ) -> None:
         super().__init__(what)
-        self.what = what
-        self.source = source
-        self.line = line
-        self.column = column
-        self.record = record
-        self.remedy = remedy
+        self.what, self.remedy = what, remedy
+        self.source, self.line, self.column, self.record = source, line, column, record
 
     @property
     def where(self) -> str:
@@ -161,18 +136,12 @@ class Refusal:
         """Was the input processed all the same?"""
         return self.kind == "warning"
 
-    @property
-    def _is_in_place(self) -> bool:
-        """Does `where` begin with the subject: a file, or the id of the one query of a file?"""
-        rest = self.where.removeprefix(self.subject)
-        one_query = rest.startswith(".") and " (record " not in rest
-        return self.where.startswith(self.subject) and (one_query or rest.startswith((":", " (record ")))
-
     def __str__(self) -> str:
-        place = f"{self.subject} {self.where}"
+        place, rest = f"{self.subject} {self.where}", self.where.removeprefix(self.subject)
+        is_one_query = rest.startswith(".") and " (record " not in rest  # the subject is the id of that of a file
         if self.subject.startswith(self.where):
             place = self.subject
-        elif self._is_in_place:
+        elif self.where.startswith(self.subject) and (is_one_query or rest.startswith((":", " (record "))):
             place = self.where
         text = f"{'warning' if self.is_warning else f'refused {self.kind}'} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text
@@ -192,3 +161,6 @@ def text_of_raised(error: BaseException) -> str:
 def raise_refusal(refusal: Refusal) -> None:
     """What becomes of the refusal of a subscription where nobody asks for refusals. Raises `SubscriptionError`."""
     raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
+
+
+__all__ = sorted(name for name, value in vars().items() if getattr(value, "__module__", "") == __name__)

@@ -80,12 +80,9 @@ __all__ = [
 _LATE = {
     "Clauses": "triplewire.clauses.clauses",
     "View": "triplewire.clauses.view",
-    "helper": "triplewire.kernels.shared.compiled",
-    "kernel": "triplewire.kernels.shared.compiled",
+    **dict.fromkeys(("helper", "kernel"), "triplewire.kernels.shared.compiled"),
+    **dict.fromkeys(("Verified", "VerifierInput", "VerifierMaker"), "triplewire.verify.verifier"),
 }
-
-
-_LATE |= dict.fromkeys(("Verified", "VerifierInput", "VerifierMaker"), "triplewire.verify.verifier")
 
 
 def __getattr__(name: str) -> Any:

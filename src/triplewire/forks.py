@@ -50,10 +50,10 @@ def _renew_property_locks() -> None:
     """Give cached properties new locks: before Python 3.12, one is held while a value is computed."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "triplewire":
-            for cls in [value for value in vars(module).values() if isinstance(value, type)]:
-                for entry in vars(cls).values():
-                    if isinstance(entry, cached_property):
-                        entry.lock = threading.RLock()  # type: ignore[attr-defined]  # its stub is that of 3.12
+            classes = [value for value in vars(module).values() if isinstance(value, type)]
+            for entry in [entry for cls in classes for entry in vars(cls).values()]:
+                if isinstance(entry, cached_property):
+                    entry.lock = threading.RLock()  # type: ignore[attr-defined]  # its stub is that of 3.12
 
 
 if hasattr(os, "register_at_fork"):

@@ -109,24 +109,15 @@ def registered() -> tuple[Sources, ...]:
 @cache
 def processor() -> str:
     """A name for the kind of processor that code is compiled for, or for what Numba's settings say of it."""
-    named = os.environ.get("NUMBA_CPU_NAME", "")
+    named, described = os.environ.get("NUMBA_CPU_NAME", ""), list[str]()
     kind = [platform.system(), platform.machine(), named, os.environ.get("NUMBA_CPU_FEATURES", "")]
     if not named:
-        kind += _described() or [platform.processor()]
+        with suppress(OSError):  # what Linux says of the first processor
+            first = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")
+            wanted = ("model name", "flags", "Features", "CPU part")
+            described = [line for line in first.splitlines() if line.startswith(wanted)]
+        kind += described or [platform.processor()]
     return hashlib.sha256("\n".join(kind).encode()).hexdigest()[:_KEY_DIGITS]
-
-
-def _described() -> list[str]:
-    """What Linux says of the first processor."""
-    wanted = (b"model name", b"flags", b"Features", b"CPU part")
-    try:
-        first = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0]
-    except OSError:
-        return []
-    return [line.decode(errors="replace") for line in first.splitlines() if line.startswith(wanted)]
-
-
-# --- the folder ------------------------------------------------------------------------------------------------------
 
 
 def named_places(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -156,9 +147,9 @@ def cache_folders(environment: Mapping[str, str]) -> Iterator[Path]:
     if os.path.isabs(base):
         yield Path(base) / "triplewire"
     yield BESIDE
-    own = _temporary()
-    if own is not None and _is_private(own):
-        yield own
+    temporary = _temporary()
+    if temporary is not None and _is_private(temporary):
+        yield temporary
 
 
 def _temporary() -> Path | None:
@@ -181,18 +172,15 @@ def _is_private(folder: Path) -> bool:
         about = folder.lstat()
     except OSError:
         return False
-    if not hasattr(os, "getuid"):
-        return stat.S_ISDIR(about.st_mode)
-    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022
+    is_ours = not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
+    return stat.S_ISDIR(about.st_mode) and is_ours
 
 
 def choose(folders: Iterator[Path], name: str) -> Path | None:
     """The first folder of this name, in one of the folders, that is complete or can be written; None where there is
     none."""
-    for folder in folders:
-        if is_complete(folder / name) or _is_writable(folder / name):
-            return folder / name
-    return None
+    places = (folder / name for folder in folders)
+    return next((place for place in places if is_complete(place) or _is_writable(place)), None)
 
 
 def _is_writable(folder: Path) -> bool:
@@ -214,22 +202,14 @@ def folder(sources: Sources = OURS) -> Path | None:
     return choose(named_places(os.environ), name) or next(complete, None) or choose(cache_folders(os.environ), name)
 
 
-# --- what is in it ---------------------------------------------------------------------------------------------------
-
-
-def _marker(folder: Path) -> Path:
-    """A file that is there when all kernels are compiled for this kind of processor."""
-    return folder / f"{_COMPLETE}{processor()}"
-
-
 def is_complete(folder: Path) -> bool:
-    """Are all kernels compiled, for this kind of processor?"""
-    return _marker(folder).exists()
+    """Are all kernels compiled, for this kind of processor? A file says so."""
+    return (folder / f"{_COMPLETE}{processor()}").exists()
 
 
 def mark_complete(folder: Path) -> None:
     """All kernels are compiled. Folders of other keys that nobody uses are removed."""
-    _marker(folder).touch()
+    (folder / f"{_COMPLETE}{processor()}").touch()
     sweep(folder)
 
 

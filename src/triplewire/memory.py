@@ -1,4 +1,4 @@
-"""Memory that has been freed, given back to the system."""
+"""Memory: given back to the system once it is freed, and a pool of expensive scratch objects, reused between calls."""
 
 from __future__ import annotations
 
@@ -17,19 +17,15 @@ def give_back() -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-# --- pool ------------------------------------------------------------------------------------------------------------
-# A pool of expensive scratch objects, reused between calls. Each is used by one thread at a time.
-
-
 MOST = os.cpu_count() or 1  # idle objects that are kept: as many as can be busy at once
 
 T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Any thread may take an object, and `give` it back when it has done with it, for the next who takes one. After an
-    error, which may have left it in any state, it does not. No `with` block: that would take longer than some of what
-    is done inside."""
+    """Idle objects, each used by one thread at a time. Any thread may take one, and `give` it back when it has done
+    with it, for the next who takes one. After an error, which may have left it in any state, it does not. No `with`
+    block: that would take longer than some of what is done inside."""
 
     def __init__(self) -> None:
         self.idle: deque[T] = deque(maxlen=MOST)  # which lets go of those that nobody has taken for longest

@@ -1,5 +1,9 @@
 """Which patterns of a clause hang together? Those that share a variable do; others are solved apart.
 
+    for each clause:  for each pattern: join the sets of its variables
+                      number the sets by their first patterns; a pattern without variables is a set of its own
+                      for each set: its patterns, how many selected variables it has, and has it no others?
+
 Used once for the clauses of a segment.
 """
 
@@ -26,10 +30,10 @@ def _number(first: Any, end: Any, pattern: Any, parent: Any, number: Any, part: 
         seen = -1
         for k in range(3):
             if pattern[i, k] < 0:
-                at = root(parent, -1 - pattern[i, k])
+                its_root = root(parent, -1 - pattern[i, k])
                 if seen >= 0:
-                    parent[at] = seen
-                seen = root(parent, at)
+                    parent[its_root] = seen
+                seen = root(parent, its_root)
     count = 0
     for i in range(first, end):
         seen = -1
@@ -93,7 +97,7 @@ def sort_triples(publications: Any, triples: Triples, key_offset: Any, keys: Any
         most = max(most, triple_offset[p + 1] - triple_offset[p])
     order, key = np.empty(most, np.int32), np.empty(most, np.int64)
     for p in publications:
-        first, n, at = triple_offset[p], triple_offset[p + 1] - triple_offset[p], key_offset[p]
+        first, n, place = triple_offset[p], triple_offset[p + 1] - triple_offset[p], key_offset[p]
         for half in range(2):
             for i in range(n):
                 t = first + i
@@ -102,5 +106,5 @@ def sort_triples(publications: Any, triples: Triples, key_offset: Any, keys: Any
                 key[i] |= object_[t] if half == 0 else subject[t]
             sort_by(order, key, 0, n)
             for i in range(n):
-                keys[at + i], keys[at + i + 2 * n] = key[order[i]], first + order[i]
-            at += n
+                keys[place + i], keys[place + i + 2 * n] = key[order[i]], first + order[i]
+            place += n

@@ -17,12 +17,10 @@ from triplewire.errors import OperatorError
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say
 from triplewire.model.publication import Publication
-from triplewire.model.terms import BlankNode, Term
+from triplewire.model.terms import IRI, BlankNode
 from triplewire.operators.calling.isolated import Isolated
 
-# --- function --------------------------------------------------------------------------------------------------------
-# Makes operators from functions, for programs that embed Triplewire.
-
+__all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
 
 Evaluate: TypeAlias = Callable[[Publication, tuple[Argument, ...]], Verdict]
 Check: TypeAlias = Callable[[tuple[Argument, ...]], Iterable[str]]
@@ -55,14 +53,7 @@ def text_of(argument: Argument, parameter: str) -> str:
     """The text of a constant or bound argument. Raises `ValueError` naming the parameter."""
     if argument is None or isinstance(argument, BlankNode):
         raise ValueError(f"{parameter} must be given")
-    term: Term = argument
-    return str(getattr(term, "lexical", None) or getattr(term, "value", ""))
-
-
-# --- operators ------------------------------------------------------------
-
-
-__all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
+    return argument.value if isinstance(argument, IRI) else argument.lexical
 
 
 @cache
@@ -99,13 +90,10 @@ def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapp
     return {**operators, **asking} if asking else operators
 
 
-# --- missing ---------------------------------------------------------------------------------------------------------
-# A stand-in for an operator that subscriptions call, but that was not given: its calls fail.
-
-
 @dataclass(frozen=True, slots=True)
 class MissingOperator:
-    """An operator whose calls all fail, so that a pair that depends on one is refused, and all others are told."""
+    """In place of an operator that subscriptions call, but that was not given. Its calls all fail, so that a pair that
+    depends on one is refused, and all others are told."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -1,4 +1,8 @@
-"""The operator `locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box?"""
+"""The operators that need no library.
+
+`locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box? `language(code)`: is a literal,
+or the publication by its dc:language, in this language?
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node
 from triplewire.operators import function_operator, text_of
+from triplewire.operators.families.library import checked
 
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
 LATITUDE, LONGITUDE = IRI(GEO + "lat"), IRI(GEO + "long")
@@ -27,13 +32,14 @@ def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
     where an argument is no number.
     """
     south, west, north, east = (_degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True))
-    for subject in dict.fromkeys(triple.subject for triple in publication.graph.find(None, LATITUDE, None)):
-        if any(south <= latitude <= north for latitude in _numbers(publication, subject, LATITUDE)) and any(
+    return any(
+        any(south <= latitude <= north for latitude in _numbers(publication, subject, LATITUDE))
+        and any(
             west <= longitude <= east if west <= east else longitude >= west or longitude <= east
             for longitude in _numbers(publication, subject, LONGITUDE)
-        ):
-            return True
-    return False
+        )
+        for subject in dict.fromkeys(triple.subject for triple in publication.graph.find(None, LATITUDE, None))
+    )
 
 
 def _degrees(argument: Argument, edge: str) -> Decimal:
@@ -65,8 +71,6 @@ LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in,
 
 
 # --- language --------------------------------------------------------------------------------------------------------
-# The operator `language(code)`: is a literal, or the publication by its dc:language, in this language?
-
 
 _RANGE = re.compile(r"\*|[a-z]{1,8}(-[a-z0-9]{1,8})*")  # RFC 4647, section 2.1
 STATED = (IRI("http://purl.org/dc/elements/1.1/language"), IRI("http://purl.org/dc/terms/language"))
@@ -89,13 +93,6 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
     return False
 
 
-def check_code(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
-    """No warnings. Raises `ValueError` where a constant code is no language range."""
-    if arguments[0] is not None:
-        language_range(arguments[0])
-    return ()
-
-
 def language_range(argument: Argument) -> str:
     """A language range in lower case. Raises `ValueError` where the argument is none."""
     code = tag_of(text_of(argument, "code"))
@@ -114,4 +111,4 @@ def matches_range(tag: str, code: str) -> bool:
     return code == "*" or tag == code or tag.startswith(code + "-")
 
 
-LANGUAGE = function_operator("language", ["code"], in_language, check_code)
+LANGUAGE = function_operator("language", ["code"], in_language, checked(language_range))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,17 +47,16 @@ class OperatorFile:
 
 def read_operator_files(paths: Iterable[str | Path]) -> tuple[OperatorFile, ...]:
     """The files, not run yet. Raises `OperatorError` where one cannot be read."""
-    return tuple(_read(Path(path)) for path in paths)
-
-
-def _read(path: Path) -> OperatorFile:
-    try:
-        return OperatorFile(str(path), text_of_file(path))
-    except OSError as error:
-        what = (error.strerror or str(error)).lower()
-        raise _failure(path, f"it cannot be read: {what}", "give a Python or TOML file") from None
-    except UnicodeDecodeError as error:
-        raise _failure(path, f"it is no UTF-8 text: {error.reason}", "give a Python or TOML file") from None
+    files = []
+    for path in map(str, paths):
+        try:
+            files.append(OperatorFile(str(Path(path)), text_of_file(path)))
+        except OSError as error:
+            what = (error.strerror or str(error)).lower()
+            raise _failure(path, f"it cannot be read: {what}", "give a Python or TOML file") from None
+        except UnicodeDecodeError as error:
+            raise _failure(path, f"it is no UTF-8 text: {error.reason}", "give a Python or TOML file") from None
+    return tuple(files)
 
 
 def operators_of(files: Sequence[OperatorFile]) -> Mapping[str, Operator]:
@@ -85,14 +85,11 @@ def _operators(file: OperatorFile) -> tuple[Operator, ...]:
             return tuple([_checked(file.path, place, entry) for place, entry in enumerate(declared(file.text), 1)])
         except ValueError as error:  # `tomllib.TOMLDecodeError` is one
             raise _failure(file.path, str(error), "see docs/operators.md") from None
-    return tuple(
-        [
-            Isolated(operator, ("file", file.path, file.text, operator.name))
-            if getattr(operator, "isolated", False)
-            else operator
-            for operator in operators_in(file)
-        ]
-    )
+    operators = list(operators_in(file))
+    for place, operator in enumerate(operators):
+        if getattr(operator, "isolated", False):
+            operators[place] = Isolated(operator, ("file", file.path, file.text, operator.name))
+    return tuple(operators)
 
 
 def operators_in(file: OperatorFile) -> tuple[Operator, ...]:
@@ -100,9 +97,9 @@ def operators_in(file: OperatorFile) -> tuple[Operator, ...]:
     module = _run(file)
     if not hasattr(module, ATTRIBUTE):
         raise _failure(file.path, f"it has no attribute {ATTRIBUTE!r}", _EXAMPLE)
-    given: Any = getattr(module, ATTRIBUTE)
+    value: Any = getattr(module, ATTRIBUTE)
     try:
-        listed = list(given.values() if isinstance(given, Mapping) else given)
+        listed = list(value.values() if isinstance(value, Mapping) else value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an iterable of foreign code may raise anything
@@ -124,20 +121,12 @@ def _run(file: OperatorFile) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code may raise anything
-        line = _line(error, file.path)
+        trace = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in trace if frame.f_code.co_filename == file.path]
+        line = lines[-1] if lines else 0  # the last one of the file on the way to where it was raised
         what = f"it raised while it was run: {text_of_raised(error)}"
         raise _failure(file.path, what, "mend it; it may import what is installed", line=line) from error
     return module
-
-
-def _line(error: BaseException, path: str) -> int:
-    """The last line of the file on the way to where it was raised."""
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 def _checked(path: str, place: int, entry: Any) -> Operator:

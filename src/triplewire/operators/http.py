@@ -15,7 +15,8 @@ import math
 import threading
 import tomllib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import AddressError, OperatorError, OperatorFault, RequestError
@@ -36,32 +37,25 @@ KEYS = {
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
 
 
+@dataclass(eq=False)
 class HttpOperator:
     """A service. Any number of threads may ask it; at most `concurrency` requests are under way."""
 
-    keeps_time = True
-    isolated = False
+    name: str
+    parameters: tuple[Parameter, ...]
+    target: Target
+    guard: Guard
+    version: str
+    cost: float
+    timeout: float
+    concurrency: int
+    batch: int
+    keeps_time: ClassVar[bool] = True
+    isolated: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        name: str,
-        parameters: tuple[Parameter, ...],
-        target: Target,
-        guard: Guard,
-        *,
-        version: str = "",
-        cost: float = 1.0,
-        timeout: float = 10.0,
-        concurrency: int = 4,
-        batch: int = 1,
-    ) -> None:
-        self.name = name
-        self.parameters = parameters
-        self.version, self.cost, self.timeout = version, cost, timeout
-        self.concurrency, self.batch = concurrency, batch
-        self.guard = guard
-        self._client = Client(target, concurrency)
-        self._places = threading.BoundedSemaphore(concurrency)
+    def __post_init__(self) -> None:
+        self._client = Client(self.target, self.concurrency)
+        self._places = threading.BoundedSemaphore(self.concurrency)
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """See `Operator`. Raises `OperatorError`."""
@@ -120,16 +114,14 @@ def _answers(body: bytes, calls: int) -> list[Verdict | OperatorError]:
         raise OperatorFault('its answer is no object with a list "answers"')
     if len(answers) != calls:
         raise OperatorFault(f"it gives {len(answers)} answers to {calls} calls")
-    return [_answer(answer) for answer in answers]
-
-
-def _answer(value: Any) -> Verdict | OperatorError:
-    if isinstance(value, dict) and isinstance(value.get("error"), str):
-        return OperatorError(f"it says: {value['error'][:300]}")
-    try:
-        return verdict_from_json(value)
-    except ValueError as error:
-        return OperatorFault(f"its answer is wrong: {error}")
+    verdicts: list[Verdict | OperatorError] = []
+    for value in answers:
+        try:
+            is_error = isinstance(value, dict) and isinstance(value.get("error"), str)
+            verdicts.append(OperatorError(f"it says: {value['error'][:300]}") if is_error else verdict_from_json(value))
+        except ValueError as error:
+            verdicts.append(OperatorFault(f"its answer is wrong: {error}"))
+    return verdicts
 
 
 _texts: BoundedCache[tuple[str, tuple[Triple, ...]], str] = BoundedCache()
@@ -158,14 +150,14 @@ def declared(text: str) -> Iterator[Operator]:
         raise ValueError("it must have tables [operators.NAME] and nothing else")
     for name, table in tables.items():
         try:
+            if not isinstance(table, dict):
+                raise ValueError("it is no table")
             yield _operator(name, table)
         except ValueError as error:
             raise ValueError(f"[operators.{name}]: {error}") from None
 
 
-def _operator(name: str, table: Any) -> Operator:
-    if not isinstance(table, dict):
-        raise ValueError("it is no table")
+def _operator(name: str, table: dict[str, Any]) -> Operator:
     if unknown := sorted(set(table) - KEYS):
         raise ValueError(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
     if table.get("kind") != "http":

@@ -3,6 +3,8 @@
     begin:   candidates without a false call are open; count[call] = open subscriptions that have it
     shut:    a call is false: its open subscriptions close, and the counts of all their calls fall
     reopen:  a call that was only assumed to be false is not: what it closed opens again, if no other call is false
+    step:    go back to the first call that was guessed wrong; then, subscription by subscription, choose the calls that
+             are not known yet and guess each, as long as all guesses are likely to be right
 
 Subscriptions are conjunctions of calls. A subscription is open until one of its calls is false. `count` has, of each
 call that has not been made, how many open subscriptions need it; it changes with each outcome, so that no call is made
@@ -42,6 +44,18 @@ def _count(event: Event, subscription: int, change: int) -> None:
         event.count[event.call[k]] += change
 
 
+@helper
+def _open(event: Event, subscription: int) -> bool:
+    """Open a subscription, unless one of its calls is known to be false; else close it."""
+    is_open = True
+    for k in range(event.offset[subscription], event.offset[subscription + 1]):
+        is_open &= event.outcome[event.call[k]] != FALSE
+    event.state[subscription] = OPEN if is_open else CLOSED
+    if is_open:
+        _count(event, subscription, 1)
+    return is_open
+
+
 @kernel
 def begin(event: Event) -> int:
     """Open the candidates, but for those that a known outcome closes. Returns how many are open."""
@@ -49,14 +63,7 @@ def begin(event: Event) -> int:
     event.state[:] = CLOSED
     event.count[:] = 0
     for i in range(event.candidate.size):
-        subscription = event.candidate[i]
-        is_open = True
-        for k in range(event.offset[subscription], event.offset[subscription + 1]):
-            is_open &= event.outcome[event.call[k]] != FALSE
-        if is_open:
-            opened += 1
-            event.state[subscription] = OPEN
-            _count(event, subscription, 1)
+        opened += _open(event, event.candidate[i])
     return opened
 
 
@@ -73,16 +80,13 @@ def shut(event: Event, call: int, outcome: int, state: int) -> None:
 
 
 @helper
-def reopen(event: Event, subscription: int) -> bool:
-    """A call that was assumed to be false is not: open a subscription of it that is DOUBTED again, unless another call
-    is false."""
-    for k in range(event.offset[subscription], event.offset[subscription + 1]):
-        if event.outcome[event.call[k]] == FALSE:
-            event.state[subscription] = CLOSED
-            return False
-    event.state[subscription] = OPEN
-    _count(event, subscription, 1)
-    return True
+def reopen(event: Event, call: int) -> None:
+    """A call that was assumed to be false is not: open its subscriptions that are DOUBTED again, but close those of
+    which another call is false."""
+    for place in range(event.back_offset[call], event.back_offset[call + 1]):
+        subscription = event.back[place]
+        if event.state[subscription] == DOUBTED:
+            _open(event, subscription)
 
 
 @short_kernel
@@ -123,10 +127,7 @@ def transposed(offset: Any, call: Any, back_offset: Any, back: Any) -> None:
     back_offset[0] = 0
 
 
-# --- in order --------------------------------------------------------------------------------------------------------
-# Orders that take one subscription after the other: naive, sequential, and along the chains of sub-order (operators
-# paper, section 4). Used through `triplewire.operators.order`.
-
+# --- orders that take one subscription after the other (operators paper, section 4) ----------------------------------
 
 NAIVE, SEQUENTIAL, CHAINS = 0, 1, 2
 """NAIVE: each subscription up to its first false call. SEQUENTIAL: all calls of an open subscription that an open one
@@ -180,9 +181,7 @@ def _settle(event: Event, cursor: Any, false: Any, outcomes: Any, places: Any, c
             if event.outcome[call] == FALSE:
                 shut(event, call, FALSE, CLOSED)
         elif event.outcome[call] != FALSE:
-            for place in range(event.back_offset[call], event.back_offset[call + 1]):
-                if event.state[event.back[place]] == DOUBTED:
-                    reopen(event, event.back[place])
+            reopen(event, call)
     cursor[0], cursor[1] = places[went, 0], places[went, 1]
 
 

@@ -63,12 +63,10 @@ def logarithms(out: Any) -> None:
 @helper
 def _insert(lists: Lists, call: int, place: int) -> None:
     first = lists.head[place]
-    lists.link[call, NEXT] = first
-    lists.link[call, BEFORE] = -1
+    lists.link[call, NEXT], lists.link[call, BEFORE], lists.link[call, LIST] = first, -1, place
     if first >= 0:
         lists.link[first, BEFORE] = call
     lists.head[place] = call
-    lists.link[call, LIST] = place
     lists.ends[0] = max(lists.ends[0], place)
 
 
@@ -165,16 +163,9 @@ def _learn(event: Event, lists: Lists, calls: Any, outcomes: Any) -> None:
         shut(event, last, FALSE, CLOSED)
     for i in range(calls.size - (not is_assumed)):
         if outcomes[i] != FALSE:
-            for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
-                if event.state[event.back[place]] == DOUBTED:
-                    reopen(event, event.back[place])
-    _move_up(event, lists)
-
-
-@helper
-def _move_up(event: Event, lists: Lists) -> None:
-    """Move calls that are worth more than when they were moved down. Others are in the lists that they were in before
-    any subscription was closed that is open again, and cannot be worth more."""
+            reopen(event, calls[i])
+    # calls may be worth more now than when they were moved down; others are in the lists that they were in before any
+    # subscription was closed that is open again, and cannot be worth more
     for i in range(lists.ends[1] - 1, -1, -1):
         call = lists.moved[i]
         lists.is_moved[call] = False

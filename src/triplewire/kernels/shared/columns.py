@@ -1,13 +1,18 @@
-"""Arrays that belong together, as kernels take them: named tuples, which Numba sees as such.
+"""Arrays that belong together, as kernels take them: named tuples, which Numba sees as such; what their numbers say.
+
+Arrays that stay where they are can be lent, all in one array: a table of their addresses and lengths.
+
+    lend:    for each field of each named tuple: write the address of its array and the number of its rows; or a number
+    borrow:  for each field, from its place in the table on: an array over the memory at that address, uncounted
 
 What the columns mean is said where they are made: `triplewire.encode.batch`, `triplewire.clauses.view`,
-`triplewire.clauses.clauses`, `triplewire.clauses.node_tests.table`.
+`triplewire.clauses.clauses`, `triplewire.clauses.node_tests.table`. Range tests compare ranks instead of values.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
@@ -17,13 +22,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
-from numpy.typing import NDArray
 
 from triplewire.kernels.shared.compiled import IS_COMPILED, helper
 
 # --- lending ---------------------------------------------------------------------------------------------------------
-# Arrays that stay where they are, handed to a kernel as one array: a table of their addresses.
-
 
 WORDS = 2  # of the table, a field: the address and the number of rows of an array; or a number, and nothing
 _tools: Any = cgutils  # they have no types
@@ -41,52 +43,38 @@ class Field(NamedTuple):
 
 NUMBER = Field(None)
 
-
 Kinds = tuple[tuple[type[Any], tuple[Field, ...]], ...]
 """Kinds of named tuples, each with its fields."""
-
-
-def addresses(*values: Any) -> NDArray[np.int64]:
-    """The table of arrays, whole numbers and named tuples of these, in their order. The arrays are contiguous."""
-    table: list[int] = []
-    for value in _flat(values):
-        if isinstance(value, np.ndarray):
-            assert value.flags.c_contiguous
-            table += (value.ctypes.data, len(value))
-        else:
-            table += (int(value), 0)
-    return np.array(table, np.int64)
-
-
-def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _flat(value)
-        else:
-            yield value
 
 
 class Lent:
     """Named tuples of some kinds, and the table of their addresses: for as long as it is used, they are kept."""
 
     def __init__(self, kinds: Kinds, *parts: Any) -> None:
-        assert len(parts) == len(kinds)
         assert all(isinstance(part, kind) for part, (kind, _) in zip(parts, kinds, strict=True))
-        assert all(all(map(_is_like, part, fields)) for part, (_, fields) in zip(parts, kinds, strict=True))
         self.parts = parts
-        self.table = addresses(*parts)
+        rows = [
+            _words(value, field)
+            for part, (_, fields) in zip(parts, kinds, strict=True)
+            for value, field in zip(part, fields, strict=True)
+        ]
+        self.table = np.array(rows, np.int64).reshape(-1)
+
+
+def _words(value: Any, field: Field) -> tuple[int, int]:
+    """The two words of a value in the table."""
+    if field.dtype is None:
+        return int(value), 0
+    assert value.flags.c_contiguous
+    assert value.dtype == field.dtype
+    assert value.shape[1:] == field.row
+    return value.ctypes.data, len(value)
 
 
 def places(kinds: Kinds) -> tuple[int, ...]:
     """Where named tuples of these kinds begin in the table of their addresses."""
     sizes = [WORDS * len(fields) for _, fields in kinds]
     return tuple(accumulate(sizes[:-1], initial=0))
-
-
-def _is_like(value: Any, field: Field) -> bool:
-    if field.dtype is None:
-        return not isinstance(value, np.ndarray)
-    return bool(value.dtype == field.dtype) and value.shape[1:] == field.row
 
 
 def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int], Any]:
@@ -156,7 +144,7 @@ def _array(field: Field, first: int, rows: int) -> Any:
     return np.frombuffer((ctypes.c_byte * size).from_address(first), field.dtype).reshape(shape)
 
 
-# --- columns ------------------------------------------------------------
+# --- the columns -----------------------------------------------------------------------------------------------------
 
 
 class Triples(NamedTuple):
@@ -225,12 +213,12 @@ class TestColumns(NamedTuple):
 
     kind: Any
     group: Any
-    op: Any  # of a range test (`triplewire.kernels.shared.columns`), else 0
+    op: Any  # of a range test: LESS to UNEQUAL; else 0
     rank: Any
 
 
 TEST_FIELDS = (Field(np.uint8), Field(np.int32), Field(np.uint8), Field(np.int32))
-"""What they hold (`triplewire.kernels.shared.columns`)."""
+"""What `TestColumns` hold."""
 
 
 def fixed(*arrays: Any) -> Any:
@@ -250,9 +238,7 @@ def fixed_array(array: Any) -> Any:
     return view
 
 
-# --- outcomes --------------------------------------------------------------------------------------------------------
-# What a kernel can say of a pair of a publication and a clause (or the clauses of a subscription).
-
+# --- outcomes: what a kernel can say of a pair of a publication and a clause (or the clauses of a subscription) -------
 
 MISS, MATCH, TRUNCATED = 0, 1, 2
 """There is no solution; there are at most as many as a match may have; there are more."""
@@ -273,9 +259,7 @@ class Verdicts(NamedTuple):
     left: Any  # shape (2, pairs)
 
 
-# --- ranks -----------------------------------------------------------------------------------------------------------
-# Range tests: whether one holds of a value, by ranks instead of values.
-
+# --- range tests -----------------------------------------------------------------------------------------------------
 
 LESS, AT_MOST, GREATER, AT_LEAST, UNEQUAL = 1, 2, 3, 4, 5
 """Operators of range tests: `value < constant`, `value <= constant`, `value > constant`, `value >= constant`,

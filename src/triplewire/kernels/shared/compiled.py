@@ -142,9 +142,7 @@ def _kernel(function: _Function, options: dict[str, Any]) -> _Function:
     return (compiled if IS_COMPILED else plain)(function)  # type: ignore[no-any-return]
 
 
-# --- prefetch --------------------------------------------------------------------------------------------------------
-# Ask for a row of an array before it is needed: the processor fetches it meanwhile.
-
+# --- prefetch: ask for a row of an array before it is needed, and the processor fetches it meanwhile ------------------
 
 _READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's `prefetch` takes
 _tools: Any = cgutils  # they have no types

@@ -1,7 +1,11 @@
 """Hashes of bytes and of numbers, and tables with open addressing.
 
 A table is an array of a power of two places, at least twice as many as there are entries. The search for an entry
-begins at a place that its hash gives, and goes on to the next place, behind the last one to the first.
+begins at a place that its hash gives, and goes on to the next place, behind the last one to the first. Bytes are read
+eight at a time, as one number, the first byte the lowest.
+
+    hash:  h = mixed(seed, length);  for each eight bytes, and for the rest: h = mixed(h ^ these bytes)
+    find:  slot = hash & mask;  while the slot is taken by another key: slot = the next one
 """
 
 from __future__ import annotations
@@ -13,12 +17,10 @@ import numpy as np
 from triplewire.kernels.shared.compiled import helper
 from triplewire.kernels.shared.search import same_numbers
 
-# --- eight bytes -----------------------------------------------------------------------------------------------------
-# Eight bytes as one number, the first byte the lowest: most of a text is read so.
-
-
 _wide: Any = np.uint64  # also of an index: that it is not negative
-_BYTE = _wide(0xFF)
+_int: Any = np.int64
+_BYTE, _HALF = _wide(0xFF), _wide(32)
+MIXER = _wide(0x9E3779B97F4A7C15)  # 2 ** 64 / phi: D. E. Knuth, "The Art of Computer Programming", section 6.4
 
 
 @helper
@@ -57,7 +59,7 @@ def low_bytes(count: int) -> Any:
 
 @helper
 def rest(text: Any, pos: int, end: int) -> Any:
-    """The bytes at .. end, at most seven."""
+    """The bytes pos .. end, at most seven."""
     word = _wide(0)
     if pos + 8 <= text.size:
         word = eight(text, pos) & low_bytes(end - pos)
@@ -106,14 +108,6 @@ def write_utf8(out: Any, pos: int, code: int) -> Any:
         pos += 1
         out[pos] = 0x80 | code & 63
     return pos + 1
-
-
-# --- hashing ------------------------------------------------------------
-
-
-_int: Any = np.int64
-MIXER = _wide(0x9E3779B97F4A7C15)  # 2 ** 64 / phi: D. E. Knuth, "The Art of Computer Programming", section 6.4
-_HALF = _wide(32)
 
 
 @helper
@@ -175,7 +169,7 @@ def find_slot(slots: Any, keys: Any, slot: int, key: Any) -> Any:
 
 @helper
 def is_new_row(rows: Any, begin: int, place: int, width: int, slots: Any) -> Any:
-    """Is the row of `width` numbers at rows[at] different from those between `begin` and it? Then it is entered.
+    """Is the row of `width` numbers at rows[place] different from those between `begin` and it? Then it is entered.
 
     `slots` has 1 + the place of each row, and 0 or the place of an earlier row than `begin` where it is free.
     """

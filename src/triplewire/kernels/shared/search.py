@@ -1,4 +1,10 @@
-"""Search in arrays: where a number stands in an ascending slice, and whether slices are equal."""
+"""What kernels do in slices of arrays: search, compare, sort; sets as bits of a number, and sets that are joined.
+
+lower, upper:  halve the slice until one place is left
+sort:          sort what lies a gap apart by insertion; with smaller gaps again, at last 1 (D. L. Shell, "A
+               high-speed sorting procedure", CACM 2(7), 1959): in place, without memory of its own
+root:          each set is named by one member, to which `parent` leads; the way to it is halved when it is gone
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,9 @@ import numpy as np
 
 from triplewire.kernels.shared.compiled import called_helper, helper
 
+_int: Any = np.int64
 _wide: Any = np.uint64  # of an index: that it is not negative
+LONG = 256  # tests of a term: slices of more are ascending. To look through shorter ones takes no longer than to search
 
 
 @helper
@@ -44,16 +52,9 @@ def same_numbers(a: Any, first: int, b: Any, second: int, length: int) -> Any:
     return i == length
 
 
-# --- bits ------------------------------------------------------------------------------------------------------------
-# Sets as the bits of a number.
-
-
-_int: Any = np.int64
-
-
 @helper
 def count_bits(bits: Any) -> Any:
-    """How many bits are set? The compiler knows this loop."""
+    """How many bits are set? Each turn clears the lowest one. The compiler knows this loop."""
     count = _int(0)
     while bits != 0:
         bits &= bits - 1
@@ -63,12 +64,8 @@ def count_bits(bits: Any) -> Any:
 
 @helper
 def lowest_bit(bits: Any) -> Any:
-    """The number of the lowest bit of a number that has one."""
+    """The number of the lowest bit of a number that has one: `bits & -bits` is that bit alone; less 1, all below it."""
     return count_bits((bits & -bits) - 1)
-
-
-# --- sorting ---------------------------------------------------------------------------------------------------------
-# Sorting slices in place, without memory of its own: D. L. Shell, "A high-speed sorting procedure", CACM 2(7), 1959.
 
 
 @called_helper
@@ -106,10 +103,6 @@ def sort_by(values: Any, key: Any, low: int, high: int) -> None:
         gap //= 3
 
 
-# --- union find ------------------------------------------------------------------------------------------------------
-# Sets that are joined step by step, each named by one of its members: `parent` leads from a member towards it.
-
-
 @called_helper
 def root(parent: Any, member: int) -> Any:
     """The member that names the set. The way to it is halved for the next time."""
@@ -119,16 +112,9 @@ def root(parent: Any, member: int) -> Any:
     return member
 
 
-# --- listed ----------------------------------------------------------------------------------------------------------
-# Is a test in a term's slice of tests? The slices are those of `triplewire.clauses.kernels.pairs`.
-
-
-LONG = 256  # tests of a term: slices of more are ascending. To look through shorter ones takes no longer than to search
-
-
 @called_helper
 def is_listed(test: int, tests: Any, first: int, end: int) -> bool:
-    """Is it among `tests` from `first` to `end`, a term's slice?"""
+    """Is a test among `tests` from `first` to `end`, a term's slice (`triplewire.clauses.kernels.pairs`)?"""
     if end - first > LONG:
         place = lower(tests, first, end, test)
         return bool(place < end and tests[place] == test)

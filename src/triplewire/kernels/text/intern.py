@@ -1,4 +1,4 @@
-"""Tokens to ids: a table of the distinct terms of a text, and one of the suffixes of its literals.
+"""Tokens to ids: a table of the distinct terms of a text, and one of the suffixes of its literals; ids to columns.
 
 A token is a row of five numbers: where the text of a term begins and ends, its kind, and where its suffix begins and
 ends. Scanners write them (`triplewire.kernels.text.scan`), and `packed_tokens`. Tables have a row (start, end, kind,
@@ -8,6 +8,9 @@ and who knows it can write terms that collide: past so many, the kernels give up
     for each token:  suffix = its number in the table of suffixes, entered if it is new
                      hash   = hash of the text, seeded by the kind; with a suffix, mixed with the hash of that
                      id     = the row in the table of terms with this hash, kind, suffix and text; else a new row
+    for a batch:     write the columns of the terms; sort the statements by publication, subject, predicate, object:
+                     by one column after the other, the last first, each time by counting; write each once
+                     (`triplewire.encode.batch`)
 """
 
 from __future__ import annotations
@@ -145,8 +148,6 @@ def packed_tokens(numbers: Any, terms: int, suffixes: int, text_start: int, firs
         statements[i % 3, first_statement + i // 3] = codes[terms + i] + first_token
 
 
-# --- which IRIs are surely right -------------------------------------------------------------------------------------
-
 _SCHEME, _HOST, _PATH, _HEX = 1, 2, 4, 8
 
 
@@ -206,10 +207,6 @@ def odd_iris(data: Any, rows: Any, count: int, classes: Any, out: Any) -> int:
     return odd
 
 
-# --- columns ---------------------------------------------------------------------------------------------------------
-# Interned terms and statements of them to the columns of a batch (`triplewire.encode.batch`).
-
-
 class Statements(NamedTuple):
     """Statements of ids, in any order and with repetitions. Columns of one length."""
 
@@ -249,7 +246,7 @@ def number_graphs(graph: Any, number: Any, first: Any) -> int:
 
 @called_helper
 def _write_terms(data: Any, rows: Any, is_plain: Any, out: TermColumns) -> Any:
-    """The columns of the terms of these rows (`triplewire.kernels.text.intern`); returns how many bytes have words."""
+    """The columns of the terms of these rows; returns how many bytes have words."""
     text_bytes = _int(0)
     for term in range(rows.shape[0]):
         start, end, kind = _int(rows[term, START]), _int(rows[term, END]), _int(rows[term, KIND])
@@ -276,18 +273,6 @@ def _sort(order: Any, key: Any, keys: int, counts: Any, out: Any) -> None:
         row = order[i]
         out[counts[key[row]]] = row
         counts[key[row]] += 1
-
-
-@called_helper
-def _sort_statements(statements: Statements, terms: int, publications: int, counts: Any, order: Any,
-                     other: Any) -> None:  # fmt: skip
-    """`order`: the numbers of the statements by publication, subject, predicate, object; `other` is scratch."""
-    for i in range(order.size):
-        order[i] = i
-    _sort(order, statements.object, terms, counts, other)
-    _sort(other, statements.predicate, terms, counts, order)
-    _sort(order, statements.subject, terms, counts, other)
-    _sort(other, statements.publication, publications, counts, order)
 
 
 @called_helper
@@ -322,5 +307,10 @@ def write_columns(data: Any, rows: Any, is_plain: Any, statements: Statements, t
     counts = np.empty(max(rows.shape[0], publications) + 1, np.int64)
     order, other = np.empty(count, np.int32), np.empty(count, np.int32)
     text_bytes = _write_terms(data, rows, is_plain, terms)
-    _sort_statements(statements, rows.shape[0], publications, counts, order, other)
+    for i in range(count):
+        order[i] = i
+    _sort(order, statements.object, rows.shape[0], counts, other)
+    _sort(other, statements.predicate, rows.shape[0], counts, order)
+    _sort(order, statements.subject, rows.shape[0], counts, other)
+    _sort(other, statements.publication, publications, counts, order)
     return _write_distinct(statements, order, triples), text_bytes

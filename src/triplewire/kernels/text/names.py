@@ -187,14 +187,7 @@ def copy_strings(text: Any, start: Any, offset: Any, out: Any) -> None:
             out[offset[i] + j] = text[start[i] + j]
 
 
-# --- seen ------------------------------------------------------------------------------------------------------------
-# Which of many byte strings were there before? A set that grows, without a Python object a string.
-
-
-@helper
-def _first_slot(text: Any, start: int, end: int, seed: int, mask: int) -> Any:
-    """Where in a table the search for a string begins."""
-    return _int(hash_bytes(text, start, end, seed) & _wide(mask))
+# --- which of many byte strings were there before? A set that grows, without a Python object a string ----------------
 
 
 @kernel
@@ -202,7 +195,7 @@ def refill(pool: Any, ends: Any, count: int, seed: int, slots: Any) -> None:
     """Enter the first `count` strings of the pool into an empty table of a power of two at least twice as many."""
     slots[:] = -1
     for row in range(count):
-        enter(slots, _first_slot(pool, ends[row], ends[row + 1], seed, slots.size - 1), row)
+        enter(slots, _int(hash_bytes(pool, ends[row], ends[row + 1], seed) & _wide(slots.size - 1)), row)
 
 
 @kernel
@@ -214,7 +207,7 @@ def insert(text: Any, offset: Any, pool: Any, ends: Any, count: int, seed: int, 
     mask = slots.size - 1
     for i in range(offset.size - 1):
         start, end, is_there = offset[i], offset[i + 1], False
-        slot = _first_slot(text, start, end, seed, mask)
+        slot = _int(hash_bytes(text, start, end, seed) & _wide(mask))
         while slots[slot] >= 0 and not is_there:
             row = slots[slot]
             is_there = ends[row + 1] - ends[row] == end - start and same_bytes(text, start, end, pool, ends[row])

@@ -149,18 +149,6 @@ def number_of(text: Any, first: int, last: int) -> tuple[int, float]:
     return NO, np.nan
 
 
-@kernel
-def read_numbers(text: Any, start: Any, end: Any, wanted: Any, number: Any, state: Any) -> None:
-    """What the wanted texts read as: `state` is NO, EXACT, or LONG; `number` is set where it is EXACT."""
-    for i in range(start.size):
-        if wanted[i]:
-            state[i], number[i] = number_of(text, start[i], end[i])
-
-
-# --- dates -----------------------------------------------------------------------------------------------------------
-# Which texts may be a date? A quick look at how they begin; they are read in full by `triplewire.ir.values.dates`.
-
-
 @called_helper
 def _may_be_date(text: Any, pos: int, end: int) -> bool:
     """Does it begin with a year of 4 to 9 digits and a hyphen, or with what may be white space?"""
@@ -176,6 +164,7 @@ def _may_be_date(text: Any, pos: int, end: int) -> bool:
 
 @kernel
 def date_like(text: Any, start: Any, end: Any, out: Any) -> None:
-    """Which of the texts may be dates: none that is one is left out."""
+    """Which of the texts may be dates, by how they begin: none that is one is left out. They are read in full by
+    `triplewire.ir.values.dates`."""
     for row in range(start.size):
         out[row] = end[row] - start[row] >= 10 and _may_be_date(text, start[row], end[row])

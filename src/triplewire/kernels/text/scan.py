@@ -71,16 +71,12 @@ def _utf8(data: Any, pos: int) -> int:
 
 
 @helper
-def _hex(byte: int) -> int:
-    return byte - 48 if 48 <= byte <= 57 else (byte | 32) - 87 if 97 <= (byte | 32) <= 102 else -1
-
-
-@helper
 def _code_point(data: Any, pos: int, digits: int) -> int:
     """The character of so many hexadecimal digits; -1 where there is none."""
     code, good = 0, True
     for i in range(digits):
-        digit = _hex(_int(data[pos + i])) if good else -1
+        byte = _int(data[pos + i]) if good else 0
+        digit = byte - 48 if 48 <= byte <= 57 else (byte | 32) - 87 if 97 <= (byte | 32) <= 102 else -1
         good = digit >= 0
         code = code * 16 + digit
     return -1 if not good or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else code
@@ -92,9 +88,6 @@ def _unescaped(byte: int) -> int:
     code = byte if byte == 34 or byte == 39 or byte == 92 else -1
     code = 10 if byte == 110 else 9 if byte == 116 else 13 if byte == 114 else code
     return 8 if byte == 98 else 12 if byte == 102 else code
-
-
-# --- terms -----------------------------------------------------------------------------------------------------------
 
 
 @helper
@@ -172,11 +165,8 @@ def _escaped(data: Any, pos: int) -> tuple[int, int]:
 
 @helper
 def _put(tokens: Any, row: int, start: int, end: int, kind: int) -> None:
-    tokens[row, START] = start
-    tokens[row, END] = end
-    tokens[row, KIND] = kind
-    tokens[row, SUFFIX] = 0
-    tokens[row, SUFFIX_END] = 0
+    tokens[row, START], tokens[row, END], tokens[row, KIND] = start, end, kind
+    tokens[row, SUFFIX] = tokens[row, SUFFIX_END] = 0
 
 
 @helper
@@ -249,9 +239,6 @@ def _literal(data: Any, pos: int, tokens: Any, row: int) -> Any:
         _put(tokens, row, pos, end, _int(LITERAL))
         after = _suffix(data, after, tokens, row)
     return after
-
-
-# --- statements ------------------------------------------------------------------------------------------------------
 
 
 @helper

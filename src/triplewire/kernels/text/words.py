@@ -9,9 +9,8 @@ digits. Words are interned.
 ASCII is read eight bytes at a time. In such a number, a byte is marked by its highest bit.
 
 The tables of characters, and the words of the batch: `triplewire.encode.names`. A word is found among those of the
-batch
-by its last eight bytes, its length and, where it is longer, all of it; `hashes`, by which tables of words are asked
-later, are those of `triplewire.kernels.text.names`, and worked out for each distinct word once.
+batch by its last eight bytes, its length and, where it is longer, all of it; `hashes`, by which tables of words are
+asked later, are those of `triplewire.kernels.text.names`, and worked out for each distinct word once.
 """
 
 from __future__ import annotations
@@ -76,9 +75,6 @@ def _before(marks: Any) -> Any:
 def _length(bits: Any) -> Any:
     """How many bytes `_before` gave."""
     return _int(((bits & _ONES) * _ONES) >> _wide(56))  # the product adds up all bytes in the highest one
-
-
-# --- words -----------------------------------------------------------------------------------------------------------
 
 
 @helper
@@ -159,7 +155,7 @@ def _cut(text: Any, pos: int, stop: int, folding: Folding, table: WordTable, ids
     """The words of one text. False where too many collide."""
     (fold, expansion), (out, end, hashes, _) = folding, table
     begin, words, used = state[BYTES], state[WORDS], state[IDS]
-    to, rest_of_expansion, good = begin, -1, True  # more: a place in `expansion`
+    to, rest_of_expansion, good = begin, -1, True
     while good and (pos < stop or rest_of_expansion >= 0 or to > begin):
         code = BREAK
         if rest_of_expansion >= 0:
@@ -219,11 +215,9 @@ def cut_texts(text: Any, start: Any, stop: Any, wanted: Any, folding: Folding, o
         offset[term] = state[IDS]
         if wanted[term]:
             length = stop[term] - start[term]
-            if state[IDS] + length > ids.size or state[WORDS] + length > min(end.size, hashes.size):
-                return MORE
-            if 2 * state[WORDS] + length >= slots.shape[0]:
-                return MORE
-            if state[BYTES] + GROWTH * length + PAD > out.size:
+            has_room = state[IDS] + length <= ids.size and state[WORDS] + length <= min(end.size, hashes.size)
+            has_room = has_room and 2 * state[WORDS] + length < slots.shape[0]
+            if not has_room or state[BYTES] + GROWTH * length + PAD > out.size:
                 return MORE
             if not _cut(text, start[term], stop[term], folding, table, ids, state):
                 return STOP

@@ -43,8 +43,9 @@ _PAUSE = 30.0  # seconds without the cache, where that took longer
 _NAME = f"outcomes-v{FORM}-"
 _FILE = re.compile(rf"{_NAME}([0-9]+)\.sqlite")
 T = TypeVar("T")
-_TRUTHS: dict[str, Result] = {"true": True, "false": False}
+_TRUTHS = {"true": True, "false": False}  # most outcomes: quicker than to parse them
 _key_of = cached_if_short(1 << 17, 512)(key_of)  # the same calls come publication after publication
+_FIND = "SELECT id FROM contents WHERE content = ?"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS contents (id INTEGER PRIMARY KEY, content BLOB NOT NULL UNIQUE, used INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS by_use ON contents (used);
@@ -62,8 +63,7 @@ class OutcomeCache:
     def __init__(
         self, folder: str | os.PathLike[str], most_bytes: int = BYTES, on_note: Callable[[str], None] | None = None
     ) -> None:
-        self.folder = Path(folder)
-        self.most_bytes = most_bytes
+        self.folder, self.most_bytes = Path(folder), most_bytes
         self._note = on_note or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2))
         self._lock = new_lock()
         self._connection: sqlite3.Connection | None = None
@@ -101,10 +101,7 @@ class OutcomeCache:
         """Write what waits, and close the file. The next call opens it again."""
         with self._lock:
             self._write()
-            if self._connection is not None:
-                with suppress(sqlite3.Error):
-                    self._connection.close()
-            self._connection = None
+            self._disconnect()
 
     def forget(self) -> None:
         """In the child of a fork: the connection, and what waits, belong to the parent."""
@@ -113,6 +110,12 @@ class OutcomeCache:
         self._connection, self._waiting = None, []
 
     # --- with the lock held
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None
 
     def _write(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -149,10 +152,7 @@ class OutcomeCache:
 
     def _anew(self, error: Exception) -> None:
         """Go on with an empty file. It has another name: who has the damaged one open cannot disturb it."""
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-        self._connection = None
+        self._disconnect()
         try:
             number = self._number()
             (self.folder / f"{_NAME}{number + 1}.sqlite").touch()
@@ -184,17 +184,15 @@ class OutcomeCache:
 
     @staticmethod
     def _rows(connection: sqlite3.Connection, content: bytes) -> list[tuple[bytes, str, str]]:
-        row = connection.execute("SELECT id FROM contents WHERE content = ?", (content,)).fetchone()
+        row = connection.execute(_FIND, (content,)).fetchone()
         if row is None:
             return []
         connection.execute("UPDATE contents SET used = ? WHERE id = ?", (time.time_ns(), row[0]))
-        rows = connection.execute("SELECT operator, call, outcome, digest FROM outcomes WHERE content = ?", row)
-        out = []
-        for operator, call, outcome, digest in rows:
-            if digest != _digest(content, operator, call, outcome):
-                raise _Damaged("an outcome is not what was written")
-            out.append((operator, call, outcome))
-        return out
+        query = "SELECT operator, call, outcome, digest FROM outcomes WHERE content = ?"
+        rows = connection.execute(query, row).fetchall()
+        if any(digest != _digest(content, *said) for *said, digest in rows):
+            raise _Damaged("an outcome is not what was written")
+        return [(operator, call, outcome) for operator, call, outcome, _ in rows]
 
     def _put(self, connection: sqlite3.Connection, waiting: list[tuple[bytes, bytes, str, str]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -206,9 +204,7 @@ class OutcomeCache:
                     "INSERT INTO contents (content, used) VALUES (?, ?) ON CONFLICT (content) DO UPDATE SET used = ?",
                     (content, now, now),
                 )
-                (numbers[content],) = connection.execute(
-                    "SELECT id FROM contents WHERE content = ?", (content,)
-                ).fetchone()
+                (numbers[content],) = connection.execute(_FIND, (content,)).fetchone()
             connection.executemany(
                 "INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?, ?)",
                 [(numbers[row[0]], *row[1:], _digest(*row)) for row in waiting],
@@ -250,27 +246,20 @@ class OperatorCallCache:
 
     def __init__(self, cache: OutcomeCache, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> None:
         self._cache = cache
-        self._operators = operators
-        identities = {name: _identity(operator, taxonomy) for name, operator in operators.items()}
-        self._identity = {name: identity for name, identity in identities.items() if identity}
-        self._name = {identity: name for name, identity in self._identity.items()}
+        self._identity = {
+            name: identity for name, operator in operators.items() if (identity := _identity(operator, taxonomy))
+        }
 
     def known(self, publication: Publication) -> CallResults:
         """The outcomes of calls about a publication of this content."""
         if not self._identity:
             return {}
-        results: CallResults = {}
+        results, known_operators = CallResults(), set(self._identity.values())
         for operator, call, outcome in self._cache.read(_content(publication)):
-            name = self._name.get(operator)
-            if name is None:
-                continue
-            with suppress(ValueError, TypeError):
-                key = _key_of(call)
-                truth = _TRUTHS.get(outcome)
-                if truth is None:
-                    verdict = verdict_from_json(json.loads(outcome))
-                    truth = verdict if isinstance(verdict, bool) else tuple(verdict)
-                results[key] = truth
+            if operator in known_operators:
+                with suppress(ValueError, TypeError):
+                    verdict = _TRUTHS[outcome] if outcome in _TRUTHS else verdict_from_json(json.loads(outcome))
+                    results[_key_of(call)] = verdict if isinstance(verdict, bool) else tuple(verdict)
         return results
 
     def keep(self, publication: Publication, key: CallKey, result: Result) -> None:
@@ -300,9 +289,9 @@ def _identity(operator: Operator, taxonomy: Taxonomy) -> bytes:
     version = getattr(inner, "version", "")
     if not version or not getattr(inner, "cacheable", True):
         return b""
-    own = json.dumps([operator.name, version, [(formal.name, formal.unit) for formal in operator.parameters]])
+    stated = json.dumps([operator.name, version, [(formal.name, formal.unit) for formal in operator.parameters]])
     classes = json.dumps(taxonomy.to_json(), sort_keys=True) if hasattr(inner, "with_taxonomy") else ""
-    return sha256(f"{own}\0{classes}".encode("utf-8", "surrogatepass")).digest()[:16]
+    return sha256(f"{stated}\0{classes}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def _content(publication: Publication) -> bytes:
@@ -323,9 +312,7 @@ _ALL: weakref.WeakSet[OutcomeCache] = weakref.WeakSet()
 _OF_PARENT: list[sqlite3.Connection] = []
 
 
+@atexit.register
 def _close() -> None:
     for cache in list(_ALL):
         cache.close()
-
-
-atexit.register(_close)

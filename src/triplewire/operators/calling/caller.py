@@ -1,4 +1,4 @@
-"""Makes calls of operators, at once where an operator allows it: `Caller`."""
+"""Makes calls of operators, at once where an operator allows it: `Caller`. Guards expensive ones: `Guard`, `Budget`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -24,11 +24,10 @@ from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.model.operator import Traits, rows_of, traits_of
 from triplewire.model.publication import Publication
 
-# --- budget ----------------------------------------------------------------------------------------------------------
-# Budgets of operators: so many units of cost an hour, of one process, or of all that share a folder.
-
-
 HOUR = 60  # minutes
+BREAKS = 3  # calls in a row that broke: a crash, no answer in time, a wrong one
+FAILURES = 20  # calls in a row without an answer, those that the operator refused by itself included
+PAUSE, LONGEST_PAUSE = 60.0, 3_600.0  # seconds until it is tried again
 
 _shared: Path | None = None
 
@@ -45,8 +44,7 @@ class Budget:
 
     def __init__(self, name: str, per_hour: float, clock: Callable[[], float] = time.time) -> None:
         self.per_hour = per_hour
-        self._name = name
-        self._clock = clock
+        self._name, self._clock = name, clock
         self._lock = new_lock()
         self._minutes: dict[int, float] = {}
 
@@ -87,15 +85,6 @@ class Budget:
             stream.flush()
 
 
-# --- guard -----------------------------------------------------------------------------------------------------------
-# Guards an expensive operator: a circuit breaker, which suspends one that keeps failing, and a budget.
-
-
-BREAKS = 3  # calls in a row that broke: a crash, no answer in time, a wrong one
-FAILURES = 20  # calls in a row without an answer, those that the operator refused by itself included
-PAUSE, LONGEST_PAUSE = 60.0, 3_600.0  # seconds until it is tried again
-
-
 class Guard:
     """Lets calls of one operator through, or raises `OperatorError`. Safe with threads.
 
@@ -104,31 +93,23 @@ class Guard:
     """
 
     def __init__(self, budget: Budget | None = None, cost: float = 1.0, clock: Callable[[], float] = time.monotonic):
-        self._budget = budget
-        self._cost = cost
-        self._clock = clock
+        self._budget, self._cost, self._clock = budget, cost, clock
         self._lock = new_lock()
         self._broke = self._failed = 0  # in a row
-        self._pause = 0.0
-        self._until = 0.0
+        self._pause = self._until = 0.0
         self._why = ""
 
     def enter(self, calls: int = 1) -> None:
         """Before calls are made. Raises `OperatorError` where it is suspended, or its budget is spent."""
         if self._pause:
-            self._look_at_pause()
+            with self._lock:
+                now = self._clock()
+                if self._pause and now < self._until:
+                    what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
+                    raise OperatorError(what, remedy="mend it; it is tried again after a while")
+                self._until = now + self._pause  # this call tries it; others wait for what comes of that
         if self._budget is not None:
             self._budget.spend(self._cost * calls)
-
-    def _look_at_pause(self) -> None:
-        """Raises `OperatorError` where it is suspended, but for the call that tries it."""
-        with self._lock:
-            now = self._clock()
-            if self._pause and now < self._until:
-                what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
-                raise OperatorError(what, remedy="mend it; it is tried again after a while")
-            if self._pause:
-                self._until = now + self._pause  # this call tries it; others wait for what comes of that
 
     def answered(self) -> None:
         """A call was answered."""
@@ -149,9 +130,6 @@ class Guard:
                 self._why = error.what if isinstance(error, OperatorError) else f"{type(error).__name__}: {error}"
 
 
-# --- caller ------------------------------------------------------------
-
-
 CallRequest = tuple[Publication, CallKey]
 
 
@@ -170,8 +148,6 @@ Portions = Iterator[Wanted]
 """What is wanted next may depend on what came of it before."""
 
 Attempt = Callable[[CallKey, Publication, World], "bool | tuple[Row, ...]"]
-
-_operator = attrgetter("operator")
 
 
 @dataclass(slots=True)
@@ -202,19 +178,17 @@ class Caller:
         """What came of calls, in their order: at once where the operators allow it, those of one publication together
         where an operator takes several. A call that failed is an `OperatorError`."""
         results: list[Result] = [False] * len(requests)
-        running: list[tuple[Sequence[int], Future[list[Result]]]] = []
-        here: list[tuple[_OperatorSlot, Sequence[int]]] = []
+        here: list[tuple[list[int], Callable[[], list[Result]]]] = []
+        elsewhere = here[:]  # in other threads
         jobs = self._jobs(requests)
         for slot, places in jobs:
+            work = partial(self._made, slot, [requests[place] for place in places])
             if slot.pool is not None and len(jobs) > 1:
-                running.append((places, slot.pool.submit(self._made, slot, [requests[place] for place in places])))
+                elsewhere.append((places, slot.pool.submit(work).result))
             else:
-                here.append((slot, places))
-        for slot, own in here:
-            for place, result in zip(own, self._made(slot, [requests[p] for p in own]), strict=True):
-                results[place] = result
-        for under_way, future in running:
-            for place, result in zip(under_way, future.result(), strict=True):
+                here.append((places, work))
+        for places, result_of in here + elsewhere:
+            for place, result in zip(places, result_of(), strict=True):
                 results[place] = result
         if (recall := self._world.recall) is not None:
             for (publication, key), result in zip(requests, results, strict=True):
@@ -236,7 +210,8 @@ class Caller:
         for wanted in portions:
             results: list[Result] = []
             seconds: list[float] = []
-            groups = [wanted.keys] if wanted.of_one else [list(group) for _, group in groupby(wanted.keys, _operator)]
+            by_operator = groupby(wanted.keys, attrgetter("operator"))
+            groups = [wanted.keys] if wanted.of_one else [list(group) for _, group in by_operator]
             for group in groups:
                 name, before = group[0].operator, len(results)
                 limit, setting = limit_of(self._world.operators.get(name), self._world)
@@ -293,32 +268,26 @@ class Caller:
         with self._lock:
             if self._process != os.getpid():  # the threads of a parent are not those of a fork of it
                 self._slots, self._process = {}, os.getpid()
-            slot = self._slots.get(name)
-            if slot is None:
-                slot = self._slots[name] = self._opened(name)
+            if name in self._slots:
+                return self._slots[name]
+            operator = self._world.operators.get(name)
+            traits = traits_of(operator)
+            at_once, has_no_guard = traits.concurrency, getattr(operator, "guard", None) is None
+            slot = self._slots[name] = _OperatorSlot(
+                traits,
+                getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
+                Guard() if has_no_guard else None,
+                ThreadPoolExecutor(at_once, thread_name_prefix=f"triplewire-{name}") if at_once > 1 else None,
+                threading.BoundedSemaphore(at_once) if has_no_guard and hasattr(operator, "concurrency") else None,
+            )
             return slot
-
-    def _opened(self, name: str) -> _OperatorSlot:
-        operator = self._world.operators.get(name)
-        traits = traits_of(operator)
-        at_once = traits.concurrency
-        own = getattr(operator, "guard", None) is None
-        return _OperatorSlot(
-            traits,
-            getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
-            Guard() if own else None,
-            ThreadPoolExecutor(at_once, thread_name_prefix=f"triplewire-{name}") if at_once > 1 else None,
-            threading.BoundedSemaphore(at_once) if own and hasattr(operator, "concurrency") else None,
-        )
 
     def _made(self, slot: _OperatorSlot, requests: Sequence[CallRequest]) -> list[Result]:
         """The calls of one job."""
         if len(requests) > 1:
             return self._together(requests)
         ((publication, key),) = requests
-        if slot.places is None:
-            return [self._one(slot, publication, key)]
-        with slot.places:
+        with slot.places or contextlib.nullcontext():
             return [self._one(slot, publication, key)]
 
     def _one(self, slot: _OperatorSlot, publication: Publication, key: CallKey, attempt: Attempt = attempt) -> Result:

@@ -13,7 +13,7 @@ from typing import Any
 from triplewire.config import Settings
 from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import forget_in_children, new_lock
-from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
+from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.caller import Guard
 from triplewire.operators.calling.process import Process, verdict_from_json
@@ -50,8 +50,7 @@ class Isolated:
 
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
         """What the operator has to say about constants."""
-        check = getattr(self.inner, "check_constants", None)
-        said: Iterable[str] = check(arguments) if check is not None else ()
+        said: Iterable[str] = getattr(self.inner, "check_constants", nothing_to_say)(arguments)
         return said
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
@@ -71,20 +70,20 @@ class Isolated:
         call = (p.id, p.triples, p.source, p.published, dict(p.attachments)), arguments, _LIMIT, self.timeout
         answer: dict[str, Any] = {}
         for process in (self._idle_one(), None):
-            asked = process or self._opened()
-            used = asked.answers > 0
+            worker = process or self._opened()
+            used = worker.answers > 0
             try:
-                answer = asked.ask(call, self.timeout)
+                answer = worker.ask(call, self.timeout)
             except EOFError:
-                ending = asked.end()
+                ending = worker.end()
                 if not used:
                     raise OperatorFault(f"its process ended ({ending})") from None
                 continue
             if not answer.get("leave"):
                 with self._lock:
-                    self._idle.append(asked)
+                    self._idle.append(worker)
                 break
-            asked.end()
+            worker.end()
             if not used:
                 break
         if "verdict" in answer:
@@ -138,15 +137,11 @@ def isolated(operators: Mapping[str, Operator]) -> Mapping[str, Operator]:
     """The operators, with those that ask for it in processes of their own. Raises `ValueError` where one of them
     cannot travel there."""
     chosen = {
-        name: _of_object(operator)
+        name: Isolated(operator, _copy_of(operator))
         for name, operator in operators.items()
         if getattr(operator, "isolated", False) and not isinstance(operator, Isolated)
     }
     return {**operators, **chosen} if chosen else operators
-
-
-def _of_object(operator: Operator) -> Isolated:
-    return Isolated(operator, _copy_of(operator))
 
 
 def _copy_of(operator: Operator) -> tuple[str, str]:
@@ -157,9 +152,7 @@ def _copy_of(operator: Operator) -> tuple[str, str]:
         raise ValueError(what) from None
 
 
+@atexit.register
 def _close() -> None:
     for operator in list(_ALL):
         operator.close()
-
-
-atexit.register(_close)

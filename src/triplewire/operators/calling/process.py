@@ -18,22 +18,16 @@ START_SECONDS = 60.0  # to import what the operator needs
 MOST_BYTES = 64 << 20  # of an answer
 
 
-class _Running:
-    """The processes of operators that run. `groups`: process group -> the process that started it."""
-
-    def __init__(self) -> None:
-        self.groups: dict[int, int] = {}
-        self.is_over = False
-
-
-_running = _Running()
+_groups: dict[int, int] = {}  # of the operators that run: process group -> the process that started it
+_is_over = False  # does this program end?
 
 
 def end_all() -> None:
     """Kill all processes of operators, and what they started, and start none any more: this program ends. Takes no
     lock, so that a signal handler may call it."""
-    _running.is_over = True
-    for group, parent in list(_running.groups.items()):
+    global _is_over
+    _is_over = True
+    for group, parent in list(_groups.items()):
         if parent == os.getpid():
             with suppress(OSError):
                 os.killpg(group, signal.SIGKILL)
@@ -44,13 +38,13 @@ class Process:
     cannot be opened."""
 
     def __init__(self, origin: tuple[str, ...], memory: int) -> None:
-        if _running.is_over:
+        if _is_over:
             raise OperatorFault("this program ends")
         # a group of its own: what the operator starts ends with it
         self._process = started(
             "triplewire.operators.calling.worker", memory, environment={"OPENBLAS_NUM_THREADS": "1"}, own_group=True
         )
-        self.parent = _running.groups[self._process.pid] = os.getpid()
+        self.parent = _groups[self._process.pid] = os.getpid()
         self.answers = 0
         try:
             ready = self._exchange(origin, START_SECONDS)
@@ -92,7 +86,7 @@ class Process:
 
     def end(self) -> str:
         """Kill it and what it started. Returns how it had ended, where it had."""
-        _running.groups.pop(self._process.pid, None)
+        _groups.pop(self._process.pid, None)
         return end(self._process, own_group=True)
 
 

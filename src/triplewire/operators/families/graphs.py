@@ -1,7 +1,9 @@
-"""`entails(subject, predicate, object)`: does a triple follow by OWL 2 RL? On owlrl over rdflib (extra `reasoner`).
+"""Operators on graphs of rdflib: `entails` on owlrl (extra `reasoner`), `conforms` on pySHACL (extra `shapes`).
 
-It follows from the publication, from the part of the engine's taxonomy above what publication and call name, and from
-a file of axioms that the variable TRIPLEWIRE_ONTOLOGY names (W3C, OWL 2 Profiles, section 4.3).
+`entails(subject, predicate, object)`: does a triple follow by OWL 2 RL? It follows from the publication, from the part
+of the engine's taxonomy above what publication and call name, and from a file of axioms that the variable
+TRIPLEWIRE_ONTOLOGY names (W3C, OWL 2 Profiles, section 4.3). `conforms(shape)`: does the publication conform to SHACL
+shapes?
 """
 
 from __future__ import annotations
@@ -10,23 +12,20 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.entailment import Edges
-from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.model.operator import Argument, Parameter
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.operator import Argument, Parameter, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, XSD_STRING, BlankNode, Literal, Term, Triple
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, checked, no_warnings, nothing_asked, require
-
-# --- graphs ----------------------------------------------------------------------------------------------------------
-# Publications as graphs of rdflib, and terms back again, for the libraries that work on such graphs.
+from triplewire.operators.families.library import LibraryOperator, TaxonomyOperator, checked, nothing_asked, require
 
 
 def graph_of(triples: Iterable[Triple]) -> Any:
@@ -82,8 +81,7 @@ def read_graph(text: str, syntax: str) -> Any:
         raise ValueError(f"it cannot be read as {syntax}: {reason:.200}") from None
 
 
-# --- reasoner ------------------------------------------------------------
-
+# --- entails ---------------------------------------------------------------------------------------------------------
 
 LIBRARIES = (("owlrl", "owlrl"), ("rdflib", "rdflib"))
 VARIABLE = "TRIPLEWIRE_ONTOLOGY"
@@ -98,24 +96,15 @@ _SUBCLASS, _SUBPROPERTY, _DOMAIN, _RANGE = (
 
 
 @dataclass(frozen=True)
-class Entails(LibraryOperator):
-    """The operator, with the taxonomy of the engine in which it is called, and a file of axioms."""
+class Entails(TaxonomyOperator):
+    """The operator `entails`, with a file of axioms."""
 
-    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
     axioms: str = ""
     cacheable: bool = False  # the file of axioms may change
-
-    def with_taxonomy(self, taxonomy: Taxonomy) -> Entails:
-        """The same operator over another taxonomy."""
-        return replace(self, taxonomy=taxonomy)
 
     @cached_property
     def _closures(self) -> dict[Any, tuple[Triple, ...]]:
         return {}
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        """Without what is kept, for another process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_closures"}
 
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
         """No warnings. Raises `ValueError` where a library is absent, no triple can be so, or the axioms cannot be
@@ -144,16 +133,16 @@ class Entails(LibraryOperator):
 
     def _entailed(self, publication: Publication, arguments: tuple[Argument, ...]) -> tuple[Triple, ...]:
         seeds = {term.value for triple in publication.triples for term in triple if isinstance(term, IRI)}
-        asked = frozenset(term.value for term in arguments if isinstance(term, IRI)) - seeds
+        named = frozenset(term.value for term in arguments if isinstance(term, IRI)) - seeds
         known = self.taxonomy.classes | self.taxonomy.classes_of.keys() | self.taxonomy.properties.above.keys()
-        key = publication.triples, asked & known
+        key = publication.triples, named & known
         if key in self._closures:
             return self._closures[key]
-        above = dict.fromkeys(_above(self.taxonomy, seeds | (asked & known)))
-        given = dict.fromkeys((*publication.triples, *above, *self._axioms()))
-        if len(given) > MOST_GIVEN:
-            raise ValueError(f"publication, taxonomy and axioms have {len(given)} triples, more than {MOST_GIVEN}")
-        closure = _closure(given)
+        above = dict.fromkeys(_above(self.taxonomy, seeds | (named & known)))
+        premises = dict.fromkeys((*publication.triples, *above, *self._axioms()))
+        if len(premises) > MOST_GIVEN:
+            raise ValueError(f"publication, taxonomy and axioms have {len(premises)} triples, more than {MOST_GIVEN}")
+        closure = _closure(premises)
         while len(self._closures) >= _KEPT:
             self._closures.pop(next(iter(self._closures), None), None)
         self._closures[key] = closure
@@ -205,11 +194,11 @@ def _read(path: str) -> tuple[Triple, ...]:
     return tuple(triple_of(triple) for triple in sorted(graph))
 
 
-def _closure(given: Iterable[Triple]) -> tuple[Triple, ...]:
+def _closure(premises: Iterable[Triple]) -> tuple[Triple, ...]:
     """All that follows. Raises `ValueError` past the bounds and for contradictions."""
     from rdflib.term import IdentifiedNode as Identified
 
-    graph = graph_of(given)
+    graph = graph_of(premises)
     rules = _rules()(graph, time.monotonic() + MOST_SECONDS)
     rules.closure()
     if rules.error_messages:
@@ -246,25 +235,15 @@ def _rules() -> Any:
 
 def entails(axioms: str | Path = "", name: str = "entails") -> Entails:
     """The operator with a file of axioms of its own: Turtle, N-Triples or RDF/XML, told apart by the suffix."""
-    return Entails(
-        name,
-        (Parameter("subject"), Parameter("predicate"), Parameter("object")),
-        nothing_asked,
-        no_warnings,
-        "reasoner",
-        LIBRARIES,
-        cost=0.5,
-        isolated=True,
-        axioms=str(axioms),
-    )
+    formal = Parameter("subject"), Parameter("predicate"), Parameter("object")
+    options: dict[str, Any] = {"cost": 0.5, "isolated": True, "axioms": str(axioms)}
+    return Entails(name, formal, nothing_asked, nothing_to_say, "reasoner", LIBRARIES, **options)
 
 
 ENTAILS = entails()
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------------
-# `conforms(shape)`: does the publication conform to SHACL shapes? On pySHACL (extra `shapes`).
-
+# --- conforms --------------------------------------------------------------------------------------------------------
 
 SHAPE_LIBRARIES = (("pyshacl", "pyshacl"), ("rdflib", "rdflib"), ("owlrl", "owlrl"))
 SHAPES_VARIABLE = "TRIPLEWIRE_SHAPES"
@@ -285,12 +264,12 @@ _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
 
+@dataclass(frozen=True)
 class Shapes:
-    """The shapes of texts and of the files of a folder."""
+    """The shapes of texts and of the files of a folder; without one, of that which TRIPLEWIRE_SHAPES names when it is
+    needed."""
 
-    def __init__(self, folder: str | Path = "") -> None:
-        """`folder`: where the files are; without it, what TRIPLEWIRE_SHAPES names when it is needed."""
-        self._folder = str(folder)
+    folder: str
 
     def __call__(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
         """Does the publication conform? Raises `ValueError` for wrong shapes, and where validation fails."""
@@ -324,14 +303,12 @@ class Shapes:
         text = text_of(argument, "shape")
         if not _NAME.fullmatch(text):
             return _graph(text, "the text")
-        folder = self._folder or os.environ.get(SHAPES_VARIABLE, "")
+        folder = self.folder or os.environ.get(SHAPES_VARIABLE, "")
         if not folder:
-            raise ValueError(
-                f"shape is {text!r}, a file, but there is no folder of shapes; name it in {SHAPES_VARIABLE}"
-            )
-        path = Path(folder, text)
+            what = "a file, but there is no folder of shapes"
+            raise ValueError(f"shape is {text!r}, {what}; name it in {SHAPES_VARIABLE}")
         try:
-            with path.open("rb") as file:
+            with Path(folder, text).open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise ValueError(f"shape {text!r} cannot be read: {(error.strerror or 'no such file').lower()}") from None
@@ -364,12 +341,9 @@ def _read_shapes(text: str, name: str) -> Any:
 
 def conforms(folder: str | Path = "", name: str = "conforms") -> LibraryOperator:
     """The operator `conforms(shape)` on a folder of files."""
-    shapes = Shapes(folder)
-    check = checked(shapes.graph_of)
-    formal = (Parameter("shape"),)
-    return LibraryOperator(
-        name, formal, shapes, check, "shapes", SHAPE_LIBRARIES, cost=0.05, isolated=True, cacheable=False
-    )  # files of shapes may change
+    shapes, formal = Shapes(str(folder)), (Parameter("shape"),)
+    options: dict[str, Any] = {"cost": 0.05, "isolated": True, "cacheable": False}  # files of shapes may change
+    return LibraryOperator(name, formal, shapes, checked(shapes.graph_of), "shapes", SHAPE_LIBRARIES, **options)
 
 
 CONFORMS = conforms()

@@ -11,23 +11,16 @@ import binascii
 import io
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from triplewire.model.operator import Argument, Parameter
+from triplewire.model.operator import Argument, Parameter, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal, Term
 from triplewire.operators import text_of
-from triplewire.operators.families.library import (
-    LibraryOperator,
-    checked,
-    double,
-    integer,
-    no_warnings,
-    number_of,
-    rows,
-)
+from triplewire.operators.families.library import LibraryOperator, checked, double, integer, number_of, rows
 
 LIBRARIES = (("Pillow", "PIL"),)
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
@@ -39,6 +32,7 @@ MOST_IMAGES = 100  # of one publication
 _DATA = re.compile(r"data:image/(?!svg)[a-z0-9.+-]+((?:;[^;,]*)*),", re.IGNORECASE)
 _STARTS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _GPS, _SOUTH_OR_NORTH, _LATITUDE, _WEST_OR_EAST, _LONGITUDE = 0x8825, 1, 2, 3, 4  # EXIF 2.32, section 4.6.6
+_base64 = partial(base64.b64decode, validate=True)
 
 
 def image_size(publication: Publication, arguments: tuple[Argument, ...]) -> Iterable[tuple[Term, ...]]:
@@ -115,9 +109,7 @@ def _images(publication: Publication) -> Iterator[bytes]:
 
 
 def _stored(publication: Publication) -> Iterator[bytes]:
-    for data in publication.attachments.values():
-        if _is_image(data):
-            yield data
+    yield from filter(_is_image, publication.attachments.values())
     for triple in publication.graph.triples:
         for term in (triple.subject, triple.object):
             if isinstance(term, IRI | Literal):
@@ -127,9 +119,11 @@ def _stored(publication: Publication) -> Iterator[bytes]:
 def _embedded(term: IRI | Literal) -> Iterator[bytes]:
     """The picture of a term, if it is one. Raises `ValueError` where a `data:` address is broken."""
     if isinstance(term, Literal) and term.datatype in (XSD + "base64Binary", XSD + "hexBinary"):
-        decoded = _decoded(term)
-        if _is_image(decoded):
-            yield decoded
+        is_hex = term.datatype == XSD + "hexBinary"
+        with suppress(ValueError):  # it is of no valid form, and may never have been a picture
+            data = bytes.fromhex(term.lexical) if is_hex else _base64("".join(term.lexical.split()))
+            if _is_image(data):
+                yield data
         return
     text = term.value if isinstance(term, IRI) else term.lexical.strip()
     match = _DATA.match(text)
@@ -140,18 +134,9 @@ def _embedded(term: IRI | Literal) -> Iterator[bytes]:
         yield body
         return
     try:
-        yield base64.b64decode(b"".join(body.split()), validate=True)
+        yield _base64(b"".join(body.split()))
     except binascii.Error as error:
         raise ValueError(f"a data: address is no base64: {error}") from None
-
-
-def _decoded(literal: Literal) -> bytes:
-    try:
-        if literal.datatype == XSD + "hexBinary":
-            return bytes.fromhex(literal.lexical)
-        return base64.b64decode("".join(literal.lexical.split()), validate=True)
-    except ValueError:  # it is of no valid form, and may never have been a picture
-        return b""
 
 
 def _is_image(data: bytes) -> bool:
@@ -216,11 +201,8 @@ def _operator(name: str, parameters: tuple[str, ...], function: Any, check: Any,
     return LibraryOperator(name, formal, function, check, "images", LIBRARIES, cost=0.02, isolated=True)
 
 
-def _pixels(argument: Argument) -> float:
-    return number_of(argument, "width or height", 1, MOST_PIXELS)
-
-
+_pixels = partial(number_of, name="width or height", least=1, most=MOST_PIXELS)
 IMAGE_SIZE = _operator("imageSize", ("width", "height"), image_size, checked(_pixels, _pixels), "px")
 IMAGE_HASH = _operator("imageHash", ("hash",), image_hash, checked(hash_of))
 LOOKS_LIKE = _operator("looksLike", ("hash", "distance"), looks_like, checked(hash_of, bits_of))
-IMAGE_POSITION = _operator("imagePosition", ("latitude", "longitude"), image_position, no_warnings)
+IMAGE_POSITION = _operator("imagePosition", ("latitude", "longitude"), image_position, nothing_to_say)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD, Literal, Term
-from triplewire.operators import text_of
+from triplewire.model.terms import XSD, Literal, Term
+from triplewire.operators import Check, Evaluate, text_of
 
 DOUBLE, INTEGER = XSD + "double", XSD + "integer"
 _MOST_DIGITS = 40  # characters of a number
 
 Library = tuple[str, str]
 """The name of a distribution, and that of the module which it installs."""
-
-Evaluate = Callable[[Publication, tuple[Argument, ...]], Verdict]
-Check = Callable[[tuple[Argument, ...]], Iterable[str]]
-
-
-def no_warnings(arguments: tuple[Argument, ...]) -> Iterable[str]:
-    """The check of an operator that takes any constants."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -64,15 +58,26 @@ class LibraryOperator:
         return self.function(publication, arguments)
 
 
+@dataclass(frozen=True)
+class TaxonomyOperator(LibraryOperator):
+    """An operator that answers by a method of its own, with the taxonomy of the engine in which it is called."""
+
+    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
+
+    def with_taxonomy(self, taxonomy: Taxonomy) -> Self:
+        """The same operator over another taxonomy."""
+        return replace(self, taxonomy=taxonomy)
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Without what is made of the taxonomy, for another process."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+
 def require(extra: str, libraries: Iterable[Library]) -> None:
     """Raises `ValueError` that says what to install where a library is absent. Nothing is imported."""
     for distribution, module in libraries:
-        if not _is_there(module):
+        if find_spec(module) is None:
             raise ValueError(f"the library {distribution} is not installed; install triplewire[{extra}]")
-
-
-def _is_there(module: str) -> bool:
-    return find_spec(module) is not None
 
 
 @cache
@@ -97,31 +102,19 @@ def number_of(argument: Argument, name: str, least: float, most: float) -> float
     return float(number)
 
 
-def each_constant(
-    arguments: tuple[Argument, ...], *readers: Callable[[Argument], Any] | None
-) -> Iterator[tuple[Argument, Any]]:
-    """Each constant with what its reader makes of it; None reads nothing. Raises what the readers raise."""
-    for argument, reader in zip(arguments, readers, strict=True):
-        if argument is not None and reader is not None:
-            yield argument, reader(argument)
+def each_constant(arguments: tuple[Argument, ...], *readers: Callable[[Argument], Any]) -> Iterator[Any]:
+    """What its reader makes of each constant. Raises what the readers raise."""
+    return (reader(a) for a, reader in zip(arguments, readers, strict=True) if a is not None)
 
 
-@dataclass(frozen=True)
-class Checked:
+def checked(*readers: Callable[[Argument], Any]) -> Check:
     """A check without warnings, which refuses what the reader of a constant refuses. It can travel to a process."""
-
-    readers: tuple[Callable[[Argument], Any] | None, ...]
-
-    def __call__(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
-        """No warnings. Raises what the readers raise."""
-        for _ in each_constant(arguments, *self.readers):
-            pass
-        return ()
+    return partial(_check, readers)
 
 
-def checked(*readers: Callable[[Argument], Any] | None) -> Checked:
-    """The check of a call by a reader for each argument; None reads nothing."""
-    return Checked(readers)
+def _check(readers: tuple[Callable[[Argument], Any], ...], arguments: tuple[Argument, ...]) -> Iterable[str]:
+    deque(each_constant(arguments, *readers), maxlen=0)
+    return ()
 
 
 def nothing_asked(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
@@ -146,20 +139,17 @@ def same_value(argument: Argument, answer: Term) -> bool:
     """May this answer stand for the argument: is it open, the same term, or a literal of the same number?"""
     if argument is None or argument == answer:
         return True
-    if isinstance(argument, IRI) or not (isinstance(argument, Literal) and isinstance(answer, Literal)):
+    if not (isinstance(argument, Literal) and isinstance(answer, Literal)):
         return False
-    given, known = lenient_number(argument.lexical), lenient_number(answer.lexical)
-    return given is not None and given == known
-
-
-def row(arguments: tuple[Argument, ...], answers: tuple[Term, ...]) -> tuple[Term, ...] | None:
-    """A row of these answers, in which inputs are repeated as they were given; None where one is another value."""
-    if not all(map(same_value, arguments, answers)):
-        return None
-    return tuple(answer if given is None else given for given, answer in zip(arguments, answers, strict=True))
+    number = lenient_number(argument.lexical)
+    return number is not None and number == lenient_number(answer.lexical)
 
 
 def rows(arguments: tuple[Argument, ...], answers: Iterable[tuple[Term, ...]]) -> tuple[tuple[Term, ...], ...]:
-    """The rows of these answers that agree with the inputs, each once."""
-    made = (row(arguments, each) for each in answers)
-    return tuple(dict.fromkeys(each for each in made if each is not None))
+    """The rows of these answers that agree with the inputs, each once. Inputs are repeated as they were given."""
+    agreeing = (answer for answer in answers if all(map(same_value, arguments, answer)))
+    repeated = (
+        tuple(term if argument is None else argument for argument, term in zip(arguments, answer, strict=True))
+        for answer in agreeing
+    )
+    return tuple(dict.fromkeys(repeated))

@@ -12,8 +12,9 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,9 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Graph, Publication
 from triplewire.model.terms import IRI, XSD, Literal, Node, Term
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, row
+from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, rows
 
-# --- positions -------------------------------------------------------------------------------------------------------
-# Where a publication says that things are: pairs of coordinates, and shapes as WKT, GeoJSON or GeoRSS texts.
-
+# --- where a publication says that things are: pairs of coordinates, and shapes as texts ------------------------------
 
 GEOSPARQL = "http://www.opengis.net/ont/geosparql#"
 _GEORSS = "http://www.georss.org/georss/"
@@ -111,9 +110,6 @@ def _shapes(graph: Graph) -> Iterator[Any]:
                 yield _of_pairs(_SHAPES[triple.predicate], value.lexical)
         except ValueError:
             continue
-
-
-# --- texts -----------------------------------------------------------------------------------------------------------
 
 
 def of_text(text: str) -> Any:
@@ -215,8 +211,7 @@ def _valid(shape: Any) -> Any:
     return shape
 
 
-# --- spatial ------------------------------------------------------------
-
+# --- distances -------------------------------------------------------------------------------------------------------
 
 LIBRARIES = (("shapely", "shapely"), ("geographiclib", "geographiclib"))
 VARIABLE = "TRIPLEWIRE_PLACES"
@@ -227,22 +222,10 @@ _EDGE = 0.25  # degrees: edges of shapes are cut into pieces of this length befo
 _MOST_PIECES = 20_000
 
 
-def latitude_of(argument: Argument) -> float:
-    """Degrees to the north. Raises `ValueError`."""
-    return number_of(argument, "latitude", -POLE, POLE)
-
-
-def longitude_of(argument: Argument) -> float:
-    """Degrees to the east. Raises `ValueError`."""
-    return number_of(argument, "longitude", -_TURN, _TURN)
-
-
-def metres_of(argument: Argument) -> float:
-    """A distance. Raises `ValueError`."""
-    return number_of(argument, "distance", 0, math.inf)
-
-
-# --- distances -------------------------------------------------------------------------------------------------------
+# readers of arguments: degrees to the north and to the east, metres
+latitude_of = partial(number_of, name="latitude", least=-POLE, most=POLE)
+longitude_of = partial(number_of, name="longitude", least=-_TURN, most=_TURN)
+metres_of = partial(number_of, name="distance", least=0, most=math.inf)
 
 
 def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
@@ -261,43 +244,30 @@ def distance_from(publication: Publication, arguments: tuple[Argument, ...]) -> 
     here = latitude_of(arguments[0]), longitude_of(arguments[1])
     points, shapes = places(publication)
     distances = [_geodesic(here, there) for there in points] + list(_to_shapes(here, shapes))
-    literals = (Literal(f"{metres:.3f}", XSD + "decimal") for metres in distances)
-    made = (row(arguments, (*_given(arguments), literal)) for literal in literals)
-    return tuple(dict.fromkeys(each for each in made if each is not None))
+    latitude, longitude, _ = arguments
+    assert latitude is not None  # they have been read as numbers
+    assert longitude is not None
+    return rows(arguments, ((latitude, longitude, Literal(f"{metres:.3f}", XSD + "decimal")) for metres in distances))
 
 
 def check_distance(arguments: tuple[Argument, ...]) -> Iterator[str]:
     """A warning about a distance that is given. Raises `ValueError` for constants out of range."""
-    for _ in each_constant(arguments, latitude_of, longitude_of, metres_of):
-        pass
+    checked(latitude_of, longitude_of, metres_of)(arguments)
     if arguments[2] is not None:
         yield "only a place at exactly this distance matches; locWithin(latitude, longitude, distance) asks for nearer"
 
 
-def _given(arguments: tuple[Argument, ...]) -> tuple[Term, Term]:
-    latitude, longitude, _ = arguments
-    assert latitude is not None  # they have been read as numbers
-    assert longitude is not None
-    return latitude, longitude
-
-
 def _geodesic(here: Point, there: Point) -> float:
     """Metres on the ellipsoid, to the micrometre: what is smaller is noise of the computation."""
-    return round(float(_ellipsoid().Inverse(*here, *there, _mask())["s12"]), 6)
+    geodesic = _geodesics()
+    return round(float(geodesic.WGS84.Inverse(*here, *there, geodesic.DISTANCE)["s12"]), 6)
 
 
 @cache
-def _ellipsoid() -> Any:
+def _geodesics() -> Any:
     from geographiclib.geodesic import Geodesic
 
-    return Geodesic.WGS84
-
-
-@cache
-def _mask() -> int:
-    from geographiclib.geodesic import Geodesic
-
-    return int(Geodesic.DISTANCE)
+    return Geodesic
 
 
 def _great_circle(here: Point, there: Point) -> float:
@@ -316,9 +286,9 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
     import shapely
 
     def around(pairs: Any) -> Any:
-        made = [_ellipsoid().Inverse(*here, y, x) for x, y in pairs.tolist()]
-        directions = np.radians([each["azi1"] for each in made])
-        return np.array([each["s12"] for each in made])[:, None] * np.column_stack(
+        geodesics = [_geodesics().WGS84.Inverse(*here, y, x) for x, y in pairs.tolist()]
+        directions = np.radians([each["azi1"] for each in geodesics])
+        return np.array([each["s12"] for each in geodesics])[:, None] * np.column_stack(
             (np.sin(directions), np.cos(directions))
         )
 
@@ -332,9 +302,6 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
         if pieces > _MOST_PIECES:
             raise ValueError(f"its shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
         yield float(shapely.distance(shapely.transform(fine, around), shapely.Point(0, 0)))
-
-
-# --- regions ---------------------------------------------------------------------------------------------------------
 
 
 def covers(region: Any, point: Point) -> bool:
@@ -389,7 +356,7 @@ def check_region(arguments: tuple[Argument, ...]) -> Iterator[str]:
     """Warnings about a region that has no area, or an edge round half the Earth. Raises `ValueError` for no region."""
     import shapely
 
-    for _, region in each_constant(arguments, region_of):
+    for region in each_constant(arguments, region_of):
         if not region.area:
             yield "the region has no area: only places on its points and lines match"
         for part in shapely.get_parts(region):
@@ -400,15 +367,12 @@ def check_region(arguments: tuple[Argument, ...]) -> Iterator[str]:
                 break
 
 
-# --- named places ----------------------------------------------------------------------------------------------------
-
-
+@dataclass(frozen=True)
 class Gazetteer:
-    """The places of a file: a GeoJSON collection of features, named by `id` and by the properties `name` and `iri`."""
+    """The places of a file: a GeoJSON collection of features, named by `id` and by the properties `name` and `iri`.
+    Without a `path`, it is the file that the variable TRIPLEWIRE_PLACES names when it is needed."""
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        """`path`: the file; without it, the one that the variable TRIPLEWIRE_PLACES names when it is needed."""
-        self._path = path
+    path: str | Path | None
 
     def __call__(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
         """Is a place of the publication in the named one?"""
@@ -417,7 +381,7 @@ class Gazetteer:
     def place_of(self, argument: Argument) -> Any:
         """The shape of a name. Raises `ValueError` where there is no such place, or no file."""
         name = text_of(argument, "place")
-        path = self._path or os.environ.get(VARIABLE)
+        path = self.path or os.environ.get(VARIABLE)
         if not path:
             raise ValueError(f"place is {name[:80]!r}, but there is no file of places; name one in {VARIABLE}")
         known = _places_of(str(path))
@@ -434,25 +398,24 @@ def _places_of(path: str) -> dict[str, Any]:
 
     try:
         features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
-        made: dict[str, Any] = {}
+        shapes: dict[str, Any] = {}
         for feature in features:
             shape = geometry_of(feature)
             shapely.prepare(shape)
             about = feature.get("properties") or {}
             for name in (feature.get("id"), about.get("name"), about.get("iri")):
                 if name is not None:
-                    made.setdefault(str(name), shape)
+                    shapes.setdefault(str(name), shape)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"place cannot be looked up: {path} is no GeoJSON collection of features: {error}") from None
-    return made
+    return shapes
 
 
 def in_place(path: str | Path | None = None, name: str = "inPlace") -> LibraryOperator:
     """The operator `inPlace(place)` on a file of places; a program may register it as `locIn`."""
-    gazetteer = Gazetteer(path)
-    check = checked(gazetteer.place_of)
-    formal = (Parameter("place"),)  # the file of places may change
-    return LibraryOperator(name, formal, gazetteer, check, "spatial", LIBRARIES, cost=2e-4, cacheable=False)
+    gazetteer, formal = Gazetteer(path), (Parameter("place"),)
+    options: dict[str, Any] = {"cost": 2e-4, "cacheable": False}  # the file of places may change
+    return LibraryOperator(name, formal, gazetteer, checked(gazetteer.place_of), "spatial", LIBRARIES, **options)
 
 
 _POINT = (Parameter("latitude"), Parameter("longitude"), Parameter("distance", "m"))

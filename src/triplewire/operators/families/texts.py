@@ -1,27 +1,29 @@
-"""`namesEntity(class, entity)`: which of a taxonomy's names stand in the texts, on pyahocorasick (extra `entities`).
+"""Operators on texts: `namesEntity` on pyahocorasick (extra `entities`), `textLanguage` on py3langid (`language`).
 
-All names are in one automaton over words, in which a text is searched in one pass (A. Aho, M. Corasick, Efficient
-string matching, 1975). Words are those of full text: without regard to case, and each sign of Han or Thai alone.
+`namesEntity(class, entity)`: which of a taxonomy's names stand in the texts? All names are in one automaton over words,
+in which a text is searched in one pass (A. Aho, M. Corasick, Efficient string matching, 1975). Words are those of full
+text: without regard to case, and each sign of Han or Thai alone. `textLanguage(language)`: which language is a text in
+that does not state it?
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from triplewire.forks import new_lock
 from triplewire.ir.fulltext import words_of
 from triplewire.ir.nodes import Analyzer, Label
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.model.operator import Argument, Parameter
+from triplewire.model.operator import Argument, Parameter, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node, Term
 from triplewire.operators import text_of
 from triplewire.operators.built_in import STATED, language_range, matches_range, tag_of
-from triplewire.operators.families.library import LibraryOperator, checked, no_warnings, nothing_asked, require
+from triplewire.operators.families.library import LibraryOperator, TaxonomyOperator, checked, nothing_asked, require
 
 LIBRARIES = (("pyahocorasick", "ahocorasick"),)
 _ANALYZER = Analyzer()
@@ -37,7 +39,9 @@ class Names:
 
         self._numbers: dict[str, int] = {}
         entities: dict[tuple[int, ...], set[str]] = {}
-        for name, iris in _names(taxonomy):
+        # in a taxonomy of two columns, classes are names themselves
+        classes = [name for name in taxonomy.classes | taxonomy.classes_of.keys() if not _IRI.fullmatch(name)]
+        for name, iris in (*taxonomy.names.items(), *((name, frozenset((name,))) for name in classes)):
             words = words_of(name, _ANALYZER).words
             if words:
                 key = tuple([self._numbers.setdefault(word, len(self._numbers) + 1) for word in words])
@@ -63,23 +67,9 @@ class Names:
                 yield from iris
 
 
-def _names(taxonomy: Taxonomy) -> Iterator[tuple[str, frozenset[str]]]:
-    """All names; in a taxonomy of two columns, classes are names themselves."""
-    yield from taxonomy.names.items()
-    for known in taxonomy.classes | taxonomy.classes_of.keys():
-        if not _IRI.fullmatch(known):
-            yield known, frozenset((known,))
-
-
 @dataclass(frozen=True)
-class Mentions(LibraryOperator):
-    """The operator, with the taxonomy of the engine in which it is called."""
-
-    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
-
-    def with_taxonomy(self, taxonomy: Taxonomy) -> Mentions:
-        """The same operator over another taxonomy."""
-        return replace(self, taxonomy=taxonomy)
+class Mentions(TaxonomyOperator):
+    """The operator `namesEntity`."""
 
     @cached_property
     def _names(self) -> Names:
@@ -90,16 +80,10 @@ class Mentions(LibraryOperator):
         """A cache: class of a call (is it an IRI? its text) -> what it may mean and all below it."""
         return {}
 
-    def __getstate__(self) -> Mapping[str, Any]:
-        """Without what is made of the taxonomy, for another process."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_names", "_below")}
-
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
         """A warning where the taxonomy does not know the class. Raises `ValueError` where a library is absent."""
         require(self.extra, self.libraries)
-        if arguments[0] is None or self.taxonomy is EMPTY:
-            return ()
-        if self._meant(arguments[0]):
+        if arguments[0] is None or self.taxonomy is EMPTY or self._meant(arguments[0]):
             return ()
         text = text_of(arguments[0], "class")
         cls = arguments[0] if isinstance(arguments[0], IRI) else Label(text, "")
@@ -113,16 +97,12 @@ class Mentions(LibraryOperator):
         if not self.taxonomy.names and not self.taxonomy.classes:
             raise ValueError("class cannot be looked up: the engine has no taxonomy, or one without names")
         text_of(arguments[0], "class")
-        given = arguments[0]
-        assert given is not None
-        meant = self._meant(given)
-        rows: dict[tuple[Term, ...], None] = {}
-        for iri in self._mentioned(publication):
-            if iri in meant:
-                entity: Term = IRI(iri) if _IRI.fullmatch(iri) else Literal(iri)
-                if arguments[1] is None or arguments[1] == entity:
-                    rows[given, entity] = None
-        return tuple(rows)
+        cls, wanted = arguments
+        assert cls is not None
+        meant = self._meant(cls)
+        mentioned = (iri for iri in self._mentioned(publication) if iri in meant)
+        entities = dict.fromkeys(IRI(iri) if _IRI.fullmatch(iri) else Literal(iri) for iri in mentioned)
+        return tuple((cls, entity) for entity in entities if wanted is None or wanted == entity)
 
     def _mentioned(self, publication: Publication) -> Iterator[str]:
         count = 0
@@ -134,14 +114,12 @@ class Mentions(LibraryOperator):
                 raise ValueError(f"the publication's texts have more than {_MOST_WORDS} words")
             yield from self._names.named_in(words)
 
-    def _meant(self, given: Term) -> frozenset[str]:
+    def _meant(self, cls: Term) -> frozenset[str]:
         """The IRIs of the class, of its subclasses, and of the instances of these; of an instance, itself."""
-        key = isinstance(given, IRI), text_of(given, "class")  # publications choose the language and type of a literal
-        known = self._below.get(key)
-        if known is None:
-            known = self._all_below(*key)
-            if known:  # else it may be any text of a publication, which is not kept
-                self._below[key] = known
+        key = isinstance(cls, IRI), text_of(cls, "class")  # publications choose the language and type of a literal
+        known = self._below.get(key) or self._all_below(*key)
+        if known:  # else it may be any text of a publication, which is not kept
+            self._below[key] = known
         return known
 
     def _all_below(self, is_iri: bool, text: str) -> frozenset[str]:
@@ -155,20 +133,11 @@ class Mentions(LibraryOperator):
         return frozenset(tops | classes | instances)
 
 
-MENTIONS = Mentions(
-    "namesEntity",
-    (Parameter("class"), Parameter("entity")),
-    nothing_asked,
-    no_warnings,
-    "entities",
-    LIBRARIES,
-    cost=1e-3,
-)
+_NAMED = (Parameter("class"), Parameter("entity"))
+MENTIONS = Mentions("namesEntity", _NAMED, nothing_asked, nothing_to_say, "entities", LIBRARIES, cost=1e-3)
 
 
-# --- text language ---------------------------------------------------------------------------------------------------
-# `textLanguage(language)`: which language a text is in that does not state it, on py3langid (extra `language`).
-
+# --- textLanguage ----------------------------------------------------------------------------------------------------
 
 _LETTERS = 12  # with fewer letters a text is too short to guess from; a letter of a syllabary or of Han counts thrice
 _SURE = 0.5  # of 1: with less, the guess is none
@@ -188,24 +157,22 @@ def text_language(publication: Publication, arguments: tuple[Argument, ...]) -> 
 def _languages(publication: Publication) -> Iterator[str]:
     """The languages of the texts: those stated first, since they cost nothing. Raises `ValueError` for very many."""
     stated: set[Node] = set()
-    for triple in publication.graph.triples:
-        value = triple.object
-        if isinstance(value, Literal) and (value.language or triple.predicate in STATED):
-            if triple.predicate in STATED:
-                stated.add(triple.subject)
+    for subject, predicate, value in publication.graph.triples:
+        if isinstance(value, Literal) and (value.language or predicate in STATED):
+            if predicate in STATED:
+                stated.add(subject)
             yield tag_of(value.language or value.lexical)
-    looked_at = 0
-    for triple in publication.graph.triples:
-        value = triple.object
-        if isinstance(value, Literal) and value.has_text and not value.language and triple.subject not in stated:
-            text = value.lexical[:_MOST]
-            if _long_enough(text):
-                looked_at += 1
-                if looked_at > _MOST_TEXTS:
-                    raise ValueError(f"the publication has more than {_MOST_TEXTS} texts without a language")
-                guess, share = _model().classify(text)
-                if share >= _SURE:
-                    yield guess
+    unstated = (
+        value.lexical[:_MOST]
+        for subject, _, value in publication.graph.triples
+        if isinstance(value, Literal) and value.has_text and not value.language and subject not in stated
+    )
+    for looked_at, text in enumerate(filter(_long_enough, unstated)):
+        if looked_at >= _MOST_TEXTS:
+            raise ValueError(f"the publication has more than {_MOST_TEXTS} texts without a language")
+        guess, share = _model().classify(text)
+        if share >= _SURE:
+            yield guess
 
 
 def _long_enough(text: str) -> bool:
@@ -215,25 +182,20 @@ def _long_enough(text: str) -> bool:
     return letters + 2 * wide >= _LETTERS and (wide > 0 or len(text.split()) > 1)
 
 
-@cache
-def _loaded() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+_models: list[Any] = []
 
 
 def _model() -> Any:
     """The model: 110 MB of memory, some seconds to load, once."""
     with _LOCK:
-        return _loaded()
+        if not _models:
+            from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+            _models.append(LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True))
+        return _models[0]
 
 
+_SPOKEN, _GUESSER = (Parameter("language"),), (("py3langid", "py3langid"),)
 TEXT_LANGUAGE = LibraryOperator(
-    "textLanguage",
-    (Parameter("language"),),
-    text_language,
-    checked(language_range),
-    "language",
-    (("py3langid", "py3langid"),),
-    cost=1e-3,
+    "textLanguage", _SPOKEN, text_language, checked(language_range), "language", _GUESSER, cost=1e-3
 )

@@ -1,5 +1,6 @@
-"""`greedy`: next comes the call that closes most open subscriptions for its cost (`triplewire.kernels.calls.greedy`).
+"""The orders of calls by their names: `order_named`.
 
+`greedy`: next comes the call that closes most open subscriptions for its cost (`triplewire.kernels.calls.greedy`).
 What is chosen depends on what is open after each outcome. To ask kernels less often, and operators for several calls at
 once, choices are made ahead as long as it is likely that the calls before them are false; none of them is in vain if
 one is not, as what is open then is more. The first choices are the same for all publications of which the same is
@@ -10,18 +11,19 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.kernels.calls import chains as chain_kernels
-from triplewire.kernels.calls import event as events
 from triplewire.kernels.calls import greedy as kernels
-from triplewire.kernels.calls.event import CHAINS, EVEN, FALSE, NAIVE, SEQUENTIAL, Event, step
-from triplewire.operators.order import check_order
-from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes, Plan, Portion
+from triplewire.kernels.calls.event import CHAINS, EVEN, FALSE, NAIVE, SEQUENTIAL, Event, step, transposed
+from triplewire.operators.order import ORDERS, check_order
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Plan, Portion
 
 AHEAD = 2_048  # calls that are chosen at once, at most
 CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true
@@ -50,11 +52,8 @@ class _FirstCalls:
     """The first calls for publications of which the same is expected, and where they lead if all are false."""
 
     expected: Expected
-    candidate: Numbers
-    asked: Numbers
-    outcome: Outcomes
-    state: Outcomes
-    count: Numbers
+    calls: Numbers
+    event: Event
     lists: kernels.Lists
 
 
@@ -70,34 +69,32 @@ class Greedy:
 
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
-        arranged, room = self._of(conjunctions), np.empty(AHEAD, np.int32)
-        limits = np.array([CERTAINTY, MORE, np.inf if together else AGAIN])
-        is_usual = not expected.is_drawn and not event.outcome.any()
-        first = self._first.get(conjunctions) if is_usual else None
-        if first is not None and first.expected is expected and first.candidate is event.candidate:
-            event.outcome[:], event.count[:] = first.outcome, first.count
-            own, lists, asked = _with(arranged, event, first.state.copy()), _copied(first.lists), first.asked
-        else:
-            own = _with(arranged, event, event.state[arranged.number])
-            lists = _lists(len(conjunctions.row), self._logs)
-            kernels.fill(own, expected.false, expected.cost, lists)
-            length = kernels.step(own, expected.false, expected.cost, lists, limits, _NO_CALLS, _NO_OUTCOMES, room)
-            asked = room[:length].copy()
-            if is_usual:
-                then = own.outcome.copy(), own.state.copy(), own.count.copy(), _copied(lists)
-                self._first[conjunctions] = _FirstCalls(expected, event.candidate, asked, *then)
-        while len(asked):
-            outcomes = yield Portion(asked)
-            length = kernels.step(own, expected.false, expected.cost, lists, limits, asked, outcomes, room)
-            asked = room[:length].copy()
-        event.state[arranged.number] = own.state
-
-    def _of(self, conjunctions: Conjunctions) -> _Arranged:
         with self._lock:
             arranged = self._arranged.get(conjunctions)
             if arranged is None:
                 arranged = self._arranged[conjunctions] = _arranged(conjunctions, self._logs)
-            return arranged
+        room = np.empty(AHEAD, np.int32)
+        limits = np.array([CERTAINTY, MORE, np.inf if together else AGAIN])
+        is_usual = not expected.is_drawn and not event.outcome.any()
+        first = self._first.get(conjunctions) if is_usual else None
+        if first is not None and first.expected is expected and first.event.candidate is event.candidate:
+            event.outcome[:], event.count[:] = first.event.outcome, first.event.count
+            state, lists, calls = first.event.state.copy(), _copied(first.lists), first.calls
+            in_order = event._replace(offset=arranged.offset, call=arranged.call, back=arranged.back, state=state)
+        else:
+            state, lists = event.state[arranged.number], _lists(len(conjunctions.row), self._logs)
+            in_order = event._replace(offset=arranged.offset, call=arranged.call, back=arranged.back, state=state)
+            kernels.fill(in_order, expected.false, expected.cost, lists)
+            length = kernels.step(in_order, expected.false, expected.cost, lists, limits, _NO_CALLS, _NO_OUTCOMES, room)
+            calls = room[:length].copy()
+            if is_usual:
+                after = in_order._replace(outcome=event.outcome.copy(), state=state.copy(), count=event.count.copy())
+                self._first[conjunctions] = _FirstCalls(expected, calls, after, _copied(lists))
+        while len(calls):
+            outcomes = yield Portion(calls)
+            length = kernels.step(in_order, expected.false, expected.cost, lists, limits, calls, outcomes, room)
+            calls = room[:length].copy()
+        event.state[arranged.number] = state
 
 
 def _lists(calls: int, logs: Numbers) -> kernels.Lists:
@@ -109,13 +106,9 @@ def _copied(lists: kernels.Lists) -> kernels.Lists:
     return kernels.Lists._make([*(part.copy() for part in lists[:-1]), lists.logs])
 
 
-def _with(arranged: _Arranged, event: Event, state: Outcomes) -> Event:
-    return event._replace(offset=arranged.offset, call=arranged.call, back=arranged.back, state=state)
-
-
-def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
-    calls, count = len(asked.row), len(asked.offset) - 1
-    event = asked.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
+def _arranged(conjunctions: Conjunctions, logs: Numbers) -> _Arranged:
+    calls, count = len(conjunctions.row), len(conjunctions.offset) - 1
+    event = conjunctions.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
     lists, alike, rank = _lists(calls, logs), np.ones(calls), np.full(calls, calls, np.int32)
     kernels.fill(event, alike, alike, lists)
     limits, room, portion, ranked = np.array([0.0, 0.0, np.inf]), np.empty(AHEAD, np.int32), _NO_CALLS, 0
@@ -125,61 +118,48 @@ def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
         portion = room[:length].copy()
         rank[portion] = np.arange(ranked, ranked + length)
         ranked += length
-    lengths, closed = np.diff(asked.offset), np.full(count, calls, np.int32)
+    lengths, closed = np.diff(conjunctions.offset), np.full(count, calls, np.int32)
     with_calls = np.flatnonzero(lengths)
     if len(with_calls):
-        closed[with_calls] = np.minimum.reduceat(rank[asked.call], asked.offset[with_calls])
+        closed[with_calls] = np.minimum.reduceat(rank[conjunctions.call], conjunctions.offset[with_calls])
     number = np.argsort(closed, kind="stable").astype(np.int32)
     lengths = lengths[number]
     offset = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    call = asked.call[np.arange(offset[-1]) + np.repeat(asked.offset[number] - offset[:-1], lengths)]
-    back = np.empty_like(asked.back)
-    events.transposed(offset, call, np.zeros_like(asked.back_offset), back)
+    call = conjunctions.call[np.arange(offset[-1]) + np.repeat(conjunctions.offset[number] - offset[:-1], lengths)]
+    back = np.empty_like(conjunctions.back)
+    transposed(offset, call, np.zeros_like(conjunctions.back_offset), back)
     return _Arranged(number, offset, call, back)
 
 
-# --- in order --------------------------------------------------------------------------------------------------------
-# `naive` and `sequential` (operators paper, section 4.1): subscription after subscription, in their order.
-
+# --- `naive` and `sequential` (operators paper, section 4.1): subscription after subscription, in their order ---------
 
 AHEAD_IN_TURN = 128  # calls that are chosen before what came of the first is known, at most
 CERTAINTY_IN_TURN = 0.2  # how probable it is, at least, that all but the last of them are guessed right
 
 
-class Naive:
-    """Each subscription until one of its calls is false. Earlier outcomes are used again; no outcome closes any other
-    subscription."""
+@dataclass(frozen=True)
+class InTurn:
+    """NAIVE: each subscription until one of its calls is false. Earlier outcomes are used again; no outcome closes any
+    other subscription. SEQUENTIAL: all calls of a subscription that is open, also once it is closed, as long as an open
+    subscription needs them. At most d times as many calls as needed, where a subscription has d."""
+
+    way: int
 
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
-        return walk(event, event.candidate, NAIVE, expected)
-
-
-class Sequential:
-    """All calls of a subscription that is open, also once it is closed, as long as an open subscription needs them. At
-    most d times as many calls as needed, where a subscription has d."""
-
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
-        """See `CallOrder`."""
-        return walk(event, event.candidate, SEQUENTIAL, expected)
+        return walk(event, event.candidate, self.way, expected)
 
 
 def walk(event: Event, order: Numbers, way: int, expected: Expected) -> Plan:
     """The calls of subscriptions in this order, up to the first whose outcome nobody expected."""
-    cursor, places, room = (
-        np.array([0, -1, 0]),
-        np.empty((AHEAD_IN_TURN, 2), np.int64),
-        np.empty(AHEAD_IN_TURN, np.int32),
-    )
-    false, outcomes = expected.false, np.zeros(0, np.int8)
+    cursor, places = np.array([0, -1, 0]), np.empty((AHEAD_IN_TURN, 2), np.int64)
+    room, false, outcomes = np.empty(AHEAD_IN_TURN, np.int32), expected.false, _NO_OUTCOMES
     while length := step(event, order, way, cursor, false, CERTAINTY_IN_TURN, outcomes, places, room):
         calls = room[:length].copy()
         outcomes = yield Portion(calls, (false[calls] < EVEN).tolist())
 
 
-# --- sub order -------------------------------------------------------------------------------------------------------
-# `sub-order` (operators paper, sections 4.2 to 4.4): subscriptions as chains, in the order that saves most calls.
-
+# --- `sub-order` (operators paper, sections 4.2 to 4.4): as chains, in the order that saves most calls ----------------
 
 LINKS = 8  # chains that each is paired with for one of its calls: the next that have it
 COMPUTED_AGAIN = 4  # the order is made anew after 1, 4, 16 ... publications, as more is known of the calls
@@ -215,10 +195,12 @@ class SubOrder:
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         with self._lock:
+            working = self._working
+            is_working = working is not None and working.is_alive()  # a thread of the parent is none of a fork
             made = self._made.get(conjunctions)
             if made is None:
                 made = self._made[conjunctions] = _made(conjunctions, expected)
-            elif not expected.is_drawn and not self._is_working() and made.is_due(expected.cost / expected.false):
+            elif not expected.is_drawn and not is_working and made.is_due(expected.cost / expected.false):
                 self._working = threading.Thread(
                     target=self._anew, args=(conjunctions, expected), name="triplewire-order", daemon=True
                 )
@@ -231,21 +213,15 @@ class SubOrder:
     def _anew(self, conjunctions: Conjunctions, expected: Expected) -> None:
         """Make the order anew, while publications go on with the one before."""
         try:
-            made = _made(conjunctions, expected)
+            remade = _made(conjunctions, expected)
             with self._lock:
                 before = self._made[conjunctions]
-                made.publications = before.publications
-                made.next = before.next
-                while made.next <= made.publications:
-                    made.next *= COMPUTED_AGAIN
-                self._made[conjunctions] = made
+                remade.publications, remade.next = before.publications, before.next
+                while remade.next <= remade.publications:
+                    remade.next *= COMPUTED_AGAIN
+                self._made[conjunctions] = remade
         finally:
             self._working = None
-
-    def _is_working(self) -> bool:
-        """A thread of the parent is none of a fork."""
-        working = self._working
-        return working is not None and working.is_alive()
 
     def settle(self) -> None:
         """Wait for the order that is being made."""
@@ -287,19 +263,9 @@ def ranks(weight: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.
     return place
 
 
-# --- named -----------------------------------------------------------------------------------------------------------
-# The orders by their names.
-
-
-_KNOWN: dict[str, type[Greedy] | type[SubOrder] | type[Sequential] | type[Naive]] = {
-    "greedy": Greedy,
-    "sub-order": SubOrder,
-    "sequential": Sequential,
-    "naive": Naive,
-}
-
-
 def order_named(name: str) -> CallOrder:
     """A new order of a name in `ORDERS`. Raises `TriplewireError` where there is none."""
     check_order(name)
-    return _KNOWN[name]()
+    in_turn = partial(InTurn, SEQUENTIAL), partial(InTurn, NAIVE)
+    makers: tuple[Callable[[], CallOrder], ...] = (Greedy, SubOrder, *in_turn)
+    return makers[ORDERS.index(name)]()

@@ -17,9 +17,7 @@ from triplewire.kernels.calls import event as kernels
 from triplewire.kernels.calls.event import Event
 from triplewire.model.terms import IRI, Literal, text_of
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-# The tables of what was learned: calls by row, and whether calls are as independent of each other as orders assume.
-
+# --- what was learned of calls ---------------------------------------------------------------------------------------
 
 COLUMNS = ("true", "evaluated", "seconds")  # decayed, of a call and of an operator
 TOTALS = ("calls", "failed", "seconds")  # of an operator
@@ -69,7 +67,7 @@ class Rows:
                     setattr(self, name, np.concatenate((table, np.zeros_like(table)), axis=-1))
         self.row[key], self.operator[row] = row, operator
         self._idle[row] = None
-        if _is_long(key):
+        if sum(len(text_of(term)) for term in key.arguments if term is not None) > _LONGEST:
             self._long.add(row)
             self._leaving.append(row)
         return row
@@ -105,18 +103,10 @@ class Rows:
         self.counts[:, row] = self.since[:, row] = 0
         self._free.append(row)
 
-    def clear(self) -> None:
-        """Count from 0 on."""
-        self.counts[:], self.since[:] = 0, 0
-
     def lines(self, table: NDArray[np.float64], text_of: Callable[[CallKey], str]) -> list[list[Any]]:
         """The calls that a table counts, as text with their numbers, in the order of the texts."""
-        made = [row for row in np.flatnonzero(table[1] > 0).tolist() if row < len(self.keys)]
-        return sorted([text_of(self.keys[row]), *table[:, row].tolist()] for row in made)
-
-
-def _is_long(key: CallKey) -> bool:
-    return sum(len(text_of(term)) for term in key.arguments if term is not None) > _LONGEST
+        counted = [row for row in np.flatnonzero(table[1] > 0).tolist() if row < len(self.keys)]
+        return sorted([text_of(self.keys[row]), *table[:, row].tolist()] for row in counted)
 
 
 class Independence:
@@ -166,8 +156,7 @@ def numbers_of(values: Any) -> NDArray[np.float64]:
     return numbers
 
 
-# --- protocol ------------------------------------------------------------
-
+# --- orders ----------------------------------------------------------------------------------------------------------
 
 Numbers: TypeAlias = NDArray[np.int32]
 Outcomes: TypeAlias = NDArray[np.int8]
@@ -235,12 +224,9 @@ class CallOrder(Protocol):
         once."""
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
-# Calls with constants as text, and back: a JSON array of the operator's name and its arguments, each an array.
-
-
 def text_of_key(key: CallKey) -> str:
-    """An IRI is [value], a literal [lexical form, datatype, language]; an output is []."""
+    """A call as text: a JSON array of the operator's name and its arguments. An IRI is [value], a literal [text,
+    datatype, language]; an output is []."""
     terms = [
         [term.lexical, term.datatype, term.language] if isinstance(term, Literal)
         else [term.value] if isinstance(term, IRI) else []

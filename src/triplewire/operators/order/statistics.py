@@ -14,26 +14,15 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.operators.order.protocol import (
-    COLUMNS,
-    TOTALS,
-    Expected,
-    Independence,
-    Rows,
-    key_of,
-    numbers_of,
-    text_of_key,
-)
-
-if TYPE_CHECKING:  # compiled kernels, which what is learned does without
-    from triplewire.operators.order.protocol import Conjunctions, Numbers
+from triplewire.operators.order import protocol
+from triplewire.operators.order.protocol import COLUMNS, TOTALS, Conjunctions, Expected, Independence, Numbers, Rows
 
 KEEP = 0.995  # weight of what was learned of a call before, with each time that it is made
 KEEP_OPERATOR = 0.9999  # the same for all calls of an operator
@@ -68,8 +57,6 @@ class LearnedCalls:
     def keys(self) -> list[CallKey]:
         """The calls by row."""
         return self._rows.keys
-
-    # --- rows
 
     def rows(self, keys: Iterable[CallKey]) -> NDArray[np.int64]:
         """The rows of calls."""
@@ -123,8 +110,6 @@ class LearnedCalls:
                 setattr(self, name, np.concatenate((table, np.zeros_like(table)), axis=1))
         return number
 
-    # --- learning
-
     def add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
         """Count calls of one publication, each once, and none that failed."""
         with self._lock:
@@ -148,35 +133,32 @@ class LearnedCalls:
             self._rows.forget()
 
     def _add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
-        more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
-        for number, column in enumerate(more):  # much faster than all columns at once
+        by_column = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
+        for number, column in enumerate(by_column):  # much faster than all columns at once
             self._rows.counts[number, rows] = KEEP * self._rows.counts[number, rows] + column
             self._rows.since[number, rows] += column
         operator = self._rows.operator[rows]
         size = self._sums.shape[1]
-        self._count(np.stack([np.bincount(operator, column, size) for column in more]))
+        by_operator = np.stack([np.bincount(operator, column, size) for column in by_column])
+        self._sums = self._sums * KEEP_OPERATOR ** by_operator[1] + by_operator
+        self._totals[0] += by_operator[1]
+        self._totals[2] += by_operator[2]
 
     def _add_few(self, rows: Sequence[int], true: Sequence[bool], seconds: Sequence[float]) -> None:
         """The same, number by number: for a call alone that is several times as fast."""
-        more: dict[int, list[float]] = {}
+        sums: dict[int, list[float]] = {}
         for row, *values in zip(rows, map(float, true), repeat(1.0), seconds, strict=False):
-            of_operator = more.setdefault(int(self._rows.operator[row]), [0.0, 0.0, 0.0])
+            of_operator = sums.setdefault(int(self._rows.operator[row]), [0.0, 0.0, 0.0])
             for column, value in enumerate(values):
                 self._rows.counts[column, row] = KEEP * self._rows.counts[column, row] + value
                 self._rows.since[column, row] += value
                 of_operator[column] += value
-        for operator, (true_calls, made, spent) in more.items():
+        for operator, (true_calls, made, spent) in sums.items():
             weight = KEEP_OPERATOR**made
             for column, value in enumerate((true_calls, made, spent)):
                 self._sums[column, operator] = self._sums[column, operator] * weight + value
             self._totals[0, operator] += made
             self._totals[2, operator] += spent
-
-    def _count(self, more: NDArray[np.float64]) -> None:
-        """Count by operator."""
-        self._sums = self._sums * KEEP_OPERATOR ** more[1] + more
-        self._totals[0] += more[1]
-        self._totals[2] += more[2]
 
     def failed(self, operators: Iterable[str]) -> None:
         """Count calls that failed, by the names of their operators."""
@@ -184,8 +166,6 @@ class LearnedCalls:
             for operator in operators:
                 number = self._number_of(operator)
                 self._totals[:2, number] += 1
-
-    # --- what is expected
 
     def look_at_independence(
         self, asked: Conjunctions, candidates: Numbers, likely: NDArray[np.float64], held: Numbers
@@ -203,33 +183,27 @@ class LearnedCalls:
         self.independence.add(float(np.nansum(chance[candidates])), float((~np.isnan(chance[held])).sum()))
 
     def expected(
-        self,
-        rows: NDArray[np.int64],
-        declared: Mapping[str, float] | None = None,
-        before: Expected | None = None,
+        self, rows: NDArray[np.int64], declared: Mapping[str, float] | None = None, before: Expected | None = None
     ) -> Expected:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took. `before`:
         what was expected of the same calls and was not drawn. It is the answer as long as little was learned since."""
         with self._lock:
-            chance, now = self._chance(), (self._publications, self._exchanges)
-            if chance is None and before is not None and now[0] < before.until[0] and now[1] == before.until[1]:
+            self._publications += 1
+            now = self._publications, self._exchanges
+            # the generator of `random` is made quicker than NumPy's
+            is_drawn = random.Random(f"{self._seed} {self._publications}").random() < EXPLORED
+            if not is_drawn and before is not None and now[0] < before.until[0] and now[1] == before.until[1]:
                 return before
             counts = [column[rows] for column in self._rows.counts]  # much faster than all columns at once
             operator = self._rows.operator[rows]
             likely, cost = self._estimated(counts, operator, declared)
-            if chance is not None:
+            if is_drawn:
+                chance = np.random.default_rng((self._seed, self._publications))
                 share = self._share()[operator]
                 true, evaluated = counts[0], np.maximum(counts[1], counts[0])
                 likely = chance.beta(true + BELIEF * share + _NEAR_0, evaluated - true + BELIEF * (1 - share) + _NEAR_0)
         until = now[0] + min(LASTS, 1 + now[0] // _PART), now[1]
-        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, chance is not None, until)
-
-    def _chance(self) -> np.random.Generator | None:
-        """What the probabilities of this publication are drawn with; None where they are not drawn."""
-        self._publications += 1
-        if random.Random(f"{self._seed} {self._publications}").random() >= EXPLORED:  # quicker than NumPy's
-            return None
-        return np.random.default_rng((self._seed, self._publications))
+        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, is_drawn, until)
 
     def _share(self) -> NDArray[np.float64]:
         share: NDArray[np.float64] = (self._sums[0] + SHARE) / (self._sums[1] + 1)
@@ -263,8 +237,6 @@ class LearnedCalls:
         weight = cost / np.clip(1 - likely, _NEAR_0, 1)
         return [keys[place] for place in np.argsort(weight, kind="stable").tolist()]
 
-    # --- between processes, and on disk
-
     def by_operator(self) -> dict[str, dict[str, float]]:
         """Of each operator: calls, those that failed, seconds in all; the share of true calls (`selectivity`) and the
         seconds of a call as they are now. An operator that was never called is left out."""
@@ -284,11 +256,9 @@ class LearnedCalls:
         """All that was learned, as a JSON object, for `restore`."""
         with self._lock:
             self._exchanges += 1  # who saved and who loads go on from the same counts
-            operators = {
-                name: [*self._sums[:, number].tolist(), *self._totals[:, number].tolist()]
-                for name, number in self._operators.items()
-            }
-            calls = self._rows.lines(self._rows.counts, text_of_key)
+            table = np.concatenate((self._sums, self._totals))
+            operators = {name: table[:, number].tolist() for name, number in self._operators.items()}
+            calls = self._rows.lines(self._rows.counts, protocol.text_of_key)
             told = {"publications": self._publications, "independence": list(self.independence.sums)}
             return {**told, "operators": operators, "calls": calls}
 
@@ -300,7 +270,7 @@ class LearnedCalls:
             self._publications, self._exchanges = publications, self._exchanges + 1
             self.independence = Independence(independence)
             self._sums[:], self._totals[:], self._since[:] = 0, 0, 0
-            self._rows.clear()
+            self._rows.counts[:], self._rows.since[:] = 0, 0  # count from 0 on
             for name, numbers in operators.items():
                 number = self._number_of(name)
                 self._sums[:, number], self._totals[:, number] = numbers[:3], numbers[3:]
@@ -312,10 +282,10 @@ class LearnedCalls:
     def take_new_counts(self) -> dict[str, Any]:
         """What was counted since this was asked last, as a JSON object, for `merge` elsewhere."""
         with self._lock:
-            more = self._totals - self._since
+            new = self._totals - self._since
             self._since = self._totals.copy()
-            operators = {name: more[:, n].tolist() for name, n in self._operators.items() if more[:, n].any()}
-            calls = self._rows.lines(self._rows.since, text_of_key)
+            operators = {name: new[:, n].tolist() for name, n in self._operators.items() if new[:, n].any()}
+            calls = self._rows.lines(self._rows.since, protocol.text_of_key)
             self._rows.since[:] = 0
             return {"operators": operators, "calls": calls}
 
@@ -327,11 +297,11 @@ class LearnedCalls:
             for name in operators:
                 self._number_of(name)
             rows = [self._row_of(key) for key, _ in calls]
-            more = np.zeros_like(self._sums)
+            sums = np.zeros_like(self._sums)
             for row, (_, numbers) in zip(rows, calls, strict=True):
                 self._rows.counts[:, row] = KEEP ** numbers[1] * self._rows.counts[:, row] + numbers
-                more[:, self._rows.operator[row]] += numbers
-            self._sums = self._sums * KEEP_OPERATOR ** more[1] + more
+                sums[:, self._rows.operator[row]] += numbers
+            self._sums = self._sums * KEEP_OPERATOR ** sums[1] + sums
             for name, numbers in operators.items():
                 self._totals[:, self._operators[name]] += numbers
                 self._since[:, self._operators[name]] += numbers
@@ -343,13 +313,13 @@ def _checked(
     """The parts of what `to_json` or `take_new_counts` gave, with so many numbers an operator. Raises `ValueError`."""
     try:
         publications, independence = int(told.get("publications", 0)), told.get("independence", [0.0, 0.0])
-        operators = {str(name): numbers_of(numbers) for name, numbers in told["operators"].items()}
-        calls = [(key_of(text), numbers_of(numbers)) for text, *numbers in told["calls"]]
+        operators = {str(name): protocol.numbers_of(numbers) for name, numbers in told["operators"].items()}
+        calls = [(protocol.key_of(text), protocol.numbers_of(numbers)) for text, *numbers in told["calls"]]
         if any(len(numbers) != length for numbers in operators.values()):
             raise ValueError("an operator has too few or too many numbers")
         if any(len(numbers) != len(COLUMNS) for _, numbers in calls) or publications < 0:
             raise ValueError("a call has too few or too many numbers")
-        first, second = numbers_of(independence).tolist()
+        first, second = protocol.numbers_of(independence).tolist()
         return publications, [first, second], operators, calls
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"it is nothing that was learned ({type(error).__name__}: {error})") from None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses, mapped_zeros
-from triplewire.clauses.node_tests.columns import flat, unflat
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import Features, View
 from triplewire.encode.batch import Batch, Ids
 from triplewire.kernels.shared.columns import Lent, TermFeatures, Triples, fixed, fixed_array
@@ -18,29 +18,15 @@ from triplewire.memory import Pool
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
 from triplewire.select.trie.kernels import atoms as atom_kernels
-from triplewire.select.trie.kernels import set_trie
-from triplewire.select.trie.kernels.columns import (
-    INDEX,
-    RUNS,
-    AtomTable,
-    Bounds,
-    RangeAtoms,
-    Runs,
-    Sink,
-    TrieArrays,
-    WalkRoom,
-    WalkSpace,
-)
-
-# --- walk ------------------------------------------------------------------------------------------------------------
-# Which subscriptions could match each publication of a batch? The walk through the tries, columnar.
-
+from triplewire.select.trie.kernels import columns, set_trie
 
 _MOST = 4  # predicates with the most objects, of a subject
 _ROOM = 1 << 16  # rows, and atoms, at first
 _RUNS = 1 << 10  # runs, at first
 _KEYS = 1 << 12  # keys that a subject asks for, at first
 _MOST_MARKS = (1 << 31) - 1
+_LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
+_BY_RUN = ("first", "atom_offset", "span_offset", "most", "multi")
 
 
 @dataclass(slots=True)
@@ -57,8 +43,8 @@ class SubjectAtoms:
         """The same in memory of its own."""
         (runs,), count = self.lent.parts, self.publication_run[-1]
         sizes = [count + 1, count + 1, runs.atom_offset[count], count + 1, *[runs.span_offset[count]] * 2, count, count]
-        columns = [array[:size].copy() for array, size in zip(runs, sizes, strict=True)]
-        return replace(self, lent=Lent(RUNS, Runs(*columns)))
+        copies = [array[:size].copy() for array, size in zip(runs, sizes, strict=True)]
+        return replace(self, lent=Lent(columns.RUNS, columns.Runs(*copies)))
 
     def part(self, first: int, last: int) -> SubjectAtoms:
         """The same for the publications first .. last - 1 alone; runs and triples keep their numbers."""
@@ -89,15 +75,15 @@ class Workspace:
         self.wanted = np.empty((_KEYS + atom_kernels.SPARE, 2), np.int64)
         self.checks = np.empty(_ROOM, np.int32)
         self.visited = np.zeros(3, np.int64)
-        self._runs = Runs(
+        self._runs = columns.Runs(
             np.empty(_RUNS + 1, np.int64), np.empty(_RUNS + 1, np.int64),
             np.empty(_ROOM + atom_kernels.SPARE, np.int32), np.empty(_RUNS + 1, np.int64), np.empty(1024, np.int32),
             np.empty((1024, 2), np.int32), np.empty((_RUNS, _MOST), np.int32), np.empty(_RUNS, np.bool_),
         )  # fmt: skip
         self._atom_seen = mapped_zeros(atoms // 64 + 1, np.uint64)
         star_list = mapped_zeros(stars + 1, np.int32)
-        self._room = WalkRoom(self.checks, star_list, self.visited, np.zeros((2, 256), np.uint8))
-        space = WalkSpace(
+        self._room = columns.WalkRoom(self.checks, star_list, self.visited, np.zeros((2, 256), np.uint8))
+        space = columns.WalkSpace(
             mapped_zeros(atoms // 64 + 1, np.uint64),
             mapped_zeros(stars // 64 + 1, np.uint64),
             mapped_zeros(max(atoms - trie.first_range, 1), np.int32),
@@ -111,34 +97,26 @@ class Workspace:
             mapped_zeros(len(clauses) // 8 + 1, np.uint8),
             mapped_zeros(clauses.count // 8 + 1, np.uint8),
         )
-        self.bounds = Bounds(
+        self.bounds = columns.Bounds(
             fixed_array(trie.bound_offset),
             fixed_array(trie.bounds),
             mapped_zeros(len(trie.bound_offset), np.int64),
             mapped_zeros(len(trie.asked), np.int32),
             mapped_zeros(len(trie.asked), np.int32),
         )
-        table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
-        ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
+        table = columns.AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
+        ranges = columns.RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
         windows = fixed(trie.range_test, trie.window_low, trie.window_high)
-        tries = (
-            _arrays(trie.atoms, 0, trie.first_range, windows),
-            _arrays(trie.stars, len(trie.atoms.item), stars, windows),
-        )
-        self._index = table, ranges, *tries, self.bounds, space
+        first = _arrays(trie.atoms, 0, trie.first_range, windows)
+        second = _arrays(trie.stars, len(trie.atoms.item), stars, windows)
+        self._index = table, ranges, first, second, self.bounds, space
         self._lend()
 
     def _lend(self) -> None:
         """Look up the addresses of all that kernels take, anew after any of it has grown."""
-        sink = Sink(self._atom_seen, self.wanted, self._runs.atoms)
-        self.lent = Lent(INDEX, *self._index, sink, self._room._replace(check=self.checks))
-        self.runs = Lent(RUNS, self._runs)
-
-    @property
-    def atoms(self) -> Ids:
-        """Room for atoms."""
-        atoms: Ids = self._runs.atoms
-        return atoms
+        sink = columns.Sink(self._atom_seen, self.wanted, self._runs.atoms)
+        self.lent = Lent(columns.INDEX, *self._index, sink, self._room._replace(check=self.checks))
+        self.runs = Lent(columns.RUNS, self._runs)
 
     def fit(self, triples: int) -> None:
         """Have room for the runs of so many triples."""
@@ -159,9 +137,9 @@ class Workspace:
         )
         self._lend()
 
-    def more_checks(self, more: int) -> None:
-        """Have room for so many more clauses to check."""
-        self.checks = _larger(self.checks, more)
+    def more_checks(self, count: int) -> None:
+        """Have room for so many count clauses to check."""
+        self.checks = _larger(self.checks, count)
         self._lend()
 
     def marks(self, count: int) -> int:
@@ -175,17 +153,21 @@ class Workspace:
         return first
 
 
-_BY_RUN = ("first", "atom_offset", "span_offset", "most", "multi")
-
-
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
     """The atoms that each subject of each publication satisfies."""
-    publication_run, triples, columns, done = np.zeros(len(batch) + 1, np.int32), batch.triples, features.columns, 0
+    publication_run, triples, term_features, done = (
+        np.zeros(len(batch) + 1, np.int32),
+        batch.triples,
+        features.columns,
+        0,
+    )
     space.fit(len(triples.subject))
     while True:
-        done = atom_kernels.batch_atoms(space.lent.table, space.runs.table, publication_run, done, triples, columns)
+        done = atom_kernels.batch_atoms(
+            space.lent.table, space.runs.table, publication_run, done, triples, term_features
+        )
         if done == len(batch):
-            return SubjectAtoms(space.runs, publication_run, triples, columns)
+            return SubjectAtoms(space.runs, publication_run, triples, term_features)
         space.more_atoms(len(trie.keys), len(trie.keys) - trie.first_range)
 
 
@@ -219,19 +201,13 @@ def walk(trie: Trie, atoms: SubjectAtoms, cap: int, space: Workspace, room: Spac
     return Selected(offset, room.free[: offset[-1]], check_offset, checked, atoms.count, nodes)
 
 
-def _arrays(trie: SetTrie, before: int, first_range: int, windows: Any) -> TrieArrays:
+def _arrays(trie: SetTrie, before: int, first_range: int, windows: Any) -> columns.TrieArrays:
     """A trie as the kernel takes it. `before`: items of other tries. `windows`: what range atoms ask, and the bounds of
     windows."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
     nodes, root, need = fixed(trie.nodes.reshape(-1), trie.root, trie.need)
     named = fixed(subscription, trie.tail, trie.star)
-    return TrieArrays(*(nodes, root, before, need, *named, first_range, *windows))
-
-
-# --- index ------------------------------------------------------------
-
-
-_LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
+    return columns.TrieArrays(*(nodes, root, before, need, *named, first_range, *windows))
 
 
 class TrieIndex:
@@ -244,8 +220,8 @@ class TrieIndex:
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
         self.trie = trie
         self.order = trie.order
-        self._clauses = clauses
         self._workspaces: Pool[Workspace] = Pool()
+        self._new_workspace = partial(Workspace, trie, clauses)
 
     def prepare(self, view: View) -> SubjectAtoms:
         """The atoms that the subjects of the publications satisfy."""
@@ -264,19 +240,11 @@ class TrieIndex:
         self._give(workspace)
         return selected
 
-    def _new_workspace(self) -> Workspace:
-        return Workspace(self.trie, self._clauses)
-
     def _give(self, workspace: Workspace) -> None:
         """Keep a workspace for the next call, unless it has grown out of measure."""
-        if len(workspace.checks) <= _LARGEST and len(workspace.atoms) <= _LARGEST:
+        if len(workspace.checks) <= _LARGEST and len(workspace.runs.parts[0].atoms) <= _LARGEST:
             self._workspaces.give(workspace)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The tries as flat arrays."""
         return flat(self.trie)
-
-
-def opened(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
-    """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""
-    return TrieIndex(unflat(arrays, (Trie, SetTrie)), clauses)

@@ -43,9 +43,11 @@ class TrieMaker:
 
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
         """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""
-        from triplewire.select.trie.index import opened
+        from triplewire.clauses.node_tests.columns import unflat
+        from triplewire.select.trie.build import SetTrie, Trie
+        from triplewire.select.trie.index import TrieIndex
 
-        return opened(clauses, arrays)
+        return TrieIndex(unflat(arrays, (Trie, SetTrie)), clauses)
 
 
 TRIE = TrieMaker()

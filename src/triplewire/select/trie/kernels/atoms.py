@@ -22,19 +22,8 @@ from triplewire.kernels.shared.columns import TermFeatures, Triples, end_rank, f
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
 from triplewire.kernels.shared.hashing import enter, find_slot
 from triplewire.kernels.shared.search import lower
-from triplewire.select.trie.kernels.columns import (
-    RANGES,
-    SINK,
-    TABLE,
-    AtomTable,
-    RangeAtoms,
-    RunAtoms,
-    Sink,
-    take_ranges,
-    take_runs,
-    take_sink,
-    take_table,
-)
+from triplewire.select.trie.kernels import columns
+from triplewire.select.trie.kernels.columns import AtomTable, RangeAtoms, Runs, Sink
 from triplewire.select.trie.kernels.stars import ANY, RANGE, SUBJECT, TERM, TEST, WILD, atom_key
 from triplewire.select.trie.kernels.subsets import GROUP, LAST_GROUP, LAST_OP, OP
 
@@ -79,9 +68,6 @@ def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
             count += 1
         number[i] = slots[slot]
     return count
-
-
-# --- look-ups --------------------------------------------------------------------------------------------------------
 
 
 @helper
@@ -141,9 +127,6 @@ def _add_tests(place: int, predicate: int, test: Any, begin: int, size: int, tab
     return count + hashed, end
 
 
-# --- ranges ----------------------------------------------------------------------------------------------------------
-
-
 @called_helper
 def _add_ranges(predicate_row: int, t0: int, t1: int, objects: Any, ranges: RangeAtoms, features: TermFeatures,
                 out: Any, ends: Any, end: int) -> int:  # fmt: skip
@@ -190,9 +173,6 @@ def _add_spans(t0: int, t1: int, batch: Triples, asked: Any, ranges: RangeAtoms,
             end = _add_ranges(asked[known, RANGE], a, b, batch.object, ranges, features, out, ends, end)
         a = b
     return end
-
-
-# --- subjects --------------------------------------------------------------------------------------------------------
 
 
 @called_helper
@@ -267,28 +247,20 @@ def _forget(first: int, last: int, none: int, sink: Sink) -> None:
     sink.seen[_wide(none) >> _WORD] = _ONE << (_wide(none) & _LOW)
 
 
-@helper
-def _of_all(asked: Any) -> Any:
-    """What is asked of all triples (of terms, of tests, in any case, by range), and of subjects (terms, tests)."""
-    wild, subject = asked.shape[0] - 2, asked.shape[0] - 1
-    return (
-        asked[wild, TERM], asked[wild, TEST], asked[wild, ANY], asked[wild, RANGE], asked[subject, TERM],
-        asked[subject, TEST],
-    )  # fmt: skip
-
-
 @called_helper
-def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
-                runs: RunAtoms) -> Any:  # fmt: skip
+def find_atoms(p0: int, publication_run: Any, batch: Triples, features: TermFeatures, table: AtomTable,
+               ranges: RangeAtoms, sink: Sink, runs: Runs) -> Any:  # fmt: skip
     """See `batch_atoms`."""
     offset, subject, predicate, objects = batch
     term, test_offset, node_offset, asked = features.term, features.offset, features.node_offset, table.asked
     has_ranges, seen, atoms = ranges.offset.size > 1, sink.seen, sink.atoms
-    none, (wild_term, wild_test, always, wild_range, subject_term, subject_test) = table.keys.size, _of_all(asked)
+    none, of_all, of_subject = table.keys.size, asked.shape[0] - 2, asked.shape[0] - 1  # the last are rows of `asked`
+    wild_term, wild_test, wild_range = asked[of_all, TERM], asked[of_all, TEST], asked[of_all, RANGE]
+    always, subject_term, subject_test = asked[of_all, ANY], asked[of_subject, TERM], asked[of_subject, TEST]
     _forget(0, 0, none, sink)
-    r = _int(runs.publication_run[p0])
+    r = _int(publication_run[p0])
     for p in range(p0, offset.size - 1):
-        runs.publication_run[p] = r
+        publication_run[p] = r
         a, last, n0, n1 = offset[p], offset[p + 1], node_offset[p], node_offset[p + 1]
         slow = features.low.shape[0] > 0 or n0 < n1
         while a < last:
@@ -329,7 +301,7 @@ def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable
             _forget(begin, end, none, sink)
             runs.first[r], runs.multi[r], runs.atom_offset[r + 1], runs.span_offset[r + 1] = t0, several, end, spans
             r += 1
-    runs.publication_run[offset.size - 1], runs.first[r] = r, offset[offset.size - 1]
+    publication_run[offset.size - 1], runs.first[r] = r, offset[offset.size - 1]
     return _int(offset.size - 1)
 
 
@@ -343,13 +315,8 @@ def batch_atoms(lent: Any, of_runs: Any, publication_run: Any, p0: int, batch: T
     Returns the number of publications, or the first that found no room for its keys, its atoms or its spans: the caller
     makes it and goes on.
     """
-    lent_runs = take_runs(of_runs, 0)
-    runs = RunAtoms(
-        lent_runs.first, lent_runs.atom_offset, lent_runs.atoms, lent_runs.span_offset, lent_runs.span_atom,
-        lent_runs.span_ends, lent_runs.most, lent_runs.multi, publication_run, batch.object, features.low,
-        features.high,
-    )  # fmt: skip
-    table, ranges, sink = take_table(lent, TABLE), take_ranges(lent, RANGES), take_sink(lent, SINK)
+    table, ranges = columns.take_table(lent, columns.TABLE), columns.take_ranges(lent, columns.RANGES)
+    sink, runs = columns.take_sink(lent, columns.SINK), columns.take_runs(of_runs, 0)
     if p0 == 0:
         publication_run[0], runs.atom_offset[0], runs.span_offset[0] = 0, 0, 0
-    return int(find_atoms(p0, batch, features, table, ranges, sink, runs))
+    return int(find_atoms(p0, publication_run, batch, features, table, ranges, sink, runs))

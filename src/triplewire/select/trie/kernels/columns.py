@@ -1,4 +1,9 @@
-"""Kernels of the index "trie": atoms of a publication, walks through the tries, and counts that decide clauses."""
+"""Arrays of the index "trie" that belong together, as its kernels take them, and where their addresses lie in tables.
+
+INDEX: the atom table, range atoms, two tries, bounds, and the work areas of one walk at a time
+RUNS:  the atoms of each run of triples with one subject, of the batch at hand
+take_x(table, X) in a kernel: the named tuple of that place (`triplewire.kernels.shared.columns`)
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.shared.columns import NUMBER, Field, borrowed, places
-
-# --- columns ---------------------------------------------------------------------------------------------------------
-# Arrays of the index "trie" that belong together, as its kernels take them.
 
 
 class AtomTable(NamedTuple):
@@ -53,28 +55,12 @@ class Runs(NamedTuple):
 
 
 class RunAtoms(NamedTuple):
-    """`Runs`, with what they say of a batch."""
+    """`Runs`, with the values of a batch that windows are asked of."""
 
-    first: Any
-    atom_offset: Any
-    atoms: Any
-    span_offset: Any
-    span_atom: Any
-    span_ends: Any
-    most: Any
-    multi: Any
-    publication_run: Any  # publication -> its slice of the runs
+    lists: Runs
     object: Any  # triple -> its object, as in the batch
     below: Any  # shape (range groups, terms): the places of values (`triplewire.clauses.view`)
     upto: Any
-
-
-class Predicates(NamedTuple):
-    """The subjects and predicates of a batch's triples."""
-
-    subject: Any
-    predicate: Any
-    term: Any  # batch term -> the segment's term id, or -1
 
 
 class TrieArrays(NamedTuple):
@@ -150,8 +136,6 @@ class Limits(NamedTuple):
     cap: int  # `max_bindings`
     safe: int  # clauses with codes up to this one have at most `cap` solutions
 
-
-# --- addresses -------------------------------------------------------------------------------------------------------
 
 _ids, _longs, _bits, _bytes = Field(np.int32), Field(np.int64), Field(np.uint64), Field(np.uint8)
 _two, _four = Field(np.int32, (2,)), Field(np.int32, (4,))

@@ -23,25 +23,8 @@ import numpy as np
 from triplewire.kernels.shared.columns import TermFeatures, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel, prefetch
 from triplewire.kernels.shared.search import count_bits, lower
-from triplewire.select.trie.kernels.columns import (
-    BOUNDS,
-    FIRST,
-    ROOM,
-    SECOND,
-    SPACE,
-    Bounds,
-    Limits,
-    Predicates,
-    RunAtoms,
-    TrieArrays,
-    WalkOutput,
-    WalkSpace,
-    take_bounds,
-    take_room,
-    take_runs,
-    take_space,
-    take_trie,
-)
+from triplewire.select.trie.kernels import columns
+from triplewire.select.trie.kernels.columns import Bounds, Limits, RunAtoms, TrieArrays, WalkOutput, WalkSpace
 from triplewire.select.trie.kernels.stars import CHECK, GENERAL, LOOSE, NUMBER, STATUS
 from triplewire.select.trie.kernels.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, STAR, TAIL, fresh, subsets
 
@@ -53,10 +36,10 @@ _wide: Any = np.uint64  # also of an index: that it is not negative
 
 
 @called_helper
-def _count_objects(t0: int, t1: int, facts: Predicates, bounds: Bounds, mark: int) -> None:
+def _count_objects(t0: int, t1: int, batch: Triples, term: Any, bounds: Bounds, mark: int) -> None:
     """For each known predicate of the triples t0 .. t1: the most objects that a subject has. Once a publication: the
-    last stamp, which is no predicate's, tells."""
-    (subject, predicate, term), most, stamp = facts, bounds.most, bounds.stamp
+    last stamp, which is no predicate's, tells. `term`: batch term -> the segment's term id, or -1."""
+    subject, predicate, most, stamp = batch.subject, batch.predicate, bounds.most, bounds.stamp
     if stamp[stamp.size - 1] != mark:
         stamp[stamp.size - 1] = mark
         a = t0
@@ -94,14 +77,6 @@ def _verdict(number: int, bounds: Bounds, scope: Limits) -> int:
 
 
 @helper
-def _copy_each(begin: int, end: int, source: Any, out: Any, place: int) -> None:
-    """Copy source[begin:end] if there is room."""
-    if place + end - begin <= out.size and place >= 0 and begin >= 0:
-        for i in range(end - begin):
-            out[place + i] = source[begin + i]
-
-
-@helper
 def _copy(begin: int, end: int, source: Any, out: Any, place: int) -> Any:
     """Append source[begin:end] if there is room; returns the end with all of them. Eight at a time, all read before
     they are written: mostly there are so few that once is enough."""
@@ -115,9 +90,10 @@ def _copy(begin: int, end: int, source: Any, out: Any, place: int) -> Any:
             out[_wide(j + 4)], out[_wide(j + 5)], out[_wide(j + 6)], out[_wide(j + 7)] = e, f, g, h
             i += 8
             j += 8
-    else:
-        _copy_each(begin, end, source, out, place)
-    return place + end - begin
+    elif place + count <= out.size and place >= 0 and begin >= 0:
+        for i in range(count):
+            out[place + i] = source[begin + i]
+    return place + count
 
 
 @helper
@@ -286,15 +262,6 @@ def _most_free_objects_loose(r0: int, r1: int, run_most: Any, degree: int, cap: 
 
 
 @helper
-def _degree(r0: int, r1: int, run_first: Any) -> int:
-    """The most triples of a subject."""
-    degree = 1
-    for r in range(r0, r1):
-        degree = max(degree, run_first[r + 1] - run_first[r])
-    return degree
-
-
-@helper
 def _reaches(trie: TrieArrays, atoms: Any, begin: int, end: int, spans: int) -> Any:
     """Is there anything to walk for the atoms of a publication? Of few subscriptions there seldom is."""
     reached = trie.nodes[2] >> AT > 0 or spans > 0
@@ -315,37 +282,38 @@ def _walk_stars(second: TrieArrays, stars: int, runs: RunAtoms, bounds: Bounds, 
 
 
 @helper
-def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates, tries: Any, bounds: Bounds,
+def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, batch: Triples, term: Any, tries: Any, bounds: Bounds,
                     space: WalkSpace, out: WalkOutput, scope: Limits, sure: Any) -> Any:  # fmt: skip
-    """Hand out what the runs r0 .. r1 of the publication p reach; returns how many nodes, and the new ends."""
-    (first, second), several = tries, sure[1]
-    nodes, mark, t0, t1 = first.nodes, scope.mark, runs.first[r0], runs.first[r1]
+    """Hand out what the runs r0 .. r1 of the publication p reach; returns how many nodes, and the new ends. `term`: see
+    `_count_objects`."""
+    (first, second), several, lists = tries, sure[1], runs.lists
+    nodes, mark, t0, t1 = first.nodes, scope.mark, lists.first[r0], lists.first[r1]
     subs, checks, count, stars = _int(out.offset[p]), _int(out.check_offset[p]), _int(0), _int(0)
     nodes_seen, any_multi = _int(0), _int(0)
     if nodes[2] >> AT > 0:  # what the root has, nothing narrows
         space.rest[0] = 0
-        _count_objects(t0, t1, facts, bounds, mark)
+        _count_objects(t0, t1, batch, term, bounds, mark)
         subs, checks = _emit_aside(first, space.rest, 1, several, 1, bounds, scope, out, subs, checks)
     for r in range(r0, r1):
-        hit = subsets(first, runs.atoms, runs.atom_offset[r], runs.atom_offset[r + 1], runs, runs.span_offset[r],
-                      runs.span_offset[r + 1], space.atom_bits, space)  # fmt: skip
+        hit = subsets(first, lists.atoms, lists.atom_offset[r], lists.atom_offset[r + 1], runs, lists.span_offset[r],
+                      lists.span_offset[r + 1], space.atom_bits, space)  # fmt: skip
         nodes_seen += hit
         if r1 - r0 > 1:
             hit, count = fresh(nodes, space, hit, count)
-        multi = _int(1 if runs.multi[r] else 0)
+        multi = _int(1 if lists.multi[r] else 0)
         any_multi, sure_of_run = any_multi | multi, sure[multi]
         if first.star.size > 0:
             stars = _stars(first, space, hit, out, stars)
         subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, sure_of_run, out.subscription,
                                                  out.check, subs, checks)  # fmt: skip
         if unsure > 0:
-            _count_objects(t0, t1, facts, bounds, mark)
+            _count_objects(t0, t1, batch, term, bounds, mark)
         if others > 0:
             subs, checks = _emit(first, space.rest, others, sure_of_run, multi, bounds, scope, out, subs, checks)
     for i in range(count):
         space.reached_bits[space.reached[i] >> 3] = 0
     if stars > 0:
-        _count_objects(t0, t1, facts, bounds, mark)
+        _count_objects(t0, t1, batch, term, bounds, mark)
         hit, subs, checks = _walk_stars(second, stars, runs, bounds, scope, sure[any_multi], any_multi, space, out,
                                         subs, checks)  # fmt: skip
         nodes_seen += hit
@@ -361,27 +329,24 @@ def match(lent: Any, of_runs: Any, publication_run: Any, p0: int, mark: int, cap
     slices of `subscription`, and of what is to be checked. No stamp in the bounds is above `mark`. Returns the first
     publication that found no room, else how many there are.
     """
-    lent_runs = take_runs(of_runs, 0)
-    runs = RunAtoms(
-        lent_runs.first, lent_runs.atom_offset, lent_runs.atoms, lent_runs.span_offset, lent_runs.span_atom,
-        lent_runs.span_ends, lent_runs.most, lent_runs.multi, publication_run, batch.object, features.low,
-        features.high,
-    )  # fmt: skip
-    room = take_room(lent, ROOM)
+    runs = RunAtoms(columns.take_runs(of_runs, 0), batch.object, features.low, features.high)
+    lists, room = runs.lists, columns.take_room(lent, columns.ROOM)
     out = WalkOutput(subscription, room.check, room.star_list, ends[0], ends[1], room.visited)
-    facts = Predicates(batch.subject, batch.predicate, features.term)
-    tries, bounds = (take_trie(lent, FIRST), take_trie(lent, SECOND)), take_bounds(lent, BOUNDS)
-    space = take_space(lent, SPACE)
+    tries = columns.take_trie(lent, columns.FIRST), columns.take_trie(lent, columns.SECOND)
+    bounds, space = columns.take_bounds(lent, columns.BOUNDS), columns.take_space(lent, columns.SPACE)
     (first, _), p, has_room, sure = tries, p0, True, room.sure
     while p < publication_run.size - 1 and has_room:
-        r0, r1 = _int(runs.publication_run[p]), _int(runs.publication_run[p + 1])
-        a0, a1, spans = runs.atom_offset[r0], runs.atom_offset[r1], runs.span_offset[r1] - runs.span_offset[r0]
+        r0, r1 = _int(publication_run[p]), _int(publication_run[p + 1])
+        a0, a1, spans = lists.atom_offset[r0], lists.atom_offset[r1], lists.span_offset[r1] - lists.span_offset[r0]
         out.offset[p + 1], out.check_offset[p + 1] = out.offset[p], out.check_offset[p]
-        if _reaches(first, runs.atoms, a0, a1, spans):
-            safe, degree = _most_free_objects(r0, r1, runs.most, cap), _degree(r0, r1, runs.first)
-            _fill_sure(safe, _most_free_objects_loose(r0, r1, runs.most, degree, cap), sure)
-            scope = Limits(_int(mark + p + 1), r1 - r0, _int(degree), _int(cap), _int(safe))
-            nodes, subs, checks = _of_publication(p, r0, r1, runs, facts, tries, bounds, space, out, scope, sure)
+        if _reaches(first, lists.atoms, a0, a1, spans):
+            safe, degree = _most_free_objects(r0, r1, lists.most, cap), _int(1)
+            for r in range(r0, r1):
+                degree = max(degree, _int(lists.first[r + 1] - lists.first[r]))
+            _fill_sure(safe, _most_free_objects_loose(r0, r1, lists.most, degree, cap), sure)
+            scope = Limits(_int(mark + p + 1), r1 - r0, degree, _int(cap), _int(safe))
+            nodes, subs, checks = _of_publication(p, r0, r1, runs, batch, features.term, tries, bounds, space, out,
+                                                  scope, sure)  # fmt: skip
             out.visited[1], out.visited[2] = subs, checks
             has_room = subs < out.subscription.size and checks < out.check.size
             if has_room:

@@ -14,6 +14,13 @@ An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id
 A lower and an upper bound of one value are one element, a window: its id is that of the lower one, and from LAST on
 that of the upper one; its rank is that of the lower one from LOW on, and that of the upper one.
 
+How many solutions can a clause have that joins nothing? What bounds them is found once for all clauses alike:
+
+    bound of a clause = how many variable subjects (-1 for ASK), how many variable predicates, and the predicates that
+                        have variable objects, ascending
+    code = status << STATUS | how many objects are variable, with LOOSE; or GENERAL, where only the bound tells
+    need = code << NUMBER | the number of the bound among the distinct ones, found by a hash table
+
 What the keys become: `triplewire.select.trie.build`. The atoms that a publication has:
 `triplewire.select.trie.kernels.atoms`.
 """
@@ -243,9 +250,7 @@ def order_sets(set_offset: Any, atom: Any, rank: Any, share: Any, first_range: i
         out_offset[k + 1] = end
 
 
-# --- bounds ----------------------------------------------------------------------------------------------------------
-# How many solutions can a clause have that joins nothing? What bounds them, found once for all clauses alike.
-
+# --- bounds: how many solutions can a clause have that joins nothing? -------------------------------------------------
 
 NUMBER = 23  # bits of the number of a bound, in a need
 STATUS = 6  # bits below the status, in a code
@@ -258,10 +263,7 @@ def _stated(pattern: Any, p0: int, p1: int, ask: bool, out: Any) -> int:
     """Write the bound of a clause, with its predicates ascending; returns its length."""
     subjects, wild, end = 0, 0, 2
     for i in range(p0, p1):
-        is_first = pattern[i, 0] < 0
-        for j in range(p0, i):
-            is_first = is_first and pattern[j, 0] != pattern[i, 0]
-        subjects += is_first
+        subjects += pattern[i, 0] < 0 and _is_first(pattern, p0, i)
         wild += pattern[i, 1] < 0
         if pattern[i, 1] >= 0 and pattern[i, 2] < 0:
             place = end

@@ -30,7 +30,12 @@ The trie is flat, a row of two 64-bit words a node, which `triplewire.select.tri
 
 Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range node: the labels of its
 children are ranks, and those within the interval of that range atom are reached; or, where it asks for two bounds, the
-labels are windows, and those that hold are reached (`triplewire.select.trie.kernels.subsets`).
+labels are windows, and those that hold are reached: windows ascend by their lower bounds, and of WIDE siblings or more
+there are levels above, a row for each FAN of the level below, with the largest upper bound there.
+
+    stab:  end = the first window whose lower bound is above the value
+           from the first window to `end`: skip a whole block whose largest upper bound is below the value; else
+               add the window, if its upper bound is not below the value and no earlier object satisfies it
 
 Hardly a branch of this walk could be guessed by a processor. So what is found is written at the end of its list in any
 case, and that end is moved by 1 or 0: by the bit that says whether it holds. `x & -bit` is x where the bit is 1, or 0.
@@ -46,19 +51,22 @@ from triplewire.kernels.shared.columns import end_rank, first_rank
 from triplewire.kernels.shared.compiled import called_helper, helper, prefetch
 from triplewire.select.trie.kernels.columns import RunAtoms, TrieArrays, WalkSpace
 
-# --- windows ---------------------------------------------------------------------------------------------------------
-# Windows: which pairs of a lower and an upper bound hold of a value? The pairs below a node of a trie, as siblings.
-
-
 GROUP, OP, LAST_GROUP, LAST_OP = 0, 1, 2, 3
 """Columns of what a range atom asks: the lower bound, or the only one; the upper bound, whose operator is 0 without."""
 
+AT, COUNT, CODE = 32, 32, 48  # first bits of the items in the first word; of the children and the code in the second
+SCANNED, ENDS, ALONE, SEARCHED, RANGE, STAR, TAIL = 56, 57, 58, 59, 60, 61, 62  # bits of the second
+HALF, _COUNT = 0xFFFFFFFF, 0xFFFF  # masks: of the lower half of a word; of the number of children, shifted by COUNT
+WIDE = 127  # so many children or more
+AHEAD = 8  # tails whose end is fetched ahead
+ROOM = 8  # children a present label for which they are looked at one by one; more are searched
 FAN_BITS = 4
 FAN = 1 << FAN_BITS
 _EACH = 16  # triples with one subject and predicate of which each is asked for its windows; more are asked together
 
 _int: Any = np.int64
-_HALF = 0xFFFFFFFF  # as `triplewire.select.trie.kernels.subsets.HALF`
+_wide: Any = np.uint64  # also of an index: that it is not negative
+_ONE, _SIX, _LOW = _wide(1), _wide(6), _wide(63)  # of 64 bits in a word: label >> 6 is the word, label & 63 the bit
 
 
 @helper
@@ -86,7 +94,7 @@ def write_levels(nodes: Any, begin: int, count: int, high: Any) -> None:
         for block in range(above(size)):
             most = _int(0)
             for i in range(block << FAN_BITS, min((block + 1) << FAN_BITS, size)):
-                label = nodes[below + i, 0] & _HALF
+                label = nodes[below + i, 0] & HALF
                 most = max(most, _int(high[label]) if is_first else label)
             nodes[first + block, 0], nodes[first + block, 1] = most, 0
         below, size, end, is_first = first, above(size), first, False
@@ -98,7 +106,7 @@ def _reached(nodes: Any, low: Any, begin: int, count: int, reach: int) -> Any:
     first, end = _int(0), _int(count)
     while first < end:
         middle = (first + end) >> 1
-        if low[nodes[2 * (begin + middle)] & _HALF] < reach:
+        if low[nodes[2 * (begin + middle)] & HALF] < reach:
             first = middle + 1
         else:
             end = middle
@@ -112,7 +120,7 @@ def _skipped(nodes: Any, begin: int, count: int, sibling: int, least: int) -> An
     size, level_end, block, passed, block_size = above(count), _int(begin - 1), _int(sibling), _int(0), _int(1)
     while size > 1 and block & (FAN - 1) == 0:
         block, block_size, level_end = block >> FAN_BITS, block_size << FAN_BITS, level_end - size
-        if nodes[2 * (level_end + block)] & _HALF >= least:
+        if nodes[2 * (level_end + block)] & HALF >= least:
             break
         passed, size = block_size, above(size)
     return passed
@@ -139,7 +147,7 @@ def _stab(trie: TrieArrays, begin: int, count: int, reach: int, least: int, is_w
         if passed > 0:
             sibling += passed
             continue
-        window = nodes[2 * (begin + sibling)] & _HALF
+        window = nodes[2 * (begin + sibling)] & HALF
         is_new = trie.window_high[window] >= least
         t = t0
         while is_new and t < t1:
@@ -172,21 +180,6 @@ def stabbed(trie: TrieArrays, atom: int, begin: int, count: int, is_wide: bool, 
     if t1 - t0 > _EACH:
         hit = _stab(trie, begin, count, reach, least, is_wide, atom, t0, t0, runs, hits, hit)
     return hit
-
-
-# --- subsets ------------------------------------------------------------
-
-
-AT, COUNT, CODE = 32, 32, 48  # first bits of the items in the first word; of the children and the code in the second
-SCANNED, ENDS, ALONE, SEARCHED, RANGE, STAR, TAIL = 56, 57, 58, 59, 60, 61, 62  # bits of the second
-WIDE = 127  # so many children or more
-AHEAD = 8  # tails whose end is fetched ahead
-ROOM = 8  # children a present label for which they are looked at one by one; more are searched
-
-_wide: Any = np.uint64  # also of an index: that it is not negative
-_ONE, _SIX, _LOW = _wide(1), _wide(6), _wide(63)  # of 64 bits in a word: label >> 6 is the word, label & 63 the bit
-HALF = 0xFFFFFFFF  # the lower half of a word
-_COUNT = 0xFFFF  # the number of children
 
 
 @helper
@@ -315,7 +308,7 @@ def _search(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: R
     if marks >> RANGE & 1:  # below a range node come ordinary nodes
         atom = (nodes[2 * node] & HALF) - trie.first_range
         span = space.span_of[atom]
-        first, end = runs.span_ends[span, 0], runs.span_ends[span, 1]
+        first, end = runs.lists.span_ends[span, 0], runs.lists.span_ends[span, 1]
         if trie.range_test[atom, LAST_OP] > 0:
             return queued, stabbed(trie, atom, begin, count, is_wide, first, end, runs, hits, hit)
         low, high = _child(nodes, begin, begin + count, first), _child(nodes, begin, begin + count, end)
@@ -327,7 +320,7 @@ def _search(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: R
         queued += 1
     else:
         for i in range(p1 - p0 + s1 - s0):
-            label = _int(present[p0 + i]) if i < p1 - p0 else _int(runs.span_atom[s0 + i - (p1 - p0)])
+            label = _int(present[p0 + i]) if i < p1 - p0 else _int(runs.lists.span_atom[s0 + i - (p1 - p0)])
             child = _child(nodes, begin, begin + count, label)
             if child < begin + count and nodes[2 * child] & HALF == label:
                 hits[hit] = child
@@ -340,7 +333,7 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
             space: WalkSpace) -> Any:  # fmt: skip
     """The nodes that are reached by the labels present[p0:p1] and the range atoms s0 .. s1 of `runs`, in `hits`;
     returns how many. `bits`: one a label. Breadth first: what is in the queue is fetched until its turn comes."""
-    span_atom = runs.span_atom
+    span_atom = runs.lists.span_atom
     hit = _roots(trie, present, p0, p1, bits, space.hits, _int(0))
     hit = _roots(trie, span_atom, s0, s1, bits, space.hits, hit)
     for i in range(s0, s1):

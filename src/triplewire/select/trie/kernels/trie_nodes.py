@@ -2,7 +2,7 @@
 
     grow:     for each sequence, a node for each label that the node so far has no child for (found by a hash table)
     arrange:  children by label; each node gets its row, depth first from each child of the root, siblings together;
-              ways without forks become tails; range nodes with many windows get levels (`.windows`)
+              ways without forks become tails; range nodes with many windows get levels (`.subsets`)
     hang:     the clauses by the rows where their sequences end, ascending by need; the largest code to each row
 
 What the rows mean, and the walk: `triplewire.select.trie.kernels.subsets`, whose numbers are used here. Who
