@@ -175,7 +175,7 @@ def label_of(term: Term | Label) -> str:
     return term.text if isinstance(term, Label) else ""
 
 
-def readsstr(label: str) -> bool:
+def reads_as_text(label: str) -> bool:
     """Is a label equal to a constant of this text only if it is the same text?"""
     return _constant_kind(label) is str and label.strip() != "NaN"
 
