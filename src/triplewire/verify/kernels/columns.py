@@ -103,7 +103,7 @@ class StepColumns(NamedTuple):
     clause: Any  # shape (clauses, 4), in the order of the network (`triplewire.select.index.Index.order`)
     roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP
     variable: Any  # by clause: how many variables it selects; then by component: how many columns its solutions have,
-    # and the variable of each (`.order`)
+    # and the variable of each (`make_trees`)
 
 
 class Scratch(NamedTuple):

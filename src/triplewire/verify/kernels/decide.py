@@ -7,8 +7,8 @@
         at most `cap`: MATCH. More, and surely as many bindings: TRUNCATED
         nothing is known, or solutions have to be listed to be counted, or clauses do not say all: LEFT
 
-For publications of few triples, whose sets are the bits of a few numbers. Trees are solved by `.semijoin`, paths by
-`.join`. What is LEFT goes to the next step of `triplewire.verify.batch_verifier`.
+For publications of few triples, whose sets are the bits of a few numbers. Trees are solved by `trees`, paths by
+`publication`. What is LEFT goes to the next step of `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations
