@@ -24,7 +24,8 @@ from triplewire.kernels.calls.event import FALSE, TRUE
 from triplewire.model.terms import Literal
 from triplewire.operators.order import ORDERS
 from triplewire.operators.order.greedy import order_named
-from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected
+from triplewire.operators.order.learned import Expected
+from triplewire.operators.order.protocol import CallOrder, Conjunctions
 from triplewire.operators.order.statistics import LearnedCalls
 
 # --- simulation ------------------------------------------------------------------------------------------------------

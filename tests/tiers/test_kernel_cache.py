@@ -36,8 +36,6 @@ def test_an_edit_of_a_shared_helper_compiles_its_callers_again(tmp_path: Path) -
     package = tmp_path / "src" / "triplewire"
     shutil.copytree(kernel_cache.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     helper, caller = package / "select/trie/kernels/added.py", package / "kernels/twice.py"
-    helper.parent.mkdir()
-    (helper.parent / "__init__.py").write_text("")
     caller.write_text(CALLER)
     cache = tmp_path / "cache"
     said = []

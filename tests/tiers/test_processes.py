@@ -34,7 +34,7 @@ child = KERNELS._child
 print(len(result), result.stats.tiers, "numba" in sys.modules, child is not None and child.poll() is None)
 KERNELS.ask()
 print(KERNELS._child is child)
-KERNELS._end_child()
+child.kill()
 """
 
 

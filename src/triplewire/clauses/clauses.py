@@ -32,7 +32,7 @@ from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import Analyzer
 from triplewire.kernels import components as component_kernels
 from triplewire.kernels.shared.columns import ClauseColumns, fixed
-from triplewire.operators.order.protocol import key_of, text_of_key
+from triplewire.operators.order.learned import key_of, text_of_key
 
 _SMALL = 1 << 16  # bytes: smaller arrays come from the heap
 

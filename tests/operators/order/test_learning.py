@@ -25,7 +25,8 @@ from triplewire.model.terms import Literal
 from triplewire.operators.order import protocol as tables
 from triplewire.operators.order import statistics
 from triplewire.operators.order.greedy import Greedy, SubOrder, ordered
-from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes, text_of_key
+from triplewire.operators.order.learned import Expected, text_of_key
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Numbers, Outcomes
 from triplewire.operators.order.statistics import LearnedCalls
 
 

@@ -15,7 +15,8 @@ from bench.operators_paper import calls_made, least_calls
 from bench.workloads.operators import CallWorkload
 from triplewire.operators.order import ORDERS
 from triplewire.operators.order.greedy import order_named
-from triplewire.operators.order.protocol import Conjunctions, Expected
+from triplewire.operators.order.learned import Expected
+from triplewire.operators.order.protocol import Conjunctions
 
 Subscriptions = frozenset[frozenset[int]]
 

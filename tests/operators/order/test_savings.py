@@ -11,7 +11,8 @@ import pytest
 
 from triplewire.kernels.calls import chains as kernels
 from triplewire.operators.order.greedy import ordered
-from triplewire.operators.order.protocol import Conjunctions, Expected
+from triplewire.operators.order.learned import Expected
+from triplewire.operators.order.protocol import Conjunctions
 
 CALLS = 8
 

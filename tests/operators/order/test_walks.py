@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bench.operators_paper import calls_made
 from triplewire.operators.order.greedy import order_named, ordered
-from triplewire.operators.order.protocol import Conjunctions, Expected
+from triplewire.operators.order.learned import Expected
+from triplewire.operators.order.protocol import Conjunctions
 
 Lists = list[list[int]]
 

@@ -40,11 +40,11 @@ def test_a_lock_of_another_program(
     none = rows_of(linked.createDataFrame([], columns_of(SCHEMAS[MATCH])), MATCH)
     with jdbc._connection(linked, target, commit=False) as (other, _):
         other("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
-        monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 1)
+        monkeypatch.setattr(jdbc, "_PATIENCE", "SET lock_timeout = '1s'")
         for wait in (lambda: found.deliver(none, Part("a", 0, MATCH)), lambda: found.check(linked, "0a")):
             with pytest.raises(TriplewireError, match="canceling statement due to lock timeout"):
                 wait()
-        monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 300)
+        monkeypatch.setattr(jdbc, "_PATIENCE", "SET lock_timeout = '300s'")
         for ended in (
             lambda stop: found.deliver(none, Part("a", 0, MATCH, stop=stop)),
             lambda stop: found.check(linked, "0a", stop),
@@ -63,7 +63,7 @@ def test_a_locked_table_of_subscriptions(
 ) -> None:
     """Locked before its columns are asked for, or between that and its rows."""
     target = address(f"{postgres}#waiting", Connections.read(secrets_file))
-    monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 1)
+    monkeypatch.setattr(jdbc, "_PATIENCE", "SET lock_timeout = '1s'")
     with jdbc._connection(linked, target) as (statement, _):
         statement("CREATE TABLE waiting (id TEXT, language TEXT, query TEXT)")
     reader = linked.read.format("jdbc").options(**jdbc.options_of_reading(target, dbtable="waiting")).load()

@@ -22,7 +22,8 @@ from triplewire.model.publication import Publication
 from triplewire.operators.order.greedy import order_named
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.verify.operators import CallCounts, ConjunctionStage, OperatorStage, threaded_map
+from triplewire.verify.conjunctions import ConjunctionStage
+from triplewire.verify.operators import CallCounts, OperatorStage, threaded_map
 
 Failure: TypeAlias = tuple[int, TriplewireError]
 """A subscription, by its number, and an error that keeps it undecided."""

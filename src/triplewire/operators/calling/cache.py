@@ -32,7 +32,7 @@ from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode
 from triplewire.operators.calling.process import verdict_from_json, verdict_to_json
-from triplewire.operators.order.protocol import key_of, text_of_key
+from triplewire.operators.order.learned import key_of, text_of_key
 
 BYTES = 256 << 20
 FORM = 1  # of the tables; each has files of its own

@@ -23,7 +23,8 @@ from triplewire.kernels.calls import chains as chain_kernels
 from triplewire.kernels.calls import greedy as kernels
 from triplewire.kernels.calls.event import CHAINS, EVEN, FALSE, NAIVE, SEQUENTIAL, Event, step, transposed
 from triplewire.operators.order import ORDERS, check_order
-from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Plan, Portion
+from triplewire.operators.order.learned import Expected
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Numbers, Plan, Portion
 
 AHEAD = 2_048  # calls that are chosen at once, at most
 CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true

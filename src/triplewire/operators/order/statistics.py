@@ -14,15 +14,18 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.operators.order import protocol
-from triplewire.operators.order.protocol import COLUMNS, TOTALS, Conjunctions, Expected, Independence, Numbers, Rows
+from triplewire.operators.order import learned
+from triplewire.operators.order.learned import COLUMNS, TOTALS, Expected, Independence, Rows
+
+if TYPE_CHECKING:  # it brings compiled kernels along
+    from triplewire.operators.order.protocol import Conjunctions, Numbers
 
 KEEP = 0.995  # weight of what was learned of a call before, with each time that it is made
 KEEP_OPERATOR = 0.9999  # the same for all calls of an operator
@@ -258,7 +261,7 @@ class LearnedCalls:
             self._exchanges += 1  # who saved and who loads go on from the same counts
             table = np.concatenate((self._sums, self._totals))
             operators = {name: table[:, number].tolist() for name, number in self._operators.items()}
-            calls = self._rows.lines(self._rows.counts, protocol.text_of_key)
+            calls = self._rows.lines(self._rows.counts, learned.text_of_key)
             told = {"publications": self._publications, "independence": list(self.independence.sums)}
             return {**told, "operators": operators, "calls": calls}
 
@@ -285,7 +288,7 @@ class LearnedCalls:
             new = self._totals - self._since
             self._since = self._totals.copy()
             operators = {name: new[:, n].tolist() for name, n in self._operators.items() if new[:, n].any()}
-            calls = self._rows.lines(self._rows.since, protocol.text_of_key)
+            calls = self._rows.lines(self._rows.since, learned.text_of_key)
             self._rows.since[:] = 0
             return {"operators": operators, "calls": calls}
 
@@ -313,13 +316,13 @@ def _checked(
     """The parts of what `to_json` or `take_new_counts` gave, with so many numbers an operator. Raises `ValueError`."""
     try:
         publications, independence = int(told.get("publications", 0)), told.get("independence", [0.0, 0.0])
-        operators = {str(name): protocol.numbers_of(numbers) for name, numbers in told["operators"].items()}
-        calls = [(protocol.key_of(text), protocol.numbers_of(numbers)) for text, *numbers in told["calls"]]
+        operators = {str(name): learned.numbers_of(numbers) for name, numbers in told["operators"].items()}
+        calls = [(learned.key_of(text), learned.numbers_of(numbers)) for text, *numbers in told["calls"]]
         if any(len(numbers) != length for numbers in operators.values()):
             raise ValueError("an operator has too few or too many numbers")
         if any(len(numbers) != len(COLUMNS) for _, numbers in calls) or publications < 0:
             raise ValueError("a call has too few or too many numbers")
-        first, second = protocol.numbers_of(independence).tolist()
+        first, second = learned.numbers_of(independence).tolist()
         return publications, [first, second], operators, calls
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"it is nothing that was learned ({type(error).__name__}: {error})") from None
