@@ -13,7 +13,8 @@ from numba.core.dispatcher import Dispatcher
 from triplewire.engine.tiers.warm_up import run_kernels
 
 run_kernels()
-for module in [module for name, module in sys.modules.items() if name.startswith("triplewire.") and ".kernels." in name]:
+ours = [name for name in sys.modules if name.startswith("triplewire.") and ".kernels." in name]
+for module in [sys.modules[name] for name in ours]:
     for name, called in vars(module).items():
         if isinstance(called, Dispatcher) and called.__module__ == module.__name__:
             print(f"{module.__name__}.{name}", len(called.signatures))

@@ -22,7 +22,7 @@ from triplewire.extend import Argument, Parameter
 from triplewire.ir.evaluation.evaluate import CallKey
 from triplewire.kernels.calls.event import FALSE, OPEN, TRUE
 from triplewire.model.terms import Literal
-from triplewire.operators.order import protocol as tables
+from triplewire.operators.order import learned as tables
 from triplewire.operators.order import statistics
 from triplewire.operators.order.greedy import Greedy, SubOrder, ordered
 from triplewire.operators.order.learned import Expected, text_of_key

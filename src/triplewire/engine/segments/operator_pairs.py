@@ -22,7 +22,7 @@ from triplewire.model.publication import Publication
 from triplewire.operators.order.greedy import order_named
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.verify.conjunctions import ConjunctionStage
+from triplewire.verify.call_conjunctions import ConjunctionStage
 from triplewire.verify.operators import CallCounts, OperatorStage, threaded_map
 
 Failure: TypeAlias = tuple[int, TriplewireError]
