@@ -3,7 +3,8 @@
 One publication at a time, over all subscriptions that are left: each (operator, arguments) is asked once, and only if
 the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`
 (`OperatorStage`). Those that calls with constants decide alone, which are most, have a faster stage:
-`triplewire.verify.call_conjunctions`. At the end: what is kept of a chunk's publications, and several publications at once.
+`triplewire.verify.call_conjunctions`. At the end: what is kept of a chunk's publications, and several publications at
+once.
 """
 
 from __future__ import annotations
