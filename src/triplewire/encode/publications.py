@@ -64,8 +64,7 @@ class Interner:
         self.data: Bytes = fixed_array(data)
         self._limits = max_iri_bytes, max_literal_bytes
         self._terms, self._suffixes = _Table(min(len(data) // _BYTES_A_TERM, _MOST_ROOM) + _ROOM), _Table(_ROOM)
-        self._suffixes.reserve(0, 1)
-        self._suffixes.rows[0] = 0
+        self._suffixes.rows = np.zeros((1, COLUMNS), np.uint64)
         self._state = np.zeros(kernels.STATE, np.int64)
         self._state[kernels.SUFFIXES] = 1  # 0 is none; no slot leads there
 
@@ -161,7 +160,8 @@ class Interner:
 
 def encode(publications: Sequence[Publication]) -> Batch:
     """The publications, in their order."""
-    parts = list(_parts(publications))
+    first = publications[0].packed if len(publications) == 1 else None
+    parts = list(_parts(publications)) if first is None else [first]
     sizes = [publication.size for publication in publications]
     tokens = np.empty((sum([part.terms for part in parts]), COLUMNS), np.uint64)
     statements: Ids = np.empty((3, sum(sizes)), np.int32)
