@@ -72,7 +72,7 @@ class Experiment:
     prepare: Callable[[Place], list[Case]]
     measure: Callable[[Place, list[Case], str], Iterator[Figure]]
     apart: bool = False  # each case in a process of its own
-    by_name: bool = False  # takes too long for `triplewire bench all`, and runs by its name only
+    by_name: bool = False  # takes too long for `python -m bench all`, and runs by its name only
 
 
 # --- any workload ----------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "spark": Experiment("spark", "the pipeline on Spark", spark.cases, spark.measure_pipeline, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
-"""All experiments, in the order of `triplewire bench all`. Those without a hyphen in their names also run alone;
+"""All experiments, in the order of `python -m bench all`. Those without a hyphen in their names also run alone;
 those marked `by_name` run only so."""
 
 

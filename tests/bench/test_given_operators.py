@@ -1,4 +1,4 @@
-"""`triplewire bench --operators --operator-order`: engines that are measured have them."""
+"""`python -m bench NAME --operators --operator-order`: engines that are measured have them."""
 
 from __future__ import annotations
 
