@@ -1,0 +1,280 @@
+"""The database of a broker: SQLite or PostgreSQL, read by many threads and written by one.
+
+    with Database.open("sqlite:///data/broker.db") as database:
+        number = database.write(lambda connection: connection.execute(insert(...)).inserted_primary_key[0])
+        with database.reading() as connection: ...
+
+Writes of many threads share a commit: each runs in a savepoint of its own, and returns when all of them are committed
+and synced (group commit). A work that one process does at a time (`alone_at`) is guarded by an advisory lock of
+PostgreSQL, or by the lock of the SQLite file, which one process has.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from filelock import FileLock, Timeout
+from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+
+from triplewire.errors import BusyError, StoreError, TriplewireError, UnavailableError
+from triplewire.store.tables import metadata, terms
+
+T = TypeVar("T")
+
+MOST_AT_ONCE = 256  # writes that share a commit
+_WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
+_LOCK_SECONDS = 5.0
+_CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
+_WORKS = {"matching": 1, "migrating": 2}
+
+
+def has_wal_bug(version: tuple[int, ...]) -> bool:
+    """May this SQLite lose committed writes in WAL mode? (3.7.0 to 3.51.2; mended in 3.51.3, 3.50.7 and 3.44.6.)"""
+    if version >= _WAL_FIXED[-1]:
+        return False
+    return not any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_FIXED)
+
+
+@dataclass
+class _Write:
+    work: Callable[[Connection], Any]
+    done: Future[Any] = field(default_factory=Future)
+
+
+class Database:
+    """A database that is open. Make it with `open`."""
+
+    def __init__(self, engine: Engine, lock: FileLock | None, warn: Callable[[str], None]) -> None:
+        self.engine = engine
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        self.commits = 0
+        self._lock = lock
+        self._warn = warn
+        self._queue: SimpleQueue[_Write | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_all, name="database", daemon=True)
+        self._held: dict[str, Connection] = {}
+
+    @classmethod
+    def open(cls, url: str, *, warn: Callable[[str], None] = lambda text: None) -> Database:
+        """Open a database, make its tables where there are none, and bring older ones up to date.
+
+        `url`: `sqlite:///FILE` or `postgresql://...`. Raises `BusyError` where another process has the SQLite file,
+        `UnavailableError` where PostgreSQL does not answer, and `StoreError` where there is something else.
+        """
+        parsed = make_url(url)
+        lock: FileLock | None = None
+        if parsed.get_backend_name() == "sqlite":
+            lock = _locked(Path(parsed.database or ""))
+            engine = _sqlite(parsed.render_as_string(hide_password=False), warn)
+        elif parsed.get_backend_name() == "postgresql":
+            engine = sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=12, pool_pre_ping=True)
+        else:
+            raise StoreError(f"{parsed.get_backend_name()} is no database of a broker", remedy="sqlite or postgresql")
+        database = cls(engine, lock, warn)
+        try:
+            from triplewire.store.migrate import bring_up_to_date
+
+            with errors_of_database(parsed.render_as_string()):
+                bring_up_to_date(database)
+        except BaseException:
+            database._release()
+            raise
+        database._thread.start()
+        return database
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do what waits to be written, and close."""
+        self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+        self._release()
+
+    def _release(self) -> None:
+        for connection in self._held.values():
+            with suppress(SQLAlchemyError):
+                connection.close()
+        self.engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    # --- reading and writing -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees what is committed. Nothing is written through it."""
+        with self.engine.connect() as connection:
+            yield connection
+            connection.rollback()
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, once all that it has written is committed and synced. It may run again where another
+        write that shared its commit has failed, so it does nothing but write. Raises what `work` raises, and
+        `StoreError` where the database cannot be written: then nothing of it is there."""
+        written: T = self.begin(work).result()
+        return written
+
+    def begin(self, work: Callable[[Connection], T]) -> Future[T]:
+        """The same without waiting."""
+        write = _Write(work)
+        self._queue.put(write)
+        return write.done
+
+    def _write_all(self) -> None:
+        """Take all writes that wait, and commit them together."""
+        ended = False
+        while not ended:
+            writes: list[_Write] = []
+            following = self._queue.get()
+            while following is not None:
+                writes.append(following)
+                if len(writes) == MOST_AT_ONCE or self._queue.empty():
+                    break
+                following = self._queue.get()
+            ended = following is None
+            if writes:
+                self._commit(writes)
+
+    def _commit(self, writes: list[_Write]) -> None:
+        """Run the writes and commit them; those that raise are left out. Where the commit itself fails, all fail."""
+        results: list[tuple[_Write, Any]] = []
+        failed: list[tuple[_Write, BaseException]] = []
+        try:
+            with errors_of_database(""), self.engine.connect() as connection, connection.begin():
+                for write in writes:
+                    try:
+                        if len(writes) == 1:
+                            results.append((write, write.work(connection)))
+                            continue
+                        with connection.begin_nested():
+                            results.append((write, write.work(connection)))
+                    except OperationalError:
+                        raise
+                    except BaseException as error:
+                        if len(writes) == 1:
+                            raise
+                        failed.append((write, error))
+        except BaseException as error:
+            for write in writes:
+                write.done.set_exception(error)
+            return
+        self.commits += 1
+        for write, result in results:
+            write.done.set_result(result)
+        for write, error in failed:
+            write.done.set_exception(error)
+
+    # --- work that one process does at a time ------------------------------------------------------------------------
+
+    def alone_at(self, work: str, holder: str) -> int | None:
+        """The number of the term in which this process does a work, or None while another one does it. Ask again and
+        again: the process before may have been killed. `holder` is shown to people."""
+        if self.is_sqlite:  # the file has one process
+            return self.write(lambda connection: _new_term(connection, work, holder))
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            taken = connection.execute(sa.select(sa.func.pg_try_advisory_lock(_CLASS, _WORKS[work]))).scalar_one()
+        except SQLAlchemyError:
+            connection.close()
+            raise
+        if not taken:
+            connection.close()
+            return None
+        self._held[work] = connection
+        return self.write(lambda writing: _new_term(writing, work, holder))
+
+    @staticmethod
+    def check_term(connection: Connection, work: str, term: int) -> None:
+        """Raises `BusyError` in a write where another process has taken the work over since."""
+        now = connection.execute(sa.select(terms.c.term).where(terms.c.work == work).with_for_update()).scalar_one()
+        if now != term:
+            raise BusyError(f"another process has taken over {work}")
+
+
+def _new_term(connection: Connection, work: str, holder: str) -> int:
+    here = terms.c.work == work
+    term = (connection.execute(sa.select(terms.c.term).where(here)).scalar() or 0) + 1
+    connection.execute(terms.delete().where(here))
+    connection.execute(terms.insert().values(work=work, term=term, holder=holder))
+    return term
+
+
+@contextmanager
+def errors_of_database(name: str) -> Iterator[None]:
+    """Turns errors of a driver into ours."""
+    try:
+        yield
+    except TriplewireError:
+        raise
+    except DBAPIError as error:
+        cause = " ".join(str(error.orig).split())
+        if isinstance(error.orig, sqlite3.Error):
+            kind: type[TriplewireError] = BusyError if "locked" in cause else StoreError
+        else:
+            kind = UnavailableError
+        raise kind(f"the database cannot be used: {cause}", source=name) from error
+
+
+def _locked(file: Path) -> FileLock:
+    """The lock of a SQLite file, for as long as the process lives. Raises `BusyError`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{file}.lock", thread_local=False)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout:
+        what, remedy = "another process serves it", "end that, or use PostgreSQL for several: --database postgresql://"
+        raise BusyError(what, source=str(file), remedy=remedy) from None
+    return lock
+
+
+def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
+    """An engine for SQLite whose commits are synced to the disk."""
+    journal = "WAL"
+    if has_wal_bug(sqlite3.sqlite_version_info):
+        journal = "TRUNCATE"
+        warn(
+            f"SQLite {sqlite3.sqlite_version} may lose commits in WAL mode: a slower journal is used; "
+            "3.51.3 or newer has it mended"
+        )
+    engine = sa.create_engine(url, connect_args={"timeout": 60, "check_same_thread": False}, pool_size=12)
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # the driver begins no transactions of its own
+        for pragma in (f"journal_mode={journal}", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def create_tables(connection: Connection) -> None:
+    """All tables as they are now."""
+    metadata.create_all(connection)
+
+
+def now() -> float:
+    """The time, in seconds since 1970."""
+    return time.time()
