@@ -87,7 +87,7 @@ def run(arguments: list[str], program: Program = TRIPLEWIRE) -> int:
         to_nowhere(sys.stdout)
         return READER_IS_GONE
     except OSError as error:
-        from triplewire.cli.report import OutputError
+        from triplewire.errors import OutputError
 
         return _failed(OutputError(error.errno, error.strerror, error.filename or "standard output"))
     return code

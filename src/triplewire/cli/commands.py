@@ -15,8 +15,8 @@ from triplewire.cli import check, explain, match, read
 from triplewire.cli.backtest import backtest_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
-from triplewire.cli.report import OutputError, say
-from triplewire.errors import TriplewireError, WriteError
+from triplewire.cli.report import say
+from triplewire.errors import OutputError, TriplewireError, WriteError
 
 
 def warm_up_command(

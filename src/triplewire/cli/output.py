@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import typer
 
-from triplewire.cli.report import READER_IS_GONE, OutputError, leave, one_line
-from triplewire.errors import Refusal, WriteError
+from triplewire.cli.report import READER_IS_GONE, leave, one_line
+from triplewire.errors import OutputError, Refusal, WriteError
 from triplewire.model.namespaces import shorten
 
 if TYPE_CHECKING:

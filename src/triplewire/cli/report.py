@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 from triplewire.errors import (
     BusyError,
+    OutputError,
     ReadError,
     Refusal,
     StoreError,
@@ -41,10 +42,6 @@ _FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _lost: list[str] = []  # messages that could not be written; behind the first, standard error leads to nowhere
-
-
-class OutputError(OSError):
-    """An output cannot be written."""
 
 
 def exit_code_of(error: TriplewireError | OSError) -> int:
