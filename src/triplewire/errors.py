@@ -121,10 +121,6 @@ class BusyError(StoreError):
     """Another process has what is asked for: the same may work later."""
 
 
-class OutputError(OSError):
-    """What the system said when an output of a command was written."""
-
-
 class SparkError(UnavailableError):
     """Spark, or the Java that it needs, is missing, did not start, or failed."""
 

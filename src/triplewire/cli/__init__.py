@@ -87,9 +87,10 @@ def run(arguments: list[str], program: Program = TRIPLEWIRE) -> int:
         to_nowhere(sys.stdout)
         return READER_IS_GONE
     except OSError as error:
-        from triplewire.errors import OutputError
+        from triplewire.cli.report import of_output
 
-        return _failed(OutputError(error.errno, error.strerror, error.filename or "standard output"))
+        error.filename = error.filename or "standard output"
+        return _failed(of_output(error))
     return code
 
 

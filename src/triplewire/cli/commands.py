@@ -15,8 +15,8 @@ from triplewire.cli import check, explain, match, read
 from triplewire.cli.backtest import backtest_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
-from triplewire.cli.report import say
-from triplewire.errors import OutputError, TriplewireError, WriteError
+from triplewire.cli.report import of_output, say
+from triplewire.errors import TriplewireError, WriteError
 
 
 def warm_up_command(
@@ -55,7 +55,7 @@ def warm_up_command(
     KERNELS.warn = lambda text: None if KERNELS.refused else say(text)  # which ends the command
     if not KERNELS.wait():
         if KERNELS.refused is not None:
-            raise OutputError(KERNELS.refused.errno, KERNELS.refused.strerror, str(place))
+            raise of_output(OSError(KERNELS.refused.errno, KERNELS.refused.strerror, str(place)))
         raise TriplewireError("the kernels are not to be used: TRIPLEWIRE_TIER says so")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)

@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import typer
 
-from triplewire.cli.report import READER_IS_GONE, leave, one_line
-from triplewire.errors import OutputError, Refusal, WriteError
+from triplewire.cli.report import READER_IS_GONE, leave, of_output, one_line
+from triplewire.errors import Refusal, WriteError
 from triplewire.model.namespaces import shorten
 
 if TYPE_CHECKING:
@@ -157,13 +157,15 @@ def _descriptor(path: Path) -> int | None:
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """An `OSError` in the block is an `OutputError` of this name. Only this may be written to in the block."""
+    """An `OSError` in the block is one of an output of this name. Only this may be written to in the block."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(error.errno, error.strerror, error.filename or str(path)) from error
+        error.filename = error.filename or str(path)
+        of_output(error)
+        raise
 
 
 @contextmanager
