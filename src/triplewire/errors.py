@@ -8,13 +8,16 @@
     ├── TaxonomyError        a taxonomy has a cycle or cannot be read
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
     │   └── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
-    ├── RequestError         a server gave no whole answer in time, or one that is too large
-    │   └── AddressError     its address may not be asked, or it has none
+    ├── UnavailableError     a service, a driver or a program that is needed is not there
+    │   ├── RequestError     a server gave no whole answer in time, or one that is too large
+    │   │   └── AddressError its address may not be asked, or it has none
+    │   └── SparkError       Spark, or the Java that it needs, is missing, did not start, or failed
     ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
-    ├── StoreError           a directory is no saved engine, or cannot be written
-    │   └── DamagedError     what was saved there is damaged
-    └── SparkError           Spark, or the Java that it needs, is missing, did not start, or failed
+    └── StoreError           a directory is no saved engine, no index, or no output of a run
+        ├── DamagedError     what was saved there is damaged
+        ├── WriteError       it cannot be written
+        └── BusyError        another process has it: try again
 
 An error says what happened, where, why, and what to do. Where work goes on after an error (a batch, a folder of files),
 it becomes a `Refusal`. No input is dropped without one.
@@ -82,7 +85,11 @@ class OperatorFault(OperatorError):
     """The operator itself is at fault, whatever it was asked: it crashed, hung, or answered nonsense."""
 
 
-class RequestError(TriplewireError):
+class UnavailableError(TriplewireError):
+    """A service, a driver or a program that is needed is not there, or does not answer."""
+
+
+class RequestError(UnavailableError):
     """A server gave no whole answer in time, or one that is too large."""
 
 
@@ -106,7 +113,15 @@ class DamagedError(StoreError):
     """What was saved is not there any more as it was saved."""
 
 
-class SparkError(TriplewireError):
+class WriteError(StoreError):
+    """A directory or a file cannot be written."""
+
+
+class BusyError(StoreError):
+    """Another process has what is asked for: the same may work later."""
+
+
+class SparkError(UnavailableError):
     """Spark, or the Java that it needs, is missing, did not start, or failed."""
 
 

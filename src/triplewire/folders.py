@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from triplewire.errors import StoreError
+from triplewire.errors import BusyError
 
 NO_PLAIN_FILE = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
@@ -81,13 +81,13 @@ def locked(path: Path, wait: float = 0) -> Iterator[bool]:
 
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """A block in which no other process or thread writes to a directory. Waits for the others. Raises `StoreError`
+    """A block in which no other process or thread writes to a directory. Waits for the others. Raises `BusyError`
     after `WAIT_SECONDS`."""
     with locked(directory / LOCK, WAIT_SECONDS) as held:
         if not held:
             what = f"another process has been writing to it for {WAIT_SECONDS:.0f} seconds"
             remedy = "wait until it has ended, or choose another directory"
-            raise StoreError(what, source=str(directory), remedy=remedy)
+            raise BusyError(what, source=str(directory), remedy=remedy)
         yield
 
 

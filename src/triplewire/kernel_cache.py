@@ -204,7 +204,7 @@ def folder(sources: Sources = OURS) -> Path | None:
 
 def is_complete(folder: Path) -> bool:
     """Are all kernels compiled, for this kind of processor? A file says so."""
-    return (folder / f"{_COMPLETE}{processor()}").exists()
+    return os.path.exists(folder / f"{_COMPLETE}{processor()}")  # False where nobody may look
 
 
 def mark_complete(folder: Path) -> None:

@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 from triplewire.errors import TriplewireError, text_of_raised
@@ -52,6 +51,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
 
 def names(family: str) -> list[str]:
     """The names of a family, built-in ones first."""
+    from importlib.metadata import entry_points  # it takes 20 ms, which the completion of a command line does without
+
     built_in = list(BUILT_IN[family])
     return built_in + sorted({e.name for e in entry_points(group=f"triplewire.{family}")} - set(built_in))
 
@@ -69,6 +70,8 @@ def find(family: str, name: str) -> Any:
     if place is not None:
         return attribute(place)
     if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        from importlib.metadata import entry_points  # as in `names`
+
         for entry in entry_points(group=f"triplewire.{family}", name=name):
             return entry.load()
     raise TriplewireError(f"there is no {family} named {name!r}", remedy=f"known: {', '.join(names(family))}")

@@ -20,7 +20,7 @@ A, B = "a.ttl", "b.ttl"
 
 
 def test_rows(folder: Path) -> None:
-    done = triplewire("match", "--subscriptions", "title.rq", "year.gql", "--publications", B, A)
+    done = triplewire("match", "--subscriptions", "title.rq", "--subscriptions", "year.gql", B, A)
     assert (done.code, done.err) == (0, "")
     a, b = ((folder / name).as_uri() for name in (A, B))
     rows = done.rows
@@ -54,7 +54,7 @@ def test_rows(folder: Path) -> None:
 
 
 SPELLINGS = {
-    "spread": ["--subscriptions", "title.rq", "year.gql", "--publications", A, B],
+    "words": ["--subscriptions", "title.rq", "--subscriptions", "year.gql", A, B],
     "repeated": [
         "--subscriptions",
         "title.rq",
@@ -65,7 +65,7 @@ SPELLINGS = {
         "--publications",
         B,
     ],
-    "mixed": ["--publications", A, B, "--subscriptions=title.rq", "year.gql", "--format", "jsonl"],
+    "mixed": ["--publications", A, B, "--subscriptions=title.rq", "--subscriptions", "year.gql", "--format", "jsonl"],
 }
 
 
@@ -146,7 +146,7 @@ def test_unknown_class_is_a_warning_only(folder: Path) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--no-bindings"]], ids=["bindings", "no bindings"])
 def test_output_files_hold_the_same(folder: Path, more: list[str]) -> None:
-    start = ["match", "--subscriptions", "title.rq", "rows.jsonl", "--publications", folder, *more]
+    start = ["match", "--subscriptions", "title.rq", "--subscriptions", "rows.jsonl", "--publications", folder, *more]
     rows = triplewire(*start).rows
     assert len(rows) > 5
     done = triplewire(*start, "--output", "out.jsonl", "--format", "jsonl")
@@ -167,7 +167,7 @@ def test_a_failure_leaves_the_old_output(folder: Path) -> None:
     done = triplewire(
         "match", "--subscriptions", "title.rq", "--publications", A, "--taxonomy", "broken.ttl", "--output", "out.jsonl"
     )
-    assert done.code == 1
+    assert done.code == 74
     assert "broken.ttl" in done.err
     assert len(done.err.splitlines()) == 1
     assert Path("out.jsonl").read_text() == "old"
@@ -224,7 +224,7 @@ def test_stats_of_a_process(folder: Path) -> None:
 
 def test_stats_that_cannot_be_written(folder: Path) -> None:
     done = triplewire("match", "--subscriptions", "title.rq", "--publications", A, "--stats", "nowhere/stats.json")
-    assert done.code == 2
+    assert done.code == 73
     assert "--stats" in done.err
 
 
@@ -266,6 +266,7 @@ def test_files_are_the_objects_byte_for_byte(folder: Path, examples: Path) -> No
         "match",
         "--subscriptions",
         examples / "subscriptions",
+        "--subscriptions",
         "odd.jsonl",
         "--taxonomy",
         examples / "taxonomy.ttl",

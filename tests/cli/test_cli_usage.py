@@ -12,11 +12,11 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from filelock import FileLock
 
 from amounts import IN_FULL
 from cli.runner import HEEDS_HANGUPS, triplewire
 from triplewire import config
-from triplewire.cli.arguments import repeat_options
 
 COMMAND = [sys.executable, "-c", "from triplewire.cli import main; main()"]
 
@@ -34,7 +34,6 @@ WRONG = {
     "unknown format": ["read", "a.ttl", "--format", "runes"],
     "unknown split": ["read", "a.ttl", "--split", "hair"],
     "unknown option": ["read", "a.ttl", "--fast"],
-    "stray argument": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--split", "item", "b.ttl"],
     "standard input twice": ["match", "--subscriptions", "-", "--publications", "-"],
     "output of no known name": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "x.csv"],
     "two outputs are one": [
@@ -51,7 +50,6 @@ WRONG = {
         "rows.jsonl",
     ],
     "reading to what is read": ["read", "many.nq", "--output", "many.nq"],
-    "output nowhere": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "no/x.jsonl"],
     "output is a folder": ["read", "a.ttl", "--output", "."],
     "a query that names no file": ["match", "nowhere.rq", "a.ttl"],
     "an empty query": ["match", "--query", "", "--publications", "a.ttl"],
@@ -85,6 +83,33 @@ def test_wrong_usage(folder: Path, arguments: list[str]) -> None:
     if arguments:
         assert "Error: " in done.err
     assert sorted(folder.iterdir()) == before
+
+
+CODES = {  # a command, and what it ends with
+    "read a.ttl": 0,
+    "read a.ttl broken.ttl": 1,
+    "match title.rq nowhere.ttl": 2,
+    "match title.rq a.ttl --output no/x.jsonl": 73,
+    "match title.rq a.ttl --taxonomy broken.ttl": 74,
+    "pipeline subscribe --index . title.rq": 74,
+    "pipeline index --subscriptions sqlite:/nowhere.db#queries --output index": 74,
+    "pipeline index --subscriptions title.rq --output a.ttl/index": 73,
+}
+
+
+@pytest.mark.parametrize(("line", "code"), CODES.items(), ids=CODES.keys())
+def test_exit_codes(folder: Path, line: str, code: int) -> None:
+    done = triplewire(*line.split())
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_output_that_another_run_writes_to_is_busy(folder: Path) -> None:
+    Path("out").mkdir()
+    with FileLock("out/_lock"):
+        done = triplewire("pipeline", "run", "--input", "a.ttl", "--subscriptions", "title.rq", "--output", "out")
+    assert done.code == 75
+    assert "another run writes to it; wait until that has ended" in done.err
 
 
 @pytest.mark.parametrize(
@@ -132,20 +157,42 @@ def test_version() -> None:
     assert done.out.startswith("triplewire ")
 
 
-SPREAD = [
-    ("match --subscriptions a b --publications c", "match --subscriptions a --subscriptions b --publications c"),
-    ("match --publications a - --format jsonl", "match --publications a --publications - --format jsonl"),
-    ("match --publications=a b", "match --publications=a --publications b"),
-    ("match --publications --format x", "match --publications --format x"),
-    ("match --format jsonl b", "match --format jsonl b"),
-    ("read a b", "read a b"),
-    ("match --publications a -- b c", "match --publications a -- b c"),
+ONE_VALUE = [
+    (
+        "match --subscriptions title.rq year.gql --publications a.ttl",
+        "year.gql stands where publications are expected (--subscriptions has title.rq, --publications has a.ttl;",
+    ),
+    ("match --subscriptions title.rq year.gql a.ttl", "write --subscriptions year.gql, or name a folder"),
+    ("match --operators op.py", "give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions ("),
+    ("match --operators op.py", "(--operators has op.py; an option takes one value, and may be repeated)"),
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), SPREAD, ids=[given for given, _ in SPREAD])
-def test_spread(given: str, expected: str) -> None:
-    assert repeat_options(given.split()) == expected.split()
+@pytest.mark.parametrize(("line", "said"), ONE_VALUE, ids=[f"{line} {said[:9]}" for line, said in ONE_VALUE])
+def test_an_option_takes_one_value(folder: Path, line: str, said: str) -> None:
+    (folder / "op.py").write_text("operators = ()\n")
+    (folder / "year.gql").write_text("SELECT Publications FROM Publications WHERE (?i, rss:title, ?t)")
+    done = triplewire(*line.split())
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_what_follows_the_value_of_an_option_is_the_query(folder: Path) -> None:
+    (folder / "op.py").write_text("operators = ()\n")
+    done = triplewire("match", "--operators", "op.py", "SELECT ?t { ?s ?p ?t }", "a.ttl")
+    assert (done.code, len(done.rows)) == (0, 1), done.err
+    assert triplewire("explain", "--subscriptions", "title.rq", "a.ttl").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("match --matcher t", "trie"), ("match --format j", "jsonl"), ("explain --spl", "--split")]
+)
+def test_completion(line: str, words: str) -> None:
+    environment = {"_TRIPLEWIRE_COMPLETE": "complete_bash", "COMP_WORDS": f"triplewire {line}"}
+    environment["COMP_CWORD"] = str(line.count(" ") + (not line.endswith(" ")))
+    command = [sys.executable, "-c", "import sys; sys.argv[0] = 'triplewire'; from triplewire.cli import main; main()"]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert words in done.stdout.split()
 
 
 def test_a_fault_is_one_line_and_70(folder: Path) -> None:
@@ -179,7 +226,7 @@ def test_no_text_is_cut(folder: Path, unbuffered: str) -> None:
         check=False,
         cwd=folder,
     )
-    assert (done.returncode, done.stderr) == (74, b"triplewire: [Errno 27] File too large\n")
+    assert (done.returncode, done.stderr) == (73, b"triplewire: [Errno 27] File too large\n")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -281,13 +328,13 @@ FULL = Path("/dev/full")
     ],
     ids=["read", "match", "explain", "read to a file", "the version"],
 )
-def test_a_full_disk_is_one_line_and_74(folder: Path, arguments: list[str]) -> None:
+def test_a_full_disk_is_one_line_and_73(folder: Path, arguments: list[str]) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(
             [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=folder
         )
     named = FULL if str(FULL) in arguments else "standard output"
-    assert (done.returncode, done.stderr) == (74, f"triplewire: [Errno 28] No space left on device: '{named}'\n")
+    assert (done.returncode, done.stderr) == (73, f"triplewire: [Errno 28] No space left on device: '{named}'\n")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")

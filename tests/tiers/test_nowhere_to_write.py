@@ -107,12 +107,33 @@ def test_a_folder_that_is_full_before_all_is_compiled(installed: dict[str, str],
     assert said.startswith(f"compiled code cannot be put into {tmp_path}/full/kernels-")
     assert said.endswith("(File too large): matching is interpreted, which is slower")
     warm = run(environment, "-m", "triplewire", "warm-up", blocks=16)
-    assert (warm.returncode, len(warm.stderr.splitlines())) == (74, 1)
+    assert (warm.returncode, len(warm.stderr.splitlines())) == (73, 1)
     assert f"File too large: '{tmp_path}/full/kernels-" in warm.stderr
 
 
 def test_a_named_folder_that_cannot_be_written_is_not_warm(installed: dict[str, str]) -> None:
     named = str(Path(installed["HOME"]) / "cache")
     done = run({**installed, kernel_cache.FOLDER: named}, "-m", "triplewire", "warm-up", blocks=None)
-    assert done.returncode == 2
+    assert done.returncode == 73
     assert f"{named} cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME", kernel_cache.FOLDER])
+@pytest.mark.parametrize("tier", ["auto", "interpreted"])
+def test_a_folder_that_may_not_be_looked_into(
+    installed: dict[str, str], tmp_path: Path, variable: str, tier: str
+) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(0)
+    command = [sys.executable, "-B", *MATCH]
+    if not os.geteuid():  # for whom nothing is locked, unless that right is given up
+        if shutil.which("setpriv") is None:
+            pytest.skip("there is no setpriv here, and root may read everything")
+        rights = "-dac_override,-dac_read_search"
+        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+    environment = {**installed, variable: str(locked / "below"), TIER: tier}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    locked.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2

@@ -1,11 +1,12 @@
 """The command line: `triplewire read`, `match`, `explain`, `check`, `operators` and others. One file a command.
 
-Data goes to standard output; messages, progress and what operators print to standard error. Exit codes: 0 done; 1 some
-input was refused, and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70
-a fault of the program; 74 a file cannot be read or written; 130 interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141 the
-reader of the output went away. `commands` puts them together, `arguments` has the options that they share, `report` the
-messages, `output` the forms of the results. What is slow to load (the engine, Arrow, the parsers, Spark) is imported
-where it is used, so that --help does without.
+Data goes to standard output; messages, progress and what operators print to standard error. Exit codes, the
+same in all commands: 0 done; 1 done, but some input was refused (a warning, as for an ill-formed feed, does not count);
+2 wrong usage; 69 a service, a driver, Java or Spark is not there; 70 a fault of the program; 73 an output cannot be
+written; 74 an input cannot be read; 75 another process has it, try again; 130 interrupted, by Ctrl-C, SIGTERM or
+SIGHUP; 141 the reader of the output went away. `commands` puts them
+together, `arguments` has the options that they share, `report` the messages, `output` the forms of the results. What is
+slow to load (the engine, Arrow, the parsers, Spark) is imported where it is used, so that --help does without.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from importlib.metadata import version
 from threading import Timer
 from types import FrameType
 from typing import IO, NamedTuple
@@ -87,8 +87,10 @@ def run(arguments: list[str], program: Program = TRIPLEWIRE) -> int:
         to_nowhere(sys.stdout)
         return READER_IS_GONE
     except OSError as error:
+        from triplewire.cli.report import of_output
+
         error.filename = error.filename or "standard output"
-        return _failed(error)
+        return _failed(of_output(error))
     return code
 
 
@@ -103,7 +105,7 @@ def _buffered(stream: IO[str]) -> IO[str]:
 
 def _failed(error: OSError) -> int:
     """Say what the system has refused, as on a full disk; returns the exit code."""
-    from triplewire.cli.report import one_line, say, to_nowhere
+    from triplewire.cli.report import exit_code_of, one_line, say, to_nowhere
 
     to_nowhere(sys.stdout)
     note = ""
@@ -112,26 +114,27 @@ def _failed(error: OSError) -> int:
     except FileNotFoundError:  # which errors of the system do not name
         note = " (the current folder was removed)"
     say(f"triplewire: {one_line(str(error))}{note}")
-    return 74
+    return exit_code_of(error)
 
 
 def _run(arguments: list[str], program: Program) -> int:
     if arguments == ["--version"]:  # without the parser of options, which takes a quarter of a second to load
+        from importlib.metadata import version  # it takes 20 ms
+
         print(f"triplewire {version('triplewire')}")
         return 0
-    from triplewire.cli.arguments import repeat_options
-    from triplewire.cli.report import messages_are_lost, one_line, say
+    from triplewire.cli.report import exit_code_of, messages_are_lost, one_line, say
     from triplewire.errors import TriplewireError
     from triplewire.plugins import attribute
 
     try:
-        attribute(program.app)(repeat_options(arguments), prog_name=program.name)
+        attribute(program.app)(arguments, prog_name=program.name)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
-        return 74 if code in (0, 1) and messages_are_lost() else code
+        return 73 if code in (0, 1) and messages_are_lost() else code
     except TriplewireError as error:
         say(f"{program.name}: {one_line(str(error))}")
-        return 1
+        return exit_code_of(error)
     except OSError as error:
         return _failed(error)
     except Exception as error:  # the last resort: a fault of ours must not look like an answer

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from triplewire.cli.report import Report, one_line, say
+from triplewire import plugins
+from triplewire.cli.report import Report, exit_code_of, one_line, say
 from triplewire.config import Settings
-from triplewire.errors import Refusal, SparkError, TriplewireError
+from triplewire.errors import Refusal, TriplewireError
 from triplewire.folders import entries_below
 from triplewire.model.references import is_address
 from triplewire.plugins import DEFAULT_MATCHER
@@ -119,9 +120,6 @@ def refuse_nothing(files: Iterable[Path], triples: int, report: Report) -> None:
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
-SPREADING = ("--subscriptions", "--publications", "--operators", "--taxonomy")
-"""Options that take several values: `--subscriptions a b c`."""
-
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -164,31 +162,14 @@ def _grouped(kinds: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]
 
 @contextmanager
 def wrong_usage(option: str = "") -> Iterator[None]:
-    """A `TriplewireError` in the block is wrong usage: of this option, where one is named. That Spark fails is none."""
+    """A `TriplewireError` in the block is wrong usage: of this option, where one is named. What is locked, cannot be
+    read or written, or is not there has an exit code of its own."""
     try:
         yield
-    except SparkError:
-        raise
     except TriplewireError as error:
+        if exit_code_of(error) != 2:
+            raise
         raise typer.BadParameter(one_line(str(error)), param_hint=option or None) from error
-
-
-def repeat_options(arguments: Iterable[str]) -> list[str]:
-    """The arguments with an option that takes several files repeated before each of them, as Typer needs it."""
-    out: list[str] = []
-    option, values, literal = "", 0, False
-    for argument in arguments:
-        if literal or argument == "--":
-            literal = True
-        elif argument.startswith("-") and argument != "-":
-            name = argument.partition("=")[0]
-            option, values = (name, int("=" in argument)) if name in SPREADING else ("", 0)
-        elif option:
-            if values:
-                out.append(option)
-            values += 1
-        out.append(argument)
-    return out
 
 
 class Entailment(enum.StrEnum):
@@ -222,9 +203,22 @@ def context_argument(text: str) -> ContextFile:
     raise typer.BadParameter(f"{text!r} is not URL=FILE with a file that is there")
 
 
+def choice_option(kind: type[enum.StrEnum], *names: str, help: str) -> Any:
+    """An option that takes one of the values of a class."""
+    values = [str(value) for value in kind]
+
+    def chosen(text: str) -> enum.StrEnum:
+        if text not in values:
+            raise typer.BadParameter(f"{text!r} is none of {', '.join(values)}")
+        return kind(text)
+
+    metavar = f"[{'|'.join(values)}]"
+    return typer.Option(*names, metavar=metavar, parser=chosen, autocompletion=lambda: values, help=help)
+
+
 def files_option(*names: str, help: str) -> Any:
     """An option that takes files and folders."""
-    return typer.Option(*names, metavar="FILE...", parser=file_argument, help=help)
+    return typer.Option(*names, metavar="FILE", parser=file_argument, help=f"{help} May be repeated.")
 
 
 def folder_option(*names: str, help: str) -> Any:
@@ -261,9 +255,21 @@ OperatorOrder = Annotated[
     ),
 ]
 
-MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
+MatcherOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="How pairs are found; the answers are the same.",
+        autocompletion=lambda: plugins.names("matcher"),
+    ),
+]
 EntailmentOption = Annotated[
-    Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
+    Entailment,
+    choice_option(
+        Entailment,
+        "--entailment",
+        help="rdfs: properties and classes also mean those below them, by the taxonomy file.",
+    ),
 ]
 AllowEmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
@@ -301,7 +307,10 @@ class Reading:
     """How documents are read; a group of options."""
 
     split: Annotated[
-        Split, typer.Option(help="What becomes one publication: a feed's item, the whole document, or each subject.")
+        Split,
+        choice_option(
+            Split, "--split", help="What becomes one publication: a feed's item, the whole document, or each subject."
+        ),
     ] = Split.ITEM
     as_written: Annotated[
         bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +15,8 @@ from triplewire.cli import check, explain, match, read
 from triplewire.cli.backtest import backtest_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
-from triplewire.cli.report import say
-from triplewire.errors import TriplewireError
+from triplewire.cli.report import of_output, say
+from triplewire.errors import TriplewireError, WriteError
 
 
 def warm_up_command(
@@ -38,7 +37,9 @@ def warm_up_command(
         os.environ[kernel_cache.FOLDER] = str(folder)
     place, named = kernel_cache.folder(), os.environ.get(kernel_cache.FOLDER)
     if place is None or (named and not place.is_relative_to(Path(named).absolute())):
-        raise typer.BadParameter(f"{named or 'the folder for machine code'} cannot be written", param_hint="--cache")
+        raise WriteError(
+            f"{named or 'the folder for machine code'} cannot be written", remedy="name another: --cache DIR"
+        )
     from triplewire.engine.tiers.kernels import KERNELS
 
     begun, count = time.perf_counter(), 0
@@ -54,7 +55,7 @@ def warm_up_command(
     KERNELS.warn = lambda text: None if KERNELS.refused else say(text)  # which ends the command
     if not KERNELS.wait():
         if KERNELS.refused is not None:
-            raise OSError(KERNELS.refused.errno, KERNELS.refused.strerror, str(place))
+            raise of_output(OSError(KERNELS.refused.errno, KERNELS.refused.strerror, str(place)))
         raise TriplewireError("the kernels are not to be used: TRIPLEWIRE_TIER says so")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
@@ -83,6 +84,8 @@ app.add_typer(pipeline.app, name="pipeline")
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # --help does without
+
         print(f"triplewire {version('triplewire')}")
         raise typer.Exit
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import grouped, refuse_nothing
+from triplewire.cli.arguments import choice_option, grouped, refuse_nothing
 from triplewire.cli.inputs import Inputs, read_publications
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
@@ -40,7 +40,7 @@ def explain_command(
     only_matches: Annotated[
         bool, typer.Option("--only-matches", help="Pass over publications that do not match.")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
+    form: Annotated[Format, choice_option(Format, "--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
 ) -> None:
     """
     \b

@@ -124,6 +124,7 @@ class Inputs:
     def sorted_out(self) -> ResolvedInputs:
         """What is a query, and what a file. Raises `BadParameter` where that is not clear, or a file is not there."""
         words, query, subscriptions = list(self.words or ()), self.query or "", list(self.subscriptions or ())
+        self._check_words(words)
         if self.query is not None and not query.strip():
             raise typer.BadParameter("the query is empty", param_hint="--query")
         if words and not query and not subscriptions:
@@ -137,21 +138,47 @@ class Inputs:
                 if Path(query).suffix in SUFFIXES and not any(map(str.isspace, query)):
                     raise typer.BadParameter(f"there is no file {query}")
         if not query and not subscriptions:
-            raise typer.BadParameter("give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions")
+            what = "give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions"
+            raise typer.BadParameter(f"{what}{self._taken()}")
         if self.language is not None and not query:
             what = "there is no query on the command line whose language this is; subscriptions state theirs"
             raise typer.BadParameter(what, param_hint="--language")
-        publications = list(self.publications or ())
-        if words and publications:
-            raise typer.BadParameter(f"{words[0]}: give publications either behind --publications or alone")
-        publications += map(file_argument, words)
+        publications = [*(self.publications or ()), *map(file_argument, words)]
         if not publications and subscriptions and not self.subscriptions:
             what = f"{subscriptions[0]} is taken for subscriptions, as it is alone"
             raise typer.BadParameter(f"{what}: give a query before it, or publications behind it")
         if not publications:
-            raise typer.BadParameter("give publications: files or folders behind the query, or --publications")
+            what = "give publications: files or folders behind the query, or --publications"
+            raise typer.BadParameter(f"{what}{self._taken()}")
         check_files(subscriptions, publications, self.meaning.taxonomy or ())
         return ResolvedInputs(self, query, subscriptions, publications)
+
+    def _taken(self) -> str:
+        """Which option has taken which values, as the end of a message."""
+        options = {
+            "--subscriptions": self.subscriptions,
+            "--publications": self.publications,
+            "--operators": self.meaning.operators,
+            "--taxonomy": self.meaning.taxonomy,
+        }
+        taken = [f"{option} has {' '.join(map(str, values))}" for option, values in options.items() if values]
+        return f" ({', '.join(taken)}; an option takes one value, and may be repeated)" if taken else ""
+
+    def _check_words(self, words: list[str]) -> None:
+        """Raises `BadParameter` for a file of a query or of operators where it does not belong: the shell has made
+        several names of one, or the user has, behind an option that takes one."""
+        from triplewire.languages.sources.files import LANGUAGES  # --help does without the parsers
+
+        suffixes = {
+            "--subscriptions": (self.subscriptions, LANGUAGES),
+            "--operators": (self.meaning.operators, {".py"}),
+        }
+        for option, (values, kinds) in suffixes.items():
+            if odd := next(
+                (word for word in words if values and Path(word).suffix in kinds and is_there(Path(word))), ""
+            ):
+                what = f"{odd} stands where publications are expected{self._taken()}"
+                raise typer.BadParameter(f"{what}: write {option} {odd}, or name a folder", param_hint=option)
 
 
 @dataclass(frozen=True)

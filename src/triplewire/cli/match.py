@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import MatcherOption, grouped, refuse_nothing
+from triplewire.cli.arguments import MatcherOption, choice_option, grouped, refuse_nothing
 from triplewire.cli.inputs import Inputs, ResolvedInputs, found_matcher
 from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
@@ -45,7 +45,7 @@ def match_command(
     inputs: Inputs,
     matcher: MatcherOption = DEFAULT_MATCHER,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
+        Format | None, choice_option(Format, "--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to a .jsonl or .parquet file instead.")
@@ -62,7 +62,7 @@ def match_command(
     \b
     triplewire match 'SELECT ?t { ?item rss:title ?t }' feeds/
     triplewire match --subscriptions queries.jsonl --publications feeds/ --format jsonl
-    curl -s https://example.org/feed.xml | triplewire match --subscriptions *.rq --publications -
+    curl -s https://example.org/feed.xml | triplewire match --subscriptions queries/ --publications -
 
     Match publications against subscriptions. Rows come in the order in which publications are read, those of each by
     the ids of subscriptions; JSON Lines are written as matches are found. The named graphs of N-Quads in a pipe are

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import errno
 import json
 import os
 import re
@@ -18,22 +17,21 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import typer
 
-from triplewire.cli.report import READER_IS_GONE, leave, one_line
-from triplewire.errors import Refusal
-from triplewire.ir.show import show_term
-from triplewire.model.match import Match
+from triplewire.cli.report import READER_IS_GONE, leave, of_output, one_line
+from triplewire.errors import Refusal, WriteError
 from triplewire.model.namespaces import shorten
-from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal
+
+if TYPE_CHECKING:
+    from triplewire.model.match import Match
+    from triplewire.model.publication import Publication
 
 Form = TypeVar("Form", bound=enum.StrEnum)
 
 _DESCRIPTOR = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
-_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 _NAME_BYTES = 200  # of the name of a file in that of a temporary one beside it: systems take 255 in all
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
@@ -44,6 +42,8 @@ SHOWN_BINDINGS, SHOWN_CHARACTERS = 3, 60  # of one match in a table; characters 
 
 def bindings_short(match: Match) -> str:
     """The first bindings as text for a table, and how many more there are."""
+    from triplewire.ir.show import show_term  # it takes 20 ms to load
+
     lines = [
         "  ".join(f"?{name} = {shortened(show_term(term))}" for name, term in binding.items())
         for binding in match.bindings[:SHOWN_BINDINGS]
@@ -64,6 +64,8 @@ def shortened(text: str) -> str:
 
 def title(publication: Publication) -> str:
     """The title, name or label of a publication: that of the resource with its id, else the first one; "" for none."""
+    from triplewire.model.terms import IRI, Literal
+
     names = [
         (t.subject, t.object.lexical)
         for t in publication.triples
@@ -155,12 +157,14 @@ def _descriptor(path: Path) -> int | None:
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """Adds this name to an error of a full disk. Only this may be written to in the block."""
+    """An `OSError` in the block is one of an output of this name. Only this may be written to in the block."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        if error.errno in _FULL and error.filename is None:
-            error.filename = str(path)
+        error.filename = error.filename or str(path)
+        of_output(error)
         raise
 
 
@@ -217,14 +221,17 @@ def chosen_form(form: Form | None, file: Path | None, table: Form, other: Form) 
 
 
 def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: str = "--output") -> None:
-    """Raises `BadParameter` where the file cannot be written, or its name ends in none of the suffixes."""
+    """Raises `WriteError` where the file cannot be written, and `BadParameter` where it is a folder, or its
+    name ends in none of the suffixes."""
     if path is None:
         return
     if suffixes and path.suffix not in suffixes:
         raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint=option)
     place = path if _is_device(path) else _real(path).parent  # as `whole_file` writes it
-    if path.is_dir() or not os.access(place, os.W_OK):
-        raise typer.BadParameter(f"{path} cannot be written", param_hint=option)
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder, and a file is written", param_hint=option)
+    if not os.access(place, os.W_OK):
+        raise WriteError(f"{path} cannot be written", source=option)
 
 
 def check_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ()) -> None:

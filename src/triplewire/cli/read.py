@@ -14,6 +14,7 @@ from triplewire.cli.arguments import (
     ContextFiles,
     Reading,
     check_files,
+    choice_option,
     file_argument,
     grouped,
     refuse_hollow,
@@ -43,7 +44,7 @@ def read_command(
         ),
     ],
     form: Annotated[
-        Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")
+        Format | None, choice_option(Format, "--format", help="Default: a table on a terminal, N-Quads elsewhere.")
     ] = None,
     *,
     reading: Reading,

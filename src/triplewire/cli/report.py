@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -10,7 +11,16 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING, NoReturn
 
-from triplewire.errors import Refusal
+from triplewire.errors import (
+    BusyError,
+    ReadError,
+    Refusal,
+    StoreError,
+    TaxonomyError,
+    TriplewireError,
+    UnavailableError,
+    WriteError,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -19,8 +29,33 @@ if TYPE_CHECKING:
 READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 MOST_KINDS = 50  # of warnings that are told; `check` tells all
 
+_CODES: dict[type[TriplewireError], int] = {  # as sysexits.h has them; the first that fits
+    BusyError: 75,
+    WriteError: 73,
+    StoreError: 74,
+    ReadError: 74,
+    TaxonomyError: 74,
+    UnavailableError: 69,
+}
+_OF_OUTPUT = "when an output was written"
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _lost: list[str] = []  # messages that could not be written; behind the first, standard error leads to nowhere
+
+
+def of_output(error: OSError) -> OSError:
+    """The error, marked as one of an output that cannot be written."""
+    error.add_note(_OF_OUTPUT)
+    return error
+
+
+def exit_code_of(error: TriplewireError | OSError) -> int:
+    """The exit code of a command that ends with this error: 69 where a service, a driver, Java or Spark is not there,
+    73 where something cannot be written, 74 where it cannot be read, 75 where it is locked, 2 for all else."""
+    if isinstance(error, OSError):
+        return 73 if _OF_OUTPUT in getattr(error, "__notes__", ()) or error.errno in _FULL else 74
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), 2)
 
 
 def one_line(text: str) -> str:

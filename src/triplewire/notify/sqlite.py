@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import BusyError, Refusal, WriteError
 from triplewire.net.addresses import Address, sqlite_path
 from triplewire.notify.rows import KEY, TABLES, Part, Record
 
@@ -64,4 +64,6 @@ class SqliteSink:
             with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
                 yield connection
         except sqlite3.Error as error:
-            raise TriplewireError(f"the database cannot be used: {error}", source=str(self._target)) from None
+            is_busy = "locked" in str(error)
+            kind, remedy = (BusyError, "try again when the other program has ended") if is_busy else (WriteError, "")
+            raise kind(f"the database cannot be used: {error}", source=str(self._target), remedy=remedy) from None

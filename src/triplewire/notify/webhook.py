@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from triplewire.errors import Refusal, RequestError, TriplewireError
+from triplewire.errors import Refusal, RequestError, TriplewireError, UnavailableError
 from triplewire.net.addresses import Address, shown
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import target_of
@@ -96,7 +96,7 @@ class WebhookSink:
             if attempt < self._attempts and part.stop.wait(pause):
                 break
         remedy = "nothing is lost: the next start delivers the micro-batch again"
-        raise TriplewireError(f"the webhook cannot be reached: {what}", source=str(self._address), remedy=remedy)
+        raise UnavailableError(f"the webhook cannot be reached: {what}", source=str(self._address), remedy=remedy)
 
     def _posted(self, key: str, body: bytes) -> Answer:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": key}

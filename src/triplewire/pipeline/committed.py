@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.encode.matches import match_file
-from triplewire.errors import TriplewireError
+from triplewire.errors import BusyError, TriplewireError
 from triplewire.folders import replace_text
 from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output, Totals, last_batch, last_counts, number_of
 from triplewire.pipeline.rows import MATCH_ROWS, widened
@@ -215,6 +215,6 @@ def export(output: Output, file: Path, suffix: str) -> int:
         except FileNotFoundError as error:
             gone = error
             time.sleep(_PAUSE)
-    raise TriplewireError(
+    raise BusyError(
         f"its files go away while they are read: {gone}", source=str(output.folder), remedy="try it again"
     ) from gone

@@ -41,7 +41,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import BusyError, Refusal, TriplewireError, WriteError
 from triplewire.folders import named_by, replace_text
 from triplewire.model.references import is_url
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
@@ -173,9 +173,9 @@ class Output:
             self._put_back()
         except Timeout:
             what, remedy = "another run writes to it", "wait until that has ended, or choose another output folder"
-            raise TriplewireError(what, source=str(self.folder), remedy=remedy) from None
+            raise BusyError(what, source=str(self.folder), remedy=remedy) from None
         except OSError as error:
-            raise self._wrong(f"it cannot be written: {error.strerror or error}") from error
+            raise WriteError(f"it cannot be written: {error.strerror or error}", source=str(self.folder)) from error
         return self._before(streaming)
 
     def _before(self, streaming: bool) -> str:

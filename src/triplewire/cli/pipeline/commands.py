@@ -65,10 +65,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("run")(run_command)
-app.command("index")(index_command)
-app.command("subscribe")(subscribe_command)
-app.command("unsubscribe")(unsubscribe_command)
-app.command("matches")(matches_command)
-app.command("status")(status_command)
-app.command("demo")(demo_command)
+app.command("run", short_help="Match publications against subscriptions, once or as a stream.")(run_command)
+app.command("index", short_help="Compile subscriptions to an index that runs and streams open.")(index_command)
+app.command("subscribe", short_help="Add subscriptions to an index.")(subscribe_command)
+app.command("unsubscribe", short_help="Remove subscriptions from an index.")(unsubscribe_command)
+app.command("matches", short_help="Write the committed matches of a run or a stream to one file.")(matches_command)
+app.command("status", short_help="Say what a run or a stream has done, and what waits.")(status_command)
+app.command("demo", short_help="Run the pipeline over the examples and explain the matches.")(demo_command)

@@ -30,8 +30,8 @@ from triplewire.cli.arguments import (
 )
 from triplewire.cli.inputs import found_matcher
 from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
-from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal, StoreError
+from triplewire.cli.report import Report, counted, say
+from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
@@ -236,14 +236,12 @@ def prepare(
         refused.append(refusal)
         report.refuse(refusal)
 
-    try:
+    with wrong_usage():
         if isinstance(subscriptions, Path):
             versions = IndexSource(subscriptions, target.folder, operators, report.say)
         else:
             versions = _own_index(subscriptions, options, source, target, operators, report, refuse)
         versions.check()
-    except StoreError as error:
-        raise typer.BadParameter(one_line(str(error))) from error
     return PipelineRun(
         source,
         versions,

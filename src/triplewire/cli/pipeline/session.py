@@ -50,8 +50,11 @@ def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator
 
 
 @contextmanager
-def spark_with_log(log: Path, master: str, config: dict[str, str], source: str = "") -> Iterator[SparkSession]:
-    """The same for work of any kind; what Spark says goes to the log. `source`: see `pipeline.session.failures`."""
+def spark_with_log(
+    log: Path, master: str, config: dict[str, str], source: str = "", *, work: str = "reading and matching"
+) -> Iterator[SparkSession]:
+    """The same for work of any kind, whose name is shown; what Spark says goes to the log. `source`: see
+    `pipeline.session.failures`."""
     # Spark takes a second to load, and is an extra
     from triplewire.pipeline.session import failures, session_for
 
@@ -61,7 +64,7 @@ def spark_with_log(log: Path, master: str, config: dict[str, str], source: str =
         with (
             session_for("triplewire pipeline", master=master, config=config, log=log) as spark,
             failures(log, source),
-            _progress(spark),
+            _progress(spark, work),
         ):
             _log_errors_of_accumulators(spark, log)
             yield spark
@@ -105,10 +108,10 @@ def interruptible(
 
 
 @contextmanager
-def _progress(spark: SparkSession) -> Iterator[None]:
+def _progress(spark: SparkSession, work: str) -> Iterator[None]:
     """How many of Spark's tasks are done, on standard error where that is a terminal."""
     if not sys.stderr.isatty():
-        say("reading and matching")
+        say(work)
         yield
         return
     # the line is for people only, and costs a tenth of a second to load
@@ -116,7 +119,7 @@ def _progress(spark: SparkSession) -> Iterator[None]:
 
     ended = threading.Event()
     tracker = spark.sparkContext.statusTracker()
-    with Console(stderr=True).status("reading and matching") as status:
+    with Console(stderr=True).status(work) as status:
 
         def follow() -> None:
             while not ended.wait(0.5):
@@ -124,7 +127,7 @@ def _progress(spark: SparkSession) -> Iterator[None]:
                 done = sum(stage.numCompletedTasks for stage in stages if stage)
                 total = sum(stage.numTasks for stage in stages if stage)
                 if total:
-                    status.update(f"reading and matching: {done:,} of {total:,} tasks")
+                    status.update(f"{work}: {done:,} of {total:,} tasks")
 
         follower = threading.Thread(target=follow, daemon=True)
         follower.start()
@@ -241,7 +244,7 @@ def subscription_files(
 
         @cache
         def spark() -> SparkSession:  # one for all tables, which is told of once
-            return opened.enter_context(spark_with_log(log, master, config))
+            return opened.enter_context(spark_with_log(log, master, config, work="reading tables of subscriptions"))
 
         for entry in given:
             if not entry.address:

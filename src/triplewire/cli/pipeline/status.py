@@ -56,7 +56,7 @@ def _shown(status: Status) -> str:
     if status.index_version is not None:
         lines.append(f"index         version {status.index_version}")
     if status.version:
-        lines.append(f"subscriptions {status.version[:16]}")
+        lines.append(f"subscriptions {status.version}")
     return "\n".join(lines)
 
 

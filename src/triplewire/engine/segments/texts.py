@@ -26,7 +26,7 @@ from triplewire.clauses.node_tests.columns import Strings, concatenated, inverse
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.encode.strings import TextColumn, of_text
-from triplewire.errors import StoreError
+from triplewire.errors import StoreError, WriteError
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.kernels.text.names import fill_slots
 
@@ -117,9 +117,9 @@ def _write(file: IO[bytes], start: int, data: bytes) -> None:
         raise _unwritten(error) from error
 
 
-def _unwritten(error: OSError) -> StoreError:
+def _unwritten(error: OSError) -> WriteError:
     what = f"the texts of subscriptions cannot be written to a temporary file: {error.strerror or error}"
-    return StoreError(what, remedy="make room in the folder for temporary files, or name another one by TMPDIR")
+    return WriteError(what, remedy="make room in the folder for temporary files, or name another one by TMPDIR")
 
 
 class TextFile:

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.config import Settings
-from triplewire.errors import DamagedError, StoreError, TaxonomyError
+from triplewire.errors import DamagedError, StoreError, TaxonomyError, WriteError
 from triplewire.folders import LOCK, alone, on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
 
@@ -169,7 +169,7 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
             _refuse_others(directory)
             _replace(directory, manifest, parts)
     except OSError as error:
-        raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
+        raise WriteError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
 
 
 def json_part(text: str) -> Part:

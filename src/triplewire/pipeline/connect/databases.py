@@ -25,7 +25,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, StoreError, TriplewireError
 from triplewire.net.addresses import JDBC, SQLITE, Address, sqlite_path
 from triplewire.notify.rows import KEY, TABLES, Part
 from triplewire.pipeline.connect.sink_rows import SCHEMAS, errors_of, rows_of, when_stopped, without_nul
@@ -64,7 +64,7 @@ def is_postgresql(target: Address) -> bool:
 
 
 def database_errors(target: Address) -> AbstractContextManager[None]:
-    """Turns what a database or its driver says into a `TriplewireError`."""
+    """Turns what a database or its driver says into an `UnavailableError`."""
     return errors_of(target, "the database cannot be used", PACKAGES)
 
 
@@ -221,7 +221,7 @@ def renamed(refuse: Callable[[Refusal], None], names: dict[str, str]) -> Callabl
 def _from_sqlite(target: Address, file: Path, longest: int, rows_at_once: int) -> Path:
     path = Path(sqlite_path(target.url))
     if not path.is_file():  # SQLite would make it
-        raise TriplewireError("there is no such file", source=target.url)
+        raise StoreError("there is no such file", source=target.url)
     try:
         with contextlib.closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
@@ -235,7 +235,7 @@ def _from_sqlite(target: Address, file: Path, longest: int, rows_at_once: int) -
                     columns = [pa.array(map(_text, column), pa.string()) for column in zip(*rows, strict=True)]
                     writer.write_table(pa.table(columns, schema=schema))
     except sqlite3.Error as error:
-        raise TriplewireError(f"the database cannot be read: {error}", source=str(target)) from None
+        raise StoreError(f"the database cannot be read: {error}", source=str(target)) from None
     return file
 
 

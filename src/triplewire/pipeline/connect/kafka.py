@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, TriplewireError, UnavailableError
 from triplewire.net.addresses import KAFKA, Address, Connections, address, brokers, kind_of, shown
 from triplewire.notify.rows import Part
 from triplewire.pipeline.connect.sink_rows import errors_of, json_value
@@ -118,7 +118,7 @@ def admin_client(spark: SparkSession, target: Address, wait: Mapping[str, str] |
             what = "there is no such topic"
         elif "TimeoutException" in text:
             what, remedy = f"no broker answers: {text}", "is the address right, and security.protocol (--connect FILE)?"
-        raise TriplewireError(what, source=str(target), remedy=remedy) from None
+        raise UnavailableError(what, source=str(target), remedy=remedy) from None
 
 
 class KafkaSink:
@@ -169,7 +169,7 @@ def check_connector(spark: SparkSession) -> None:
     try:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_PROVIDER)
     except Py4JJavaError:
-        raise TriplewireError(
+        raise UnavailableError(
             "this Spark session has no Kafka connector", remedy=f"--conf spark.jars.packages={PACKAGES}"
         ) from None
 

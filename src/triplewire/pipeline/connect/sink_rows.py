@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, UnavailableError
 from triplewire.net.addresses import Address, shown
 from triplewire.notify.rows import LETTER, MATCH, Part
 from triplewire.pipeline.rows import DEAD_LETTERS, MATCH_ROWS
@@ -103,7 +103,7 @@ def when_stopped(stop: threading.Event, act: Callable[[], object]) -> Iterator[N
 
 @contextmanager
 def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
-    """Turns what the other side or its driver says into a `TriplewireError` of one sentence. `what`: what it is about;
+    """Turns what the other side or its driver says into an `UnavailableError` of one sentence. `what`: its subject;
     `package`: where the driver is, for the remedy where there is none."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
@@ -115,7 +115,7 @@ def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
         first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
         is_missing = "ClassNotFound" in text or "No suitable driver" in text
         remedy = f"--conf spark.jars.packages={package}, or the package of another driver" if is_missing else ""
-        raise TriplewireError(f"{what}: {shown(first)[:500]}", source=str(target), remedy=remedy) from None
+        raise UnavailableError(f"{what}: {shown(first)[:500]}", source=str(target), remedy=remedy) from None
 
 
 def without_nul(kind: str) -> Sequence[str]:

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 from triplewire import folders
 from triplewire.engine.store.directory import hash_of
-from triplewire.errors import DamagedError, StoreError
+from triplewire.errors import DamagedError, StoreError, WriteError
 from triplewire.folders import on_disk, sync
 
 Read = TypeVar("Read")
@@ -207,7 +207,7 @@ def alone(directory: Path) -> Iterator[None]:
         with folders.alone(directory):
             yield
     except OSError as error:
-        raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
+        raise WriteError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
 
 
 def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
