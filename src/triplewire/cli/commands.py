@@ -16,6 +16,7 @@ from triplewire.cli.backtest import backtest_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
 from triplewire.cli.report import of_output, say
+from triplewire.cli.serve import serve_command
 from triplewire.errors import TriplewireError, WriteError
 
 
@@ -79,6 +80,7 @@ app.command("check", short_help="Check subscriptions and taxonomies: errors, and
 app.command("backtest", short_help="Run subscriptions over an archive of publications, on Spark.")(backtest_command)
 app.command("operators", short_help="List the operators that subscriptions may call.")(operators_command)
 app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up_command)
+app.command("serve", short_help="Serve a broker: subscriptions, feeds and webhooks over HTTP.")(serve_command)
 app.add_typer(pipeline.app, name="pipeline")
 
 

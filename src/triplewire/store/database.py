@@ -14,7 +14,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -180,8 +180,8 @@ class Database:
         self.commits += 1
         for write, result in results:
             write.done.set_result(result)
-        for write, error in failed:
-            write.done.set_exception(error)
+        for write, raised in failed:
+            write.done.set_exception(raised)
 
     # --- work that one process does at a time ------------------------------------------------------------------------
 
@@ -208,6 +208,27 @@ class Database:
         now = connection.execute(sa.select(terms.c.term).where(terms.c.work == work).with_for_update()).scalar_one()
         if now != term:
             raise BusyError(f"another process has taken over {work}")
+
+
+def inserted_number(connection: Connection, table: sa.Table, values: Mapping[str, Any]) -> int:
+    """Insert a row; returns its number."""
+    key: Any = connection.execute(table.insert().values(values)).inserted_primary_key
+    return int(key[0])
+
+
+def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert many rows of all columns of a table, in their order, as fast as the driver can."""
+    if not rows:
+        return
+    names = ", ".join(column.name for column in table.columns)
+    if connection.dialect.name == "sqlite":
+        marks = ", ".join("?" * len(table.columns))
+        connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(rows))
+        return
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
 
 
 def _new_term(connection: Connection, work: str, holder: str) -> int:

@@ -87,6 +87,7 @@ publications = Table(
     _number(),
     Column("id", Text, nullable=False),
     Column("content", Text, nullable=False),  # the content hash
+    Column("previous", BIG),  # the number of the content before, where there was one
     Column("source", Text, nullable=False),
     Column("published", Float),
     Column("received", Float, nullable=False),

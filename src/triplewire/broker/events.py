@@ -1,0 +1,133 @@
+"""Events: what a subscription is told, and how they are read again.
+
+An event has a `number`, which grows in the order of commits over all subscriptions, and a `sequence`, which counts 1,
+2, ... within its own. Both are cursors: who asks for what comes behind one misses nothing, and gets nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire.broker.publications import restored
+from triplewire.model.publication import Publication
+from triplewire.store.tables import attachments, events, publications, subscriptions
+
+MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED = "matched", "changed", "unmatched", "expired", "repeated"
+TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED)
+"""`matched`: a publication matches; `changed`: it has another content, and still does; `unmatched`: it does not any
+more; `expired`: the subscription has ended; `repeated`: another report of a story that was told (`Event.first`)."""
+
+MOST = 1_000  # events of one page
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event with what people and programs are told of it."""
+
+    number: int
+    subscription: int
+    id: str  # of the subscription, as its owner calls it
+    owner: str
+    sequence: int
+    type: str
+    at: float
+    publication: str
+    publication_number: int | None
+    content: str
+    title: str
+    link: str
+    published: float | None
+    source: str
+    bindings: str
+    first: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as an object of JSON."""
+        return {
+            "number": self.number,
+            "subscription": self.id,
+            "sequence": self.sequence,
+            "type": self.type,
+            "at": self.at,
+            "publication": self.publication,
+            "content": self.content,
+            "title": self.title,
+            "link": self.link,
+            "source": self.source,
+            "bindings": json.loads(self.bindings),
+            **({"first": self.first} if self.first is not None else {}),
+        }
+
+
+_COLUMNS = (
+    sa.select(
+        events.c.number,
+        events.c.subscription,
+        subscriptions.c.id,
+        subscriptions.c.owner,
+        events.c.sequence,
+        events.c.type,
+        events.c.at,
+        sa.func.coalesce(publications.c.id, ""),
+        events.c.publication,
+        sa.func.coalesce(publications.c.content, ""),
+        sa.func.coalesce(publications.c.title, ""),
+        sa.func.coalesce(publications.c.link, ""),
+        publications.c.published,
+        sa.func.coalesce(publications.c.source, ""),
+        events.c.bindings,
+        events.c.first,
+    )
+    .join(subscriptions, subscriptions.c.number == events.c.subscription)
+    .outerjoin(publications, publications.c.number == events.c.publication)
+)
+
+
+def _event(row: Sequence[Any]) -> Event:
+    return Event(*row)
+
+
+def of_owner(connection: Connection, owner: str | None, after: int, most: int = MOST) -> list[Event]:
+    """The events of all subscriptions of an owner (None: of all owners) behind a number, in order."""
+    here = _COLUMNS.where(events.c.number > after).order_by(events.c.number).limit(most)
+    if owner is not None:
+        here = here.where(subscriptions.c.owner == owner)
+    return [_event(row) for row in connection.execute(here)]
+
+
+def of_subscription(connection: Connection, number: int, after: int, most: int = MOST) -> list[Event]:
+    """The events of one subscription behind a sequence, in order."""
+    here = _COLUMNS.where(events.c.subscription == number, events.c.sequence > after)
+    return [_event(row) for row in connection.execute(here.order_by(events.c.sequence).limit(most))]
+
+
+def newest_of_subscription(connection: Connection, number: int, most: int, before: int = 2**62) -> list[Event]:
+    """The newest events of one subscription, or those before a sequence; the newest first."""
+    here = _COLUMNS.where(events.c.subscription == number, events.c.sequence < before)
+    return [_event(row) for row in connection.execute(here.order_by(events.c.sequence.desc()).limit(most))]
+
+
+def with_numbers(connection: Connection, numbers: list[int]) -> dict[int, Event]:
+    """Events by their numbers."""
+    return {row[0]: _event(row) for row in connection.execute(_COLUMNS.where(events.c.number.in_(numbers)))}
+
+
+def publication_of(connection: Connection, number: int) -> Publication | None:
+    """The content of this number, with its attachments; None where it is not kept any more."""
+    row = connection.execute(sa.select(publications).where(publications.c.number == number)).first()
+    if row is None:
+        return None
+    files = connection.execute(sa.select(attachments).where(attachments.c.publication == number))
+    return restored(row.body, row.id, row.source, {file.name: file.content for file in files})
+
+
+def newest_publications(connection: Connection, most: int) -> Iterator[tuple[int, Publication]]:
+    """The newest contents, the newest first, with their numbers."""
+    for row in connection.execute(sa.select(publications).order_by(publications.c.number.desc()).limit(most)):
+        yield row.number, restored(row.body, row.id, row.source)

@@ -1,0 +1,336 @@
+"""Turns accepted publications into events, in one process at a time.
+
+A batch of accepted publications is matched, and its events, the deliveries that they cause and the state of the
+publications are written in one transaction. So a process that is killed leaves a batch either as it was, or told.
+
+    numbers and sequences of events are counted in memory, from what the store has when a term begins
+    for each batch of accepted publications, in the order of their numbers, no two contents of one id in it:
+        take over changes of subscriptions                       (so who subscribed before is told)
+        match the batch
+        for each publication:
+            was  = the subscriptions that were told of its content before
+            now  = the subscriptions that match, without those of owners who may not read it
+            matched: now - was    changed: now and was    unmatched: was - now
+        write all, where this term still lasts
+
+A publication that ended a process (a term began with it accepted) is matched alone, and its tries are counted before:
+after `MOST_TRIES` it is refused, and the others go on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection
+
+from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
+from triplewire.broker.publications import restored
+from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
+from triplewire.errors import BusyError, TriplewireError
+from triplewire.model.match import bindings_text
+from triplewire.model.publication import Publication
+from triplewire.store.database import Database, insert_rows, now
+from triplewire.store.tables import attachments, changes, deliveries, events, publications, subscriptions, targets
+
+WORK = "matching"
+AT_ONCE = 100  # publications of one batch
+MOST_TRIES = 2
+_EXPIRING = 1_000  # subscriptions that end in one transaction
+_LOOK = 0.5  # seconds between looks at what another process has accepted
+_TAKE_OVER = 2.0  # seconds between tries to become the process that matches
+
+_log = logging.getLogger("triplewire.broker")
+
+
+class Accepted(NamedTuple):
+    """A publication that waits to be matched."""
+
+    number: int
+    previous: int | None
+    publication: Publication
+    readers: frozenset[str] | None
+
+
+@dataclass
+class Batch:
+    """What matching a batch has found, as rows to be written."""
+
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
+    matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
+    refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
+
+
+class Matching:
+    """Matches what was accepted, as long as this process has the term. `told` is called with what was matched."""
+
+    def __init__(
+        self,
+        database: Database,
+        followed: Followed,
+        holder: str,
+        told: Callable[[Batch], None] = lambda batch: None,
+        chosen: Callable[[Connection, Sequence[Accepted], Batch], None] = lambda connection, accepted, batch: None,
+    ) -> None:
+        self._database = database
+        self._followed = followed
+        self._holder = holder
+        self._told = told
+        self._chosen = chosen  # see `triplewire.broker.stories`
+        self._term: int | None = None
+        self._next_number = 1
+        self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
+        self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
+        self._working = threading.Lock()  # numbers are counted by one thread at a time
+        self.wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="matching", daemon=True)
+
+    @property
+    def is_ours(self) -> bool:
+        """Does this process match now?"""
+        return self._term is not None
+
+    def start(self) -> None:
+        """Begin in a thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End once the batch that is under way is written."""
+        self._stop.set()
+        self.wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if self._term is None and not self._begin_term():
+                    self._stop.wait(_TAKE_OVER)
+                    continue
+                self.wake.clear()
+                if not self.step():
+                    self.wake.wait(_LOOK)
+            except BusyError:
+                self._term = None
+            except Exception:  # as of a full disk or a database that is away: nothing is lost, so try again
+                _log.exception("matching failed, and is tried again")
+                self._term = None
+                self._stop.wait(_TAKE_OVER)
+
+    def _begin_term(self) -> bool:
+        term = self._database.alone_at(WORK, self._holder)
+        if term is None:
+            self._followed.follow()  # to be ready when the other process ends
+            return False
+        with self._database.reading() as connection:
+            self._next_number = (connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0) + 1
+            newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
+            found = connection.execute(newest).all()
+            waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
+            self._careful = set(connection.execute(waiting).scalars())
+        self._sequences = np.zeros(1_024, np.int64)
+        if found:
+            numbers, sequences = np.array(found, np.int64).T
+            self._grow(int(numbers.max()))
+            self._sequences[numbers] = sequences
+        self._term = term
+        return True
+
+    def step(self) -> int:
+        """Match the next batch; returns how many publications were in it."""
+        with self._working:
+            return self._step()
+
+    def _step(self) -> int:
+        accepted = self._next_batch()
+        if not accepted:
+            return 0
+        self._followed.follow()
+        batch = self._matched(accepted)
+        # where this fails, the next term begins with the numbers that the store has
+        self._database.write(lambda connection: self._write(connection, accepted, batch))
+        self._careful.difference_update(entry.number for entry in accepted)
+        self._told(batch)
+        return len(accepted)
+
+    def _next_batch(self) -> list[Accepted]:
+        table = publications
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                sa.select(table).where(table.c.state == "accepted").order_by(table.c.number).limit(AT_ONCE)
+            ).all()
+            files: dict[int, dict[str, bytes]] = {}
+            for file in connection.execute(
+                sa.select(attachments).where(attachments.c.publication.in_([row.number for row in rows]))
+            ):
+                files.setdefault(file.publication, {})[file.name] = file.content
+        if rows and rows[0].number in self._careful:
+            rows = rows[:1]
+            if rows[0].tries >= MOST_TRIES:
+                reason = f"it ended the process that matched it {rows[0].tries} times"
+                self._database.write(lambda connection: self._refuse(connection, {rows[0].number: reason}))
+                return self._next_batch()
+            one_more = table.update().where(table.c.number == rows[0].number).values(tries=rows[0].tries + 1)
+            self._database.write(lambda connection: connection.execute(one_more))
+        accepted: list[Accepted] = []
+        seen: set[str] = set()
+        for row in rows:
+            if row.id in seen:  # another content of it: the first one is told first
+                break
+            seen.add(row.id)
+            readers = None if row.readers is None else frozenset(json.loads(row.readers))
+            publication = restored(row.body, row.id, row.source, files.get(row.number))
+            accepted.append(Accepted(row.number, row.previous, publication, readers))
+        return accepted
+
+    def expire(self) -> int:
+        """End the subscriptions whose time is over, each with an event; returns how many. Nothing where another process
+        matches. A subscription that is renewed at the same moment is either renewed, or has ended."""
+        if self._term is None:
+            return 0
+        table, at = subscriptions, now()
+        over = sa.select(table.c.number).where(table.c.state != ENDED, table.c.expires <= at).limit(_EXPIRING)
+
+        def write(connection: Connection) -> list[int]:
+            assert self._term is not None
+            self._database.check_term(connection, WORK, self._term)
+            ended = list(connection.execute(over.with_for_update()).scalars())
+            batch = Batch()
+            for number in ended:
+                here = table.update().where(table.c.number == number)
+                connection.execute(here.values(state=ENDED, reason="its time is over"))
+                connection.execute(changes.insert().values(subscription=number))
+                self._add(batch, number, EXPIRED, None, at, "[]")
+            insert_rows(connection, events, batch.events)
+            if batch.delivering:
+                self._deliver(connection, batch)
+            return ended
+
+        with self._working:
+            ended = self._database.write(write)
+        self._followed.follow()
+        return len(ended)
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def _matched(self, accepted: Sequence[Accepted]) -> Batch:
+        """The events of a batch. A publication that cannot be matched is refused, and does not hold up others."""
+        batch = Batch()
+        try:
+            found = self._pairs([entry.publication for entry in accepted])
+        except TriplewireError:
+            found = []
+            for entry in accepted:
+                try:
+                    found += self._pairs([entry.publication])
+                except TriplewireError as error:
+                    batch.refused[entry.number] = str(error)
+                    found.append(([], []))
+        previous = self._told_before(accepted)
+        at = now()
+        for entry, (numbers, bindings) in zip(accepted, found, strict=True):
+            if entry.number in batch.refused:
+                continue
+            if entry.readers is not None and numbers:
+                allowed = np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
+                numbers = [number for number, may in zip(numbers, allowed, strict=True) if may]
+                bindings = [text for text, may in zip(bindings, allowed, strict=True) if may]
+            was = previous.get(entry.previous, set()) if entry.previous is not None else set()
+            batch.matched[entry.number] = len(numbers)
+            for number, text in zip(numbers, bindings, strict=True):
+                self._add(batch, number, CHANGED if number in was else MATCHED, entry.number, at, text)
+            for number in sorted(was.difference(numbers)):
+                if str(number) in self._followed.engine:
+                    self._add(batch, number, UNMATCHED, entry.number, at, "[]")
+        return batch
+
+    def _pairs(self, given: list[Publication]) -> list[tuple[list[int], list[str]]]:
+        """Of each publication: the numbers of the subscriptions that match, and the bindings of each as JSON."""
+        place = {publication.id: number for number, publication in enumerate(given)}
+        found: list[tuple[list[int], list[str]]] = [([], []) for _ in given]
+        result = self._followed.engine.match(given)
+        for refusal in result.refusals:
+            _log.warning("%s", refusal)
+        for match in result:
+            numbers, bindings = found[place[match.publication]]
+            numbers.append(int(match.subscription))
+            bindings.append(bindings_text(match.bindings))
+        return found
+
+    def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
+        """Content before -> the subscriptions that it matched."""
+        numbers = [entry.previous for entry in accepted if entry.previous is not None]
+        told: dict[int, set[int]] = {number: set() for number in numbers}
+        if numbers:
+            here = sa.select(events.c.publication, events.c.subscription).where(
+                events.c.publication.in_(numbers), events.c.type != UNMATCHED
+            )
+            with self._database.reading() as connection:
+                for publication, subscription in connection.execute(here):
+                    told[publication].add(subscription)
+        return told
+
+    def _add(
+        self, batch: Batch, subscription: int, kind: str, publication: int | None, at: float, bindings: str
+    ) -> None:
+        if subscription >= len(self._sequences):
+            self._grow(subscription)
+        self._sequences[subscription] += 1
+        number = self._next_number
+        self._next_number += 1
+        sequence = int(self._sequences[subscription])
+        batch.events.append((number, subscription, sequence, kind, publication, at, bindings, None))
+        if self._followed.flags[subscription] & HAS_TARGETS:
+            batch.delivering.append((number, subscription))
+
+    def _grow(self, number: int) -> None:
+        if number >= len(self._sequences):
+            self._sequences = np.concatenate([self._sequences, np.zeros(2 * number - len(self._sequences), np.int64)])
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def _write(self, connection: Connection, accepted: Sequence[Accepted], batch: Batch) -> None:
+        assert self._term is not None
+        self._database.check_term(connection, WORK, self._term)
+        self._chosen(connection, accepted, batch)
+        insert_rows(connection, events, batch.events)
+        if batch.delivering:
+            self._deliver(connection, batch)
+        done = list(batch.matched)
+        for begin in range(0, len(done), 500):
+            part = publications.c.number.in_(done[begin : begin + 500])
+            connection.execute(publications.update().where(part).values(state="matched"))
+        self._refuse(connection, batch.refused)
+
+    def _deliver(self, connection: Connection, batch: Batch) -> None:
+        waiting = sorted({subscription for _, subscription in batch.delivering})
+        of_subscription: dict[int, list[int]] = {}
+        for begin in range(0, len(waiting), 500):
+            here = sa.select(targets.c.subscription, targets.c.number).where(
+                targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active"
+            )
+            for subscription, target in connection.execute(here):
+                of_subscription.setdefault(subscription, []).append(target)
+        due = now()
+        rows = [
+            {"event": event, "target": target, "state": "pending", "due": due, "tries": 0, "status": ""}
+            for event, subscription in batch.delivering
+            for target in of_subscription.get(subscription, ())
+        ]
+        if rows:
+            connection.execute(deliveries.insert(), rows)
+
+    @staticmethod
+    def _refuse(connection: Connection, refused: dict[int, str]) -> None:
+        for number, reason in refused.items():
+            here = publications.update().where(publications.c.number == number)
+            connection.execute(here.values(state="refused", reason=reason))

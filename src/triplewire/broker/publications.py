@@ -1,0 +1,82 @@
+"""Contents of publications: read from what a door was given, and as the bytes that the store keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, Refusal
+from triplewire.model.namespaces import shorten
+from triplewire.model.packed import Packed, pack
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal
+from triplewire.read import read_document
+
+_TITLES = ("rss:title", "dcterms:title", "dc:title", "schema:name", "schema:headline", "foaf:name", "rdfs:label")
+_LINKS = ("rss:link", "schema:url", "foaf:page")
+
+
+class Came(NamedTuple):
+    """What was read of a document: its publications, and what of it was refused or repaired."""
+
+    publications: list[Publication]
+    refusals: list[Refusal]
+
+
+def read_body(body: bytes, source: str, settings: Settings) -> Came:
+    """The publications of a document in any syntax, which is recognised by its content. `source` is its address, or ""
+    for none. Raises `ReadError` where nothing in it can be read."""
+    refusals: list[Refusal] = []
+    publications = read_document(body, source, settings=settings, on_refusal=refusals.append)
+    if not publications and not any(not refusal.is_warning for refusal in refusals):
+        raise ReadError("there is no publication in it", remedy="RDF in any syntax, a feed, or a list of them")
+    return Came(publications, refusals)
+
+
+def stored(publication: Publication) -> bytes:
+    """The triples of a publication as bytes."""
+    packed = publication.packed or pack(publication.triples)
+    head = json.dumps([packed.suffixes, packed.terms, packed.literals, len(packed.text)], ensure_ascii=False)
+    data = head.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(4, "big") + data + packed.text + packed.numbers
+
+
+def restored(body: bytes, id: str, source: str, attachments: Mapping[str, bytes] | None = None) -> Publication:
+    """The publication of bytes that `stored` made. Raises `ValueError` for others."""
+    begin = 4 + int.from_bytes(body[:4], "big")
+    suffixes, terms, literals, length = json.loads(body[4:begin].decode("utf-8", "surrogatepass"))
+    packed = Packed(body[begin : begin + length], body[begin + length :], tuple(suffixes), terms, literals)
+    packed.check()
+    publication = Publication.of_packed(id, packed, source)
+    if attachments:
+        publication.attachments.update(attachments)  # type: ignore[attr-defined]  # the dictionary is its own
+    return publication
+
+
+def title_of(publication: Publication) -> str:
+    """A title for people: of the resource that the publication is about, else of any; its id where there is none."""
+    return next(_literals(publication, _TITLES), publication.id)
+
+
+def link_of(publication: Publication) -> str:
+    """The address of the page of a publication: what it states, or its id; "" for none on the web."""
+    for text in (*_literals(publication, _LINKS), publication.id):
+        if text.startswith(("http://", "https://")):
+            return text
+    return ""
+
+
+def _literals(publication: Publication, names: tuple[str, ...]) -> Iterator[str]:
+    """Texts of the properties of these names, those of the publication's own resource first."""
+    about = IRI(publication.id)
+    found = [
+        (triple.subject != about, names.index(name), triple.object)
+        for triple in publication.triples
+        if (name := shorten(triple.predicate.value)) in names
+    ]
+    for _, _, term in sorted(found, key=lambda entry: entry[:2]):
+        text = term.lexical if isinstance(term, Literal) else term.value if isinstance(term, IRI) else ""
+        if text.strip():
+            yield text.strip()

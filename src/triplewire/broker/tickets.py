@@ -1,0 +1,55 @@
+"""Tickets: what gives its bearer a right. Only their SHA-256 is kept, so that a copy of the database gives none.
+
+A ticket has 256 random bits and a checksum, `tw_KIND_RANDOM_CHECK`: scanners for secrets know it, and a typing error is
+no question to the database. Kinds: `ctl` (renew, change, cancel one subscription), `api` (all of an owner), `pub`
+(publish to a source). The key of a feed is not kept at all: it is made from the number of its subscription with a
+secret that lies outside of the database, and gives the right to read.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import zlib
+
+CONTROL, API, PUBLISH = "ctl", "api", "pub"
+SECRET_BYTES = 32
+_KEY_BYTES = 15
+
+
+def new_ticket(kind: str) -> str:
+    """A ticket of a kind."""
+    stem = f"tw_{kind}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    return f"{stem}_{_check(stem)}"
+
+
+def is_ticket(text: str) -> bool:
+    """Can it be a ticket that this program made?"""
+    stem, _, check = text.rpartition("_")
+    return text.isascii() and hmac.compare_digest(_check(stem), check)
+
+
+def digest(ticket: str) -> bytes:
+    """What is kept of a ticket, or of a token that its owner has chosen."""
+    return hashlib.sha256(ticket.encode("utf-8", "surrogatepass")).digest()
+
+
+def _check(stem: str) -> str:
+    return base64.urlsafe_b64encode(zlib.crc32(stem.encode("utf-8", "surrogatepass")).to_bytes(4, "big"))[:6].decode()
+
+
+def feed_key(number: int, secret: bytes) -> str:
+    """The key of the feed of a subscription: an address that nobody can guess."""
+    code = base64.b32encode(hmac.digest(secret, b"feed %d" % number, "sha256")[:_KEY_BYTES]).decode().lower()
+    return f"{number}-{code}"
+
+
+def number_of_feed(key: str, secret: bytes) -> int | None:
+    """The number of the subscription whose feed has this key; None for a key that was not made here."""
+    text = key.partition("-")[0]
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        return None
+    known = feed_key(int(text), secret)
+    return int(text) if hmac.compare_digest(known.encode(), key.encode("utf-8", "surrogatepass")) else None

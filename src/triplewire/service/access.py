@@ -1,0 +1,106 @@
+"""Who may use which door. A door without a policy stops the start: nothing is open by oversight.
+
+@router.get("/subscriptions")
+@allowed(OWNER)
+def list_them(request: Request): broker(request).subscriptions_of(owner(request))
+"""
+
+from __future__ import annotations
+
+import enum
+import hmac
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
+
+from triplewire.errors import TriplewireError
+from triplewire.service.problems import Problem
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Row
+
+    from triplewire.broker.broker import Broker
+    from triplewire.service.app import ServiceSettings
+
+Door = TypeVar("Door", bound=Callable[..., object])
+
+
+class Policy(enum.Enum):
+    """What a door asks of who comes."""
+
+    ANYBODY = "anybody"  # says nothing that is not public
+    KEY = "key"  # the address itself has the key
+    OWNER = "owner"  # an API token
+    OWNER_OR_TICKET = "owner or ticket"  # an API token, or the ticket of the subscription
+    PUBLISHER = "publisher"  # an API token, or the ticket of a source, or a source that anybody may publish to
+
+
+ANYBODY, KEY, OWNER = Policy.ANYBODY, Policy.KEY, Policy.OWNER
+OWNER_OR_TICKET, PUBLISHER = Policy.OWNER_OR_TICKET, Policy.PUBLISHER
+
+
+def allowed(policy: Policy) -> Callable[[Door], Door]:
+    """Declares the policy of a door."""
+
+    def declare(door: Door) -> Door:
+        door.__dict__["policy"] = policy
+        return door
+
+    return declare
+
+
+def check_policies(app: FastAPI) -> None:
+    """Raises `TriplewireError` where a door has no policy."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and not hasattr(route.endpoint, "policy"):
+            raise TriplewireError(f"the door {route.path} has no policy", remedy="declare it: @allowed(OWNER)")
+
+
+def broker(request: Request) -> Broker:
+    """The broker behind a door."""
+    found: Broker = request.app.state.broker
+    return found
+
+
+def settings(request: Request) -> ServiceSettings:
+    """The settings of the service."""
+    found: ServiceSettings = request.app.state.settings
+    return found
+
+
+def bearer(request: Request) -> str:
+    """The token of a request, or ""."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.casefold() == "bearer" else ""
+
+
+def owner_or_none(request: Request) -> str | None:
+    """Whose API token a request has; None for none, or another text."""
+    token, known = bearer(request), settings(request).token
+    if not token:
+        return None
+    if known and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), known.encode()):
+        return settings(request).owner
+    return broker(request).owner_of(token)
+
+
+def owner(request: Request) -> str:
+    """Whose API token a request has. Raises `Problem` (401) where it has none."""
+    found = owner_or_none(request)
+    if found is None:
+        raise Problem(401, "an API token is needed", "send the header Authorization: Bearer TOKEN")
+    return found
+
+
+def subscription(request: Request, id: str, ticket: str = "") -> Row[object]:
+    """The subscription of an id that the API token, or a ticket, of a request is for. Raises `Problem`: 401 without
+    either, 404 where there is none, or it is another's."""
+    by, token = owner_or_none(request), ticket or bearer(request)
+    if by is None and not token:
+        raise Problem(401, "an API token or the ticket of the subscription is needed", "Authorization: Bearer TOKEN")
+    row = broker(request).find(id, owner=by, ticket=token)
+    if row is None:
+        raise Problem(404, f"there is no subscription {id!r}")
+    return row

@@ -1,0 +1,95 @@
+"""The service: an ASGI application with all doors of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+
+from triplewire.broker.broker import Broker
+from triplewire.service import events, health, problems, publish, subscriptions
+from triplewire.service.access import check_policies
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """How the service answers. The limits of what is matched are `triplewire.config.Settings`."""
+
+    token: str = ""  # the API token of `owner`
+    owner: str = "owner"
+    base_url: str = ""  # as others reach it; "" for the address of each request
+    allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
+    most_body: int = 1 << 20  # bytes of a request
+    wait_seconds: float = 30.0  # that ?wait=1 waits for matching
+
+
+def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
+    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
+    app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
+    app.state.broker, app.state.settings = broker, settings
+    problems.install(app)
+    for door in (subscriptions, publish, events, health):
+        app.include_router(door.router)
+    app.add_middleware(BodyLimit, most=settings.most_body)
+
+    @app.middleware("http")
+    async def safe_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        answer = await call_next(request)
+        for name, value in _HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    check_policies(app)
+    return app
+
+
+class BodyLimit:
+    """Refuses a request whose body is too long, by counting its bytes, whatever its head says."""
+
+    def __init__(self, app: Any, most: int) -> None:
+        self._app, self._most = app, most
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One request (ASGI)."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        taken, refused = 0, False
+
+        async def counted() -> Any:
+            nonlocal taken, refused
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._most:
+                refused = True
+                raise _TooLong
+            return message
+
+        async def guarded(message: Any) -> None:
+            if not refused:
+                await send(message)
+
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        try:
+            if declared.isdigit() and int(declared) > self._most:
+                raise _TooLong
+            await self._app(scope, counted, guarded)
+        except _TooLong:
+            what = f"the body has more than {self._most:,} bytes"
+            remedy = "send it in parts, or raise TRIPLEWIRE_MOST_BODY"
+            answer = problems.problem(413, what, remedy, {"Connection": "close"})
+            await answer(scope, receive, send)
+
+
+class _TooLong(Exception):
+    """A body is longer than allowed."""

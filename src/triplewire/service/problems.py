@@ -1,0 +1,76 @@
+"""What a door answers where it refuses: problem details (RFC 9457), with line and column where a text is wrong."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from triplewire.errors import BusyError, LimitError, StoreError, TriplewireError, UnavailableError
+
+_log = logging.getLogger("triplewire.service")
+
+
+class Problem(HTTPException):
+    """A refusal with its status: what is wrong, and what to do."""
+
+    def __init__(self, status: int, what: str, remedy: str = "", headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, what, headers)
+        self.remedy = remedy
+
+
+def details(status: int, what: str, remedy: str = "", **more: Any) -> dict[str, Any]:
+    """Problem details as an object of JSON."""
+    return {"type": "about:blank", "status": status, "title": what, **({"remedy": remedy} if remedy else {}), **more}
+
+
+def details_of(error: TriplewireError) -> dict[str, Any]:
+    """Problem details of an error, with the place where it has one."""
+    places = {"line": error.line, "column": error.column, "record": error.record}
+    return details(status_of(error), error.what, error.remedy, **{k: v for k, v in places.items() if v})
+
+
+def status_of(error: TriplewireError) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, BusyError | UnavailableError):
+        return 503
+    if isinstance(error, StoreError):
+        return 507
+    return 413 if isinstance(error, LimitError) else 400
+
+
+def problem(status: int, what: str, remedy: str = "", headers: Any = None, **more: Any) -> Response:
+    """A refusal as an answer."""
+    return JSONResponse(details(status, what, remedy, **more), status, headers, "application/problem+json")
+
+
+def install(app: FastAPI) -> None:
+    """Have all errors of doors answered as problem details."""
+
+    @app.exception_handler(HTTPException)
+    async def of_http(request: Request, error: HTTPException) -> Response:
+        return problem(error.status_code, str(error.detail), getattr(error, "remedy", ""), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def of_validation(request: Request, error: RequestValidationError) -> Response:
+        wrong = [
+            {"where": ".".join(map(str, entry["loc"][1:])) or "the body", "what": entry["msg"]}
+            for entry in error.errors()
+        ]
+        what = "; ".join(f"{entry['where']}: {entry['what']}" for entry in wrong)
+        return problem(422, what, "see /openapi.json", errors=wrong)
+
+    @app.exception_handler(TriplewireError)
+    async def of_ours(request: Request, error: TriplewireError) -> Response:
+        said = details_of(error)
+        headers = {"Retry-After": "5"} if said["status"] >= 500 else None
+        return JSONResponse(said, said["status"], headers, "application/problem+json")
+
+    @app.exception_handler(Exception)
+    async def of_others(request: Request, error: Exception) -> Response:
+        _log.exception("a door failed: %s", request.url.path)
+        return problem(500, "a fault of the service", "it is in its log")
