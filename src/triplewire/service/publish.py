@@ -74,7 +74,7 @@ def came_in(body: bytes, content_type: str, settings: Any) -> Came:
         return read_body(body, "", settings)
     head = b"Content-Type: " + content_type.encode("latin-1") + b"\r\n\r\n"
     message = email.message_from_bytes(head + body, policy=email.policy.HTTP)
-    parts = list(message.iter_parts())  # type: ignore[attr-defined]  # of the newer kind
+    parts = list(message.iter_parts())
     if not parts:
         raise ReadError("the body has no parts", remedy="multipart/related: the document first, then attachments")
     came = read_body(_content(parts[0]), "", settings)
