@@ -14,6 +14,7 @@ from triplewire.broker.broker import Broker
 from triplewire.service import events, health, problems, publish, subscriptions
 from triplewire.service.access import check_policies
 
+_MOST_DRAINED = 1 << 28  # bytes of a body that is too long
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -85,10 +86,21 @@ class BodyLimit:
                 raise _TooLong
             await self._app(scope, counted, guarded)
         except _TooLong:
+            await _drain(receive)
             what = f"the body has more than {self._most:,} bytes"
             remedy = "send it in parts, or raise TRIPLEWIRE_MOST_BODY"
             answer = problems.problem(413, what, remedy, {"Connection": "close"})
             await answer(scope, receive, send)
+
+
+async def _drain(receive: Any) -> None:
+    """Read what is left of a body, and keep nothing: a client that still sends would not see the answer."""
+    left = _MOST_DRAINED
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b"")) + 1
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return
 
 
 class _TooLong(Exception):
