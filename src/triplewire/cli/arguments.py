@@ -24,6 +24,7 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, SparkError, TriplewireError
 from triplewire.folders import entries_below
 from triplewire.model.references import is_address
+from triplewire.model.same import Same
 from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
@@ -264,6 +265,10 @@ OperatorOrder = Annotated[
 MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
+]
+SameOption = Annotated[
+    Same | None,
+    typer.Option(help="Tell a match once: by its item as it is (a stream's default), the item's id, its bindings."),
 ]
 AllowEmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import MatcherOption, grouped, refuse_nothing
+from triplewire.cli.arguments import MatcherOption, SameOption, grouped, refuse_nothing
 from triplewire.cli.inputs import Inputs, ResolvedInputs, found_matcher
 from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
@@ -23,7 +23,7 @@ from triplewire.plugins import DEFAULT_MATCHER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from triplewire.cli.matches import Writer
+    from triplewire.cli.matches import Once, Writer
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
 
@@ -53,6 +53,7 @@ def match_command(
     bindings: Annotated[
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
+    same: SameOption = None,
     stats: StatsFile = None,
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
@@ -73,7 +74,7 @@ def match_command(
     named = {"--output": file, "--stats": stats, "--refusals": refusals}
     output.check_apart(named, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
-    from triplewire.cli.matches import JsonLines, Table, file_writer
+    from triplewire.cli.matches import JsonLines, Once, Table, file_writer
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
@@ -88,25 +89,28 @@ def match_command(
         writer: Writer = table if form is Format.TABLE else JsonLines(out, bindings=bindings)
         if file is not None:
             writer = ended.enter_context(file_writer(file, bindings=bindings))
+        once = None if same is None else Once(same)
         streaming = writer is not table and file is None and out.isatty()
         with report.progress("publications", streaming=streaming) as advance:
-            totals = _matched(engine, given, writer, file, report, advance, clock)
+            totals = _matched(engine, given, writer, file, report, advance, clock, once)
         if writer is table:
             with clock("write"):
                 output.print_table(out, table.columns, table.rows, "no matches")
         report.finish()
     if file is not None or sys.stderr.isatty():
-        _tell(totals, len(engine), time.perf_counter() - begun, file)
+        _tell(totals, once.repeats if once else 0, len(engine), time.perf_counter() - begun, file)
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
 
 
-def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
+def _tell(totals: Stats, repeats: int, subscriptions: int, seconds: float, file: Path | None) -> None:
     """Say what a run has done, on standard error."""
     counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}, {seconds:.1f} s"
-    say(f"{counted(totals.matches, 'match', 'matches')} ({counts})" + (f" written to {file}" if file else ""))
+    again = f", {repeats:,} told before" if repeats else ""
+    matches = counted(totals.matches - repeats, "match", "matches")
+    say(f"{matches}{again} ({counts})" + (f" written to {file}" if file else ""))
 
 
 def prepare_kernels(matcher: str, tier: str = "auto") -> None:
@@ -130,8 +134,10 @@ def _matched(
     report: Report,
     advance: Callable[[int], None],
     clock: Clock,
+    once: Once | None,
 ) -> Stats:
-    """Match the publications and write the rows of each result, to `file` where there is one; returns what it took."""
+    """Match the publications and write the rows of each result, to `file` where there is one, or those that `once`
+    tells; returns what it took."""
     from triplewire.engine.stats import Stats
 
     totals = Stats()
@@ -148,7 +154,7 @@ def _matched(
             report.refuse(refusal)
         with clock("write"), output.named(file or "standard output"):
             for part in result.parts:
-                writer.write(part)
+                writer.write(part, None if once is None else once.new(part))
         totals.add(result.stats)  # only now, as listing bindings may find that some are cut
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)

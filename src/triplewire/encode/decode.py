@@ -125,7 +125,7 @@ def _said(
 ) -> NDArray[np.bool_]:
     """Which triples are content of their publications (`triplewire.model.content`): of items of feeds, some are not.
     Items that say more than such an answer can tell become true in `by_objects`."""
-    is_said = np.ones(len(rows), np.bool_)
+    is_said: NDArray[np.bool_] = np.ones(len(rows), np.bool_)
     subject, predicate, object_ = (column[rows] for column in (batch.subject, batch.predicate, batch.object))
     used = np.unique(predicate)
     place = dict(zip(decoder.terms(used), used.tolist(), strict=True))
@@ -144,7 +144,7 @@ def _said(
             item[number >> _NODE_BITS] = number
     of_item = item[owner] >= 0
     left_out = [place[name] for name in NOT_SAID if name in place]
-    is_said = ~of_item | (node == item[owner]) & ~np.isin(predicate, left_out)
+    is_said = ~of_item | ((node == item[owner]) & ~np.isin(predicate, left_out))
     is_tagged = np.array([suffix.startswith("@") for suffix in terms.suffixes])[terms.suffix[object_]]
     by_objects[owner[of_item & is_said & (is_tagged | (predicate == place.get(HAS_FORMAT, -1)))]] = True
     return is_said
