@@ -303,7 +303,7 @@ class PipelineRun:
         last micro-batch that was."""
         try:
             result = arrivals.scan(committed)
-        except ReadError as error:  # the folder is gone, perhaps to come again
+        except (ReadError, PermissionError) as error:  # the folder is gone or locked, perhaps to come again
             if not self._is_gone:
                 self.on_note(str(error))
             self._is_gone = True
