@@ -41,7 +41,7 @@ class Origin(Protocol):
 
     @property
     def content(self) -> str:
-        """The content hash of the publication (`triplewire.model.canonical.content_hash`)."""
+        """The content hash of the publication (`triplewire.model.content`)."""
 
     def revision(self, subscription: str) -> str:
         """The revision of the subscription of this id (`triplewire.ir.subscription.revision_of`)."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli.arguments import Compiling, OperatorCalls, Reading, folder_option
-from triplewire.cli.pipeline.index import index_command, subscribe_command, unsubscribe_command
+from triplewire.cli.pipeline.index import index_command, list_command, subscribe_command, unsubscribe_command
 from triplewire.cli.pipeline.run import prepare, run_command
 from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
 from triplewire.cli.pipeline.status import matches_command, status_command
@@ -69,6 +69,7 @@ app.command("run")(run_command)
 app.command("index")(index_command)
 app.command("subscribe")(subscribe_command)
 app.command("unsubscribe")(unsubscribe_command)
+app.command("list")(list_command)
 app.command("matches")(matches_command)
 app.command("status")(status_command)
 app.command("demo")(demo_command)
