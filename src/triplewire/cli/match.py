@@ -66,13 +66,12 @@ def match_command(
     curl -s https://example.org/feed.xml | triplewire match --subscriptions *.rq --publications -
 
     Match publications against subscriptions. Rows come in the order in which publications are read, those of each by
-    the ids of subscriptions; JSON Lines are written as matches are found. The named graphs of N-Quads in a pipe are
-    matched one by one, while it is open.
+    the ids of subscriptions; JSON Lines as matches are found. Named graphs of N-Quads in a pipe come one by one.
     """
     given = inputs.sorted_out()
     output.check_writable(file, (".jsonl", ".parquet"))
-    named = {"--output": file, "--stats": stats, "--refusals": refusals}
-    output.check_apart(named, (*given.subscriptions, *given.publications))
+    outputs = {"--output": file, "--stats": stats, "--refusals": refusals}
+    output.check_apart(outputs, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
     from triplewire.cli.matches import JsonLines, Once, Table, file_writer
     from triplewire.engine.stats import Clock
@@ -85,20 +84,19 @@ def match_command(
             prepare_kernels(matcher)
             engine = given.engine(matcher)
             given.subscribe(engine, report)
-        begun, table = time.perf_counter(), Table(bindings=bindings)
+        table = Table(bindings=bindings)
         writer: Writer = table if form is Format.TABLE else JsonLines(out, bindings=bindings)
         if file is not None:
             writer = ended.enter_context(file_writer(file, bindings=bindings))
-        once = None if same is None else Once(same)
-        streaming = writer is not table and file is None and out.isatty()
-        with report.progress("publications", streaming=streaming) as advance:
-            totals = _matched(engine, given, writer, file, report, advance, clock, once)
+        once, begun = Once(writer, same), time.perf_counter()
+        with report.progress("publications", streaming=not (writer is table or file) and out.isatty()) as advance:
+            totals = _matched(engine, given, once, file, report, advance, clock)
         if writer is table:
             with clock("write"):
                 output.print_table(out, table.columns, table.rows, "no matches")
         report.finish()
     if file is not None or sys.stderr.isatty():
-        _tell(totals, once.repeats if once else 0, len(engine), time.perf_counter() - begun, file)
+        _tell(totals, once.repeats, len(engine), time.perf_counter() - begun, file)
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
@@ -129,15 +127,13 @@ def prepare_kernels(matcher: str, tier: str = "auto") -> None:
 def _matched(
     engine: Engine,
     given: ResolvedInputs,
-    writer: Writer,
+    once: Once,
     file: Path | None,
     report: Report,
     advance: Callable[[int], None],
     clock: Clock,
-    once: Once | None,
 ) -> Stats:
-    """Match the publications and write the rows of each result, to `file` where there is one, or those that `once`
-    tells; returns what it took."""
+    """Match the publications and write the rows of each result, to `file` where there is one; returns what it took."""
     from triplewire.engine.stats import Stats
 
     totals = Stats()
@@ -154,7 +150,7 @@ def _matched(
             report.refuse(refusal)
         with clock("write"), output.named(file or "standard output"):
             for part in result.parts:
-                writer.write(part, None if once is None else once.new(part))
+                once.write(part)
         totals.add(result.stats)  # only now, as listing bindings may find that some are cut
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)

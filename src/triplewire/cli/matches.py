@@ -34,27 +34,6 @@ BYTES = 1 << 25
 _NAMES = pa.dictionary(pa.int32(), pa.large_string())
 
 
-class Once:
-    """Which matches of a run are told, each once. `repeats` counts the others."""
-
-    def __init__(self, same: Same) -> None:
-        self._same = same
-        self._told: set[bytes] = set()
-        self.repeats = 0
-
-    def new(self, part: Part) -> NDArray[np.bool_]:
-        """Those of a part that are not told yet, and count as told from now on."""
-        from triplewire.pipeline.written import told  # with what Spark's workers import
-
-        is_new = np.ones(len(part), np.bool_)
-        columns = (told(pa.Table.from_batches([rows]), self._same) for rows in rows_of(part, bindings=True))
-        for place, identity in enumerate(chain.from_iterable(columns)):
-            is_new[place] = identity not in self._told
-            self._told.add(identity)
-        self.repeats += len(part) - int(is_new.sum())
-        return is_new
-
-
 def rows_of(part: Part, *, bindings: bool, wanted: NDArray[np.bool_] | None = None) -> Iterator[pa.RecordBatch]:
     """The matches of a part, or those `wanted`, some at a time: the columns `COLUMNS`, or `PAIR` without bindings."""
     if wanted is None:
@@ -220,6 +199,30 @@ class Table:
 
 Writer: TypeAlias = JsonLines | Parquet | Table
 """Takes the rows of a run, in their order: `write` those of a part of a result, or the `wanted` of them."""
+
+
+class Once:
+    """Writes of the matches of a run each once, by this rule, or all. `repeats` counts the others."""
+
+    def __init__(self, writer: Writer, same: Same | None) -> None:
+        self._writer, self._same = writer, same
+        self._told: set[bytes] = set()
+        self.repeats = 0
+
+    def write(self, part: Part) -> None:
+        """Write what is not told yet of a part of a result."""
+        self._writer.write(part, None if self._same is None else self._new(part, self._same))
+
+    def _new(self, part: Part, same: Same) -> NDArray[np.bool_]:
+        from triplewire.pipeline.written import told  # with what Spark's workers import
+
+        is_new = np.ones(len(part), np.bool_)
+        columns = (told(pa.Table.from_batches([rows]), same) for rows in rows_of(part, bindings=True))
+        for place, identity in enumerate(chain.from_iterable(columns)):
+            is_new[place] = identity not in self._told
+            self._told.add(identity)
+        self.repeats += len(part) - int(is_new.sum())
+        return is_new
 
 
 @contextmanager
