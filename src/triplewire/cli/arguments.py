@@ -25,6 +25,7 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.folders import entries_below
 from triplewire.model.references import is_address
+from triplewire.model.same import Same
 from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
@@ -269,6 +270,14 @@ EntailmentOption = Annotated[
         Entailment,
         "--entailment",
         help="rdfs: properties and classes also mean those below them, by the taxonomy file.",
+    ),
+]
+SameOption = Annotated[
+    Same | None,
+    choice_option(
+        Same,
+        "--same",
+        help="Tell a match once: by its item as it is (a stream's default), the item's id, its bindings.",
     ),
 ]
 AllowEmptyOption = Annotated[

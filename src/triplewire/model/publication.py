@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from triplewire.argument_checks import expect, expect_plain, refuse
-from triplewire.model.canonical import content_hash
+from triplewire.model.canonical import graph_hash
+from triplewire.model.content import content_hash
 from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened
 
@@ -152,8 +153,13 @@ class Publication:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) of the graph, independent of its blank node labels: `triplewire.model.canonical`."""
-        return content_hash(self.triples)
+        """SHA-256 (hex) of what counts of the publication: `triplewire.model.content`."""
+        return content_hash(self.id, self.triples)
+
+    @cached_property
+    def graph_hash(self) -> str:
+        """SHA-256 (hex) of the whole graph, independent of its blank node labels: `triplewire.model.canonical`."""
+        return graph_hash(self.triples)
 
 
 _ONLY_TRIPLES = frozenset((Triple,))

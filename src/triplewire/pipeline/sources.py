@@ -180,7 +180,8 @@ def local_path(path: str | Path) -> str:
 
 
 def local_roots(path: str | Path) -> list[str]:
-    """The files and folders that a local path or glob names. Raises `ReadError` when there are none."""
+    """The files and folders that a local path or glob names. Raises `ReadError` when there are none, and
+    `PermissionError` where that cannot be told."""
     roots = named_by(local_path(path))
     if not roots:
         raise ReadError("there is no such file or folder", source=str(path))

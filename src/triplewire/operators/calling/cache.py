@@ -296,7 +296,7 @@ def _identity(operator: Operator, taxonomy: Taxonomy) -> bytes:
 
 def _content(publication: Publication) -> bytes:
     """What an operator may look at: graph and attachments."""
-    whole = sha256(publication.content_hash.encode())
+    whole = sha256(publication.graph_hash.encode())
     for name, data in sorted(publication.attachments.items()):
         whole.update(b"\0".join((name.encode("utf-8", "surrogatepass"), str(len(data)).encode(), data)))
     return whole.digest()

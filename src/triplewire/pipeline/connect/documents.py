@@ -22,9 +22,9 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
+from triplewire.model.references import id_iri
 from triplewire.pipeline.rows import PUBLICATION_ROWS, refused, widened
 from triplewire.read import read_document
-from triplewire.read.names import id_iri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,13 +14,13 @@ from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 from triplewire.model.namespaces import RSS
-from triplewire.model.references import is_absolute
+from triplewire.model.references import id_iri, is_absolute
 from triplewire.model.terms import IRI, RDF, Literal
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.items import Channel, Draft, Item, absolute, resource
 from triplewire.read.feeds.markup import Text, construct
 from triplewire.read.feeds.xml_tree import is_item, split_name
-from triplewire.read.names import id_iri, legal
+from triplewire.read.names import legal
 
 Details: TypeAlias = tuple[tuple[IRI, str], ...]
 """Properties of a linked document, and the attributes that they are read from."""
