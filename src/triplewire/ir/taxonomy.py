@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from triplewire.argument_checks import expect, plain_text
+from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import TaxonomyError
 from triplewire.ir.alike import AlikeNames
-from triplewire.ir.entailment import NONE, Edges, Properties, reachable
+from triplewire.ir.entailment import MOST_ABOVE, NONE, Edges, Properties, reachable
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.namespaces import PREDECLARED, beside
 from triplewire.model.publication import Graph
@@ -128,9 +129,9 @@ class Taxonomy:
         return WeakKeyDictionary()
 
     @cached_property
-    def _closure(self) -> dict[str, frozenset[str]]:
-        """A cache: class -> itself and its ancestors."""
-        return {}
+    def _closure(self) -> BoundedCache[str, frozenset[str]]:
+        """Class -> itself and its ancestors."""
+        return BoundedCache()
 
     def at_or_above(self, cls: str) -> frozenset[str]:
         """The class and all its ancestors."""
@@ -138,8 +139,21 @@ class Taxonomy:
             return frozenset((cls,))
         known = self._closure.get(cls)
         if known is None:
-            known = self._closure[cls] = frozenset(reachable((cls,), lambda lower: self.superclasses.get(lower, NONE)))
+            known = self._with_ancestors(cls)
+            self._closure.put(cls, known, len(known), MOST_ABOVE)
         return known
+
+    def _with_ancestors(self, cls: str) -> frozenset[str]:
+        """The same, from what is known of its ancestors: of a deep hierarchy not all is kept."""
+        above, waiting = {cls}, [cls]
+        while waiting:
+            lower = waiting.pop()
+            known = self._closure.get(lower)
+            fresh = (known if known is not None else self.superclasses.get(lower, NONE)) - above
+            above |= fresh
+            if known is None:
+                waiting.extend(fresh)
+        return frozenset(above)
 
     def resolve(self, cls: IRI | Label) -> frozenset[str]:
         """The known classes that a subscription's class name means; none for an unknown name.
