@@ -28,6 +28,7 @@ from triplewire.model.terms import IRI, RDF_TYPE, RDFS, BlankNode, Literal, Node
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
 _MOST_COMPARED = 2_000  # classes that are compared with an unknown one
+_LONG_WAY = 500  # classes
 _SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset((PREDECLARED["owl"] + "Class", RDFS + "Class", PREDECLARED["skos"] + "Concept"))
 """An instance of one of these is a class, even if nothing else is stated about it."""
@@ -144,15 +145,19 @@ class Taxonomy:
         return known
 
     def _with_ancestors(self, cls: str) -> frozenset[str]:
-        """The same, from what is known of its ancestors: of a deep hierarchy not all is kept."""
-        above, waiting = {cls}, [cls]
+        """The same, from what is known of its ancestors. Of a deep hierarchy not all is kept: of a long way up, what
+        is above its middle as well, so that the next way is shorter."""
+        above, waiting, passed = {cls}, [cls], []
         while waiting:
             lower = waiting.pop()
-            known = self._closure.get(lower)
-            fresh = (known if known is not None else self.superclasses.get(lower, NONE)) - above
+            known = self._closure.get(lower) if lower in self._closure else None
+            fresh = (self.superclasses.get(lower, NONE) if known is None else known) - above
             above |= fresh
             if known is None:
+                passed.append(lower)
                 waiting.extend(fresh)
+        if len(passed) > _LONG_WAY:
+            self.at_or_above(passed[len(passed) // 2])
         return frozenset(above)
 
     def resolve(self, cls: IRI | Label) -> frozenset[str]:
