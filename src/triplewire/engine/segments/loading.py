@@ -37,7 +37,7 @@ from triplewire.ir.advice.questions import (
     term_warning,
 )
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import Call, Expression, InstanceOf, Variable
+from triplewire.ir.nodes import Call, Expression, In, InstanceOf, Variable
 from triplewire.ir.normal_form import Clause, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
@@ -309,7 +309,7 @@ class _TemplateFacts:
         placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
         self.asked = replace(questions, unbound=(), iris=(), empty=(), placed=placed)
         self.asks = bool(questions.comparisons or questions.scopes or placed or questions.texts_for_classes)
-        self.asks_places = any(type(node) in CONDITIONS for node in nodes)
+        self.asks_places = any(type(node) in CONDITIONS or isinstance(node, In) for node in nodes)
         self.conditions = conditions_of(template.stated)
         self.calls = any(isinstance(node, Call) for node in nodes)
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]

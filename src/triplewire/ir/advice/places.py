@@ -7,7 +7,7 @@ there: `dc:date` is an xsd:dateTime, which no text, day or number is compared wi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -91,9 +91,10 @@ def placed_conditions(where: ir.Where) -> Iterator[Placed]:
                     if isinstance(node, ir.Exists):
                         waiting.append((node.group, places))
                         continue
-                    variable = _asked(node)
-                    if variable is not None and (place := places.get(variable.name)) is not None:
-                        yield Placed(node, variable, place.is_resource, tuple(place.predicates))  # type: ignore[arg-type]  # a condition
+                    for condition in _alternatives(node):
+                        variable = _asked(condition)
+                        if variable is not None and (place := places.get(variable.name)) is not None:
+                            yield Placed(condition, variable, place.is_resource, tuple(place.predicates))  # type: ignore[arg-type]  # a condition
                     inner += [child for child in children(node) if not isinstance(child, str)][::-1]
 
 
@@ -110,6 +111,13 @@ def _with(around: _Places, parts: list[ir.Where]) -> _Places:
             if isinstance(part.object, ir.Variable) and isinstance(part.predicate, IRI):
                 places[part.object.name].predicates.append(part.predicate)
     return dict(places)
+
+
+def _alternatives(node: object) -> Sequence[object]:
+    """The comparisons that a list stands for; of another node, itself."""
+    if isinstance(node, ir.In) and not node.negated:
+        return [ir.Compare("=", node.operand, choice) for choice in node.choices]
+    return (node,)
 
 
 def _asked(node: object) -> ir.Variable | None:

@@ -161,7 +161,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
     comparisons: list[ir.Compare] = []
     empty: list[ir.In] = []
     texts_for_classes: list[ir.Pattern] = []
-    conditions = 0
+    conditions, has_lists = 0, False
     for node in nodes:  # by type alone, as each registration comes by here
         kind = type(node)
         if kind is ir.Variable:
@@ -178,14 +178,15 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
             conditions += 1
             if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
                 comparisons.append(node)
-        elif isinstance(node, ir.In) and not node.choices and not node.negated:
-            empty.append(node)
+        elif isinstance(node, ir.In) and not node.negated:
+            has_lists = True
+            empty += () if node.choices else (node,)
     for term in template:  # its other terms are made, not asked for
         if isinstance(term, ir.Variable):
             used.setdefault(term.name, term)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
     scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
-    placed = tuple(placed_conditions(where)) if conditions else ()
+    placed = tuple(placed_conditions(where)) if conditions or has_lists else ()
     return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty), placed, tuple(texts_for_classes))
 
 
