@@ -78,9 +78,9 @@ def check_command(
     triplewire check storms.rq harbours.mdv classes.ttl
 
     Parse subscriptions and taxonomies. Errors are what `match` would refuse; warnings say what can never match: a
-    variable that nothing binds, an empty interval, a term that its vocabulary does not have, a class that the taxonomy
-    lacks. A file that is not named as one of subscriptions is read as a taxonomy, which holds for the subscriptions.
-    The exit code is 1 where there are errors.
+    variable that nothing binds, an empty interval, a type that feeds do not have, a term that its vocabulary does not
+    have, a class that the taxonomy lacks. A file that is not named as one of subscriptions is read as a taxonomy, which
+    holds for the subscriptions. The exit code is 1 where there are errors.
     """
     from triplewire.engine.compiler import Compiler
     from triplewire.ir.evaluation.evaluate import World

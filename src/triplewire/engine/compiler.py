@@ -108,7 +108,7 @@ class Compiler:
     def is_plain(self, subscription: Subscription) -> bool:
         """Does the text of the subscription, compiled without other rules, give the same subscription?"""
         try:
-            return self.compiled(row_of(subscription), full=False) == subscription
+            return not subscription.rules and self.compiled(row_of(subscription), full=False) == subscription
         except TriplewireError:
             return False
 

@@ -181,7 +181,9 @@ def _texts_in_place_of(test: Test) -> tuple[Test, ...]:
             return tuple([ir.TextTest(ir.TextRelation.CONTAINS, operand, text) for text in needed_texts(pattern, "")])
         case ir.Function("REGEX", (operand, Literal(pattern, datatype), *more)) if datatype == XSD_STRING:
             stated = more[0] if more else Literal("")
-            flags = stated.lexical if isinstance(stated, Literal) else "x"  # of computed ones nothing is known
+            if not isinstance(stated, Literal):  # of computed flags nothing is known
+                return ()
+            flags = stated.lexical
             if operand not in _OPERANDS and ("i" in flags or operand not in _IN_A_CASE):
                 return ()
             if PLAIN.fullmatch(pattern) and (flags == "" or (flags == "i" and pattern.isascii())):
