@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ from triplewire.plugins import DEFAULT_MATCHER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from triplewire.cli.matches import Writer
+    from triplewire.cli.matches import Table, Writer
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
 
@@ -53,6 +53,7 @@ def match_command(
     bindings: Annotated[
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
+    why: Annotated[bool, typer.Option("--why", help="Say of each match why it is one.")] = False,
     stats: StatsFile = None,
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
@@ -65,15 +66,16 @@ def match_command(
     curl -s https://example.org/feed.xml | triplewire match --subscriptions *.rq --publications -
 
     Match publications against subscriptions. Rows come in the order in which publications are read, those of each by
-    the ids of subscriptions; JSON Lines are written as matches are found. The named graphs of N-Quads in a pipe are
-    matched one by one, while it is open.
+    the ids of subscriptions; JSON Lines are written as matches are found. N-Quads, N-Triples and JSON Lines in a pipe
+    are matched as they come, while it is open.
     """
     given = inputs.sorted_out()
     output.check_writable(file, (".jsonl", ".parquet"))
+    if why and file is not None and file.suffix == ".parquet":
+        raise typer.BadParameter("reasons are written as JSON Lines, or in a table", param_hint="--why")
     named = {"--output": file, "--stats": stats, "--refusals": refusals}
     output.check_apart(named, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
-    from triplewire.cli.matches import JsonLines, Table, file_writer
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
@@ -84,10 +86,9 @@ def match_command(
             prepare_kernels(matcher)
             engine = given.engine(matcher)
             given.subscribe(engine, report)
-        begun, table = time.perf_counter(), Table(bindings=bindings)
-        writer: Writer = table if form is Format.TABLE else JsonLines(out, bindings=bindings)
-        if file is not None:
-            writer = ended.enter_context(file_writer(file, bindings=bindings))
+        begun = time.perf_counter()
+        table, lines = _writers(engine if why else None, out, file, bindings, ended)
+        writer = table if form is Format.TABLE else lines
         streaming = writer is not table and file is None and out.isatty()
         with report.progress("publications", streaming=streaming) as advance:
             totals = _matched(engine, given, writer, file, report, advance, clock)
@@ -101,6 +102,23 @@ def match_command(
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
+
+
+def _writers(
+    engine: Engine | None, out: IO[str], file: Path | None, bindings: bool, ended: ExitStack
+) -> tuple[Table, Writer]:
+    """What writes a table, and what writes to the file or the stream, with the reasons that an engine gives."""
+    from triplewire.cli.matches import JsonLines, Table, file_writer
+
+    if engine is not None:
+        from triplewire.cli.reasoned import ReasonedLines, ReasonedTable  # with what explains
+
+        stream = ended.enter_context(output.text_output(file)) if file is not None else out
+        return ReasonedTable(engine, bindings=bindings), ReasonedLines(stream, engine, bindings=bindings)
+    lines: Writer = JsonLines(out, bindings=bindings)
+    if file is not None:
+        lines = ended.enter_context(file_writer(file, bindings=bindings))
+    return Table(bindings=bindings), lines
 
 
 def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:

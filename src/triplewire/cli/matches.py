@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -184,8 +184,11 @@ class Table:
             self.rows += ((names[number], id_) for number, id_ in zip(part.publication.tolist(), ids, strict=True))
 
 
-Writer: TypeAlias = JsonLines | Parquet | Table
-"""Takes the rows of a run, in their order: `write` those of a part of a result."""
+class Writer(Protocol):
+    """Takes the rows of a run, in their order."""
+
+    def write(self, part: Part) -> None:
+        """Write the matches of a part of a result."""
 
 
 @contextmanager

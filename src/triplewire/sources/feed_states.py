@@ -20,11 +20,15 @@ _GONE = 410
 _TABLE = """
 CREATE TABLE IF NOT EXISTS feeds (address TEXT PRIMARY KEY, url TEXT NOT NULL, etag TEXT NOT NULL,
 modified TEXT NOT NULL, of TEXT NOT NULL, due REAL NOT NULL, failures INTEGER NOT NULL, status INTEGER NOT NULL,
-digest BLOB NOT NULL, asked REAL NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '', setup BLOB NOT NULL DEFAULT '')
+digest BLOB NOT NULL, asked REAL NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '', setup BLOB NOT NULL DEFAULT x'')
 WITHOUT ROWID
 """
 _FIELDS = "address, url, etag, modified, of, due, failures, status, digest, asked, reason, setup"
-_LATER = {"asked": "REAL NOT NULL DEFAULT 0", "reason": "TEXT NOT NULL DEFAULT ''", "setup": "BLOB NOT NULL DEFAULT ''"}
+_LATER = {
+    "asked": "REAL NOT NULL DEFAULT 0",
+    "reason": "TEXT NOT NULL DEFAULT ''",
+    "setup": "BLOB NOT NULL DEFAULT x''",
+}
 """Columns that a file of an earlier version of this program does not have."""
 
 

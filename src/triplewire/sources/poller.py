@@ -90,13 +90,12 @@ class Poller:
 
     def _as_set_up(self, feed: Feed) -> Feed:
         """The feed with the settings of this start. Where they have changed, it is due at once, however it failed or
-        waited with those before; and where the time that it is due at comes from a clock that was ahead."""
+        waited with those before."""
         settings = [sorted(self.connections.of(address).items()) for address in (feed.address, feed.url)]
         setup = hashlib.sha256(json.dumps(settings).encode()).digest()[:_SETUP_BYTES]
         if feed.setup not in (b"", setup):
             return replace(feed, due=0.0, failures=0, status=0, reason="", setup=setup)
-        latest = self.clock() + max(LONGEST, self._interval(feed)) * (1 + _JITTER)
-        return replace(feed, due=feed.due if feed.due <= latest else 0.0, setup=setup)
+        return replace(feed, setup=setup)
 
     def begin(self, watch: bool) -> Callable[[], None]:
         """Poll what is due: once, or, to `watch`, in a thread. Returns what ends it."""
@@ -151,7 +150,7 @@ class Poller:
         """The feeds that are due, by their servers: those first that have waited longest."""
         now, servers = self.clock(), dict[str, list[Feed]]()
         for feed in sorted(self.feeds.values(), key=lambda feed: feed.due):
-            was_ahead = feed.asked > now + self._interval(feed)  # the clock, when it was asked
+            was_ahead = feed.asked > now + self._interval(feed) or feed.due > self._latest(feed, now)  # the clock
             if (feed.due <= now or was_ahead) and not feed.is_gone:
                 servers.setdefault(urlsplit(feed.url).netloc, []).append(feed)
         return servers
@@ -233,6 +232,10 @@ class Poller:
         """Why a feed that was answered waits for longer than its interval; "" where it does not."""
         is_long = answer.wait > self._interval(feed)
         return f"its server asks for a pause of {answer.wait:,.0f} s" if is_long else ""
+
+    def _latest(self, feed: Feed, now: float) -> float:
+        """The latest time at which a feed may be due that is asked now."""
+        return now + max(LONGEST, self._interval(feed)) * (1 + _JITTER)
 
     def _interval(self, feed: Feed) -> float:
         return max(float(self.connections.of(feed.url).get("interval", INTERVAL)), LEAST)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from triplewire.engine import Engine
+from triplewire.engine.explain.why import reasons_of
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
@@ -165,7 +166,7 @@ class Watch:
         return publications
 
     def _reasoned(self, record: MatchRecord, match: Match) -> ReasonedRecord:
-        return ReasonedRecord.of(record, self.engine.explain(match).reasons)
+        return ReasonedRecord.of(record, reasons_of(self.engine, match))
 
     def _deliver(self, sinks: Sequence[Sink], rows: Iterable[Record], part: Part) -> list[Refusal]:
         """Deliver rows to sinks; returns what no receiver will take."""
