@@ -156,7 +156,7 @@ def test_what_a_clock_that_was_ahead_has_written_is_not_believed(web: Web, tmp_p
         web.paths()
         for at in (polled, begun):
             at.poll()
-            assert web.paths()[0] == "/a", "it is asked at once"
+            assert len(web.paths()) == (1 if name == "busy" else 2), "they are asked at once"
             assert all(feed.due <= clock.now + 1.1 * 24 * 3600 for feed in at.feeds.values())
             at.poll()
             assert web.paths() == [], "and then when it is due"
@@ -170,8 +170,8 @@ def test_what_an_earlier_version_knew_of_feeds(web: Web, tmp_path: Path) -> None
     with closing(sqlite3.connect(tmp_path / "feeds.sqlite")) as connection, connection:
         connection.execute(
             "CREATE TABLE feeds (address TEXT PRIMARY KEY, url TEXT NOT NULL, etag TEXT NOT NULL,"
-            "modified TEXT NOT NULL, of TEXT NOT NULL, due REAL NOT NULL, failures INTEGER NOT NULL, status INTEGER NOT NULL,"
-            "digest BLOB NOT NULL) WITHOUT ROWID"
+            "modified TEXT NOT NULL, of TEXT NOT NULL, due REAL NOT NULL, failures INTEGER NOT NULL,"
+            "status INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID"
         )
         for path, due in (("/soon", clock.now + 60), ("/never", clock.now + 1e8)):
             row = (web.root + path, web.root + path, "", "", "", due, 0, 200, b"")

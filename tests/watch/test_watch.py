@@ -18,6 +18,9 @@ import pytest
 
 from cli.runner import Done, triplewire
 from sources.feed_server import Web, served
+from triplewire.net.addresses import Connections
+from triplewire.pipeline.output import Output
+from triplewire.sources import Poller
 
 HERE = Path(__file__).parent
 QUERY = "SELECT ?item { ?item a rss:item }"
@@ -242,3 +245,34 @@ def test_kill_9_loses_nothing_and_tells_once(point: str, tmp_path: Path) -> None
         assert sorted(identities) == [row[0] for row in connection.execute("SELECT identity FROM matches ORDER BY 1")]
         assert connection.execute("SELECT count(DISTINCT subject) FROM letters").fetchone() == (1,)
     assert list((out / "_inbox/documents").iterdir()) == []
+
+
+def test_a_watch_loads_neither_spark_nor_numba(folder: Path) -> None:
+    (folder / "in").mkdir()
+    (folder / "in/a.rss").write_bytes(item("a"))
+    code = (
+        "import sys; from triplewire.cli import run; code = run(sys.argv[1:]);"
+        "print(code, sorted({'pyspark', 'numba', 'py4j'} & set(sys.modules)))"
+    )
+    command = ["watch", "--subscriptions", "items.rq", "--sources", "in", "--output", "out", "--once"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout == "0 []\n", done.stderr
+    assert told() == ["urn:a"]
+
+
+def test_the_status_of_a_pipeline_has_its_feeds(folder: Path, web: Web) -> None:
+    web.pages["/b"] = 200, {}, item("b")
+    output = Output(folder / "live")
+    output.prepare(folder / "x.feeds", True)
+    output.record(streaming=True, remote=True)
+    output.release()
+    feeds = [f"{web.root}/a?token=HIDDEN", f"{web.root}/b"]
+    Poller(feeds, output.inbox, Connections.read(folder / "connect.toml")).poll()
+    shown = triplewire("pipeline", "status", "--output", "live").out
+    assert "feeds         2: 1 failed, 1 ok" in shown
+    assert f"{web.root}/a?token=***\n    failed 1 time, asked 20" in shown
+    assert "the feed's server answers 404" in shown
+    status = triplewire("pipeline", "status", "--output", "live", "--json").rows[0]
+    assert [feed["state"] for feed in status["feeds"]] == ["failed 1 time", "ok"]

@@ -40,9 +40,10 @@ def file_argument(text: str | Path) -> Path:
     if is_address(str(text)):
         from triplewire.net.addresses import shown  # with its parsers, a tenth of a second
 
-        what = f"{shown(str(text))} is an address, and nothing is fetched here"
+        address = shown(str(text))
+        what = f"{address} is an address, and nothing is fetched here"
         poll = "triplewire watch --sources FILE.feeds polls those of a list"
-        raise typer.BadParameter(f"{what}; give a file, or pipe it: curl -sL ADDRESS | triplewire ... -; {poll}")
+        raise typer.BadParameter(f"{what}; give a file, or pipe it: curl -sL {address} | triplewire ... -; {poll}")
     return Path(text)
 
 

@@ -70,9 +70,7 @@ def match_command(
     are matched as they come, while it is open.
     """
     given = inputs.sorted_out()
-    output.check_writable(file, (".jsonl", ".parquet"))
-    if why and file is not None and file.suffix == ".parquet":
-        raise typer.BadParameter("reasons are written as JSON Lines, or in a table", param_hint="--why")
+    output.check_writable(file, (".jsonl",) if why else (".jsonl", ".parquet"))
     named = {"--output": file, "--stats": stats, "--refusals": refusals}
     output.check_apart(named, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)

@@ -19,6 +19,7 @@ import typer
 from triplewire.cli import output
 from triplewire.cli.arguments import (
     Compiling,
+    ContextFile,
     ContextFiles,
     OperatorCalls,
     Reading,
@@ -39,6 +40,7 @@ from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.engine import Engine
     from triplewire.net.addresses import Connections
     from triplewire.notify.rows import Part, Record, Sink
     from triplewire.watch import Source, Watch, WatchFolder, WatchStatus
@@ -143,32 +145,42 @@ def _lines(row: dict[str, str]) -> list[str]:
     return lines + [f"  because {one_line(reason)}" for reason in json.loads(row.get("why", "[]"))]
 
 
+@dataclass(frozen=True)
+class Doing:
+    """What the command does; a group of options."""
+
+    once: Annotated[bool, typer.Option("--once", help="Tell what is new and end, as for a cron job.")] = False
+    status: Annotated[
+        bool, typer.Option("--status", help="Say what the watch of this output has done, and why a feed waits.")
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="With --status: one JSON object.")] = False
+
+
+Target = Annotated[
+    str,
+    typer.Option(
+        "--output", metavar="DIR|sqlite:FILE", help="Where matches go: matches.jsonl in a folder, or a database."
+    ),
+]
+Sources = Annotated[
+    str,
+    typer.Option(
+        "--sources",
+        metavar="FEEDS|FOLDER",
+        show_default=False,
+        help="A list of feeds (.opml, or .feeds: an address a line), the address of one feed, or files: a file, a "
+        "folder, a glob.",
+    ),
+]
+
+
 @grouped
 def watch_command(
-    target: Annotated[
-        str,
-        typer.Option(
-            "--output", metavar="DIR|sqlite:FILE", help="Where matches go: matches.jsonl in a folder, or a database."
-        ),
-    ],
-    source: Annotated[
-        str,
-        typer.Option(
-            "--sources",
-            metavar="FEEDS|FOLDER",
-            show_default=False,
-            help="A list of feeds (.opml, or .feeds: an address a line), the address of one feed, or files: a file, a "
-            "folder, a glob.",
-        ),
-    ] = "",
+    target: Target,
+    source: Sources = "",
     subscriptions: SubscriptionFiles = None,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Tell what is new and end, as for a cron job.")] = False,
-    status: Annotated[
-        bool,
-        typer.Option("--status", help="Say what the watch of this output has done, and why a feed waits."),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --status: one JSON object.")] = False,
+    doing: Doing,
     compiling: Compiling,
     calls: OperatorCalls,
     told: Told,
@@ -186,10 +198,10 @@ def watch_command(
     Ctrl-C, or with --once until all is told.
     """
     folder = _folder(target)
-    if status:
+    if doing.status:
         with wrong_usage("--output"):
-            known = folder.status()
-        print(json.dumps(asdict(known)) if as_json else _shown(known))
+            status = folder.status()
+        print(json.dumps(asdict(status)) if doing.as_json else _shown(status))
         return
     for option, is_given in (("--subscriptions", subscriptions), ("--sources", source)):
         if not is_given:
@@ -200,33 +212,63 @@ def watch_command(
         out = opened.enter_context(output.text_output(None))  # before an operator prints
         _check_source(source, folder)
         matches, letters = told.sinks(target, connections, out)
-        with wrong_usage("--output"):
-            held = opened.enter_context(folder.alone())
-        if not held:
-            say(
-                f"triplewire: {target}: another watch writes to it; wait until that has ended, or choose another output"
-            )
-            raise typer.Exit(_TRY_AGAIN)
-        from triplewire.read.rdf.contexts import ContextLoader
-        from triplewire.watch import Watch
-
+        _hold(folder, target, opened)
         begun, refused = time.perf_counter(), list[Refusal]()
         loading = Report(refused.append)
-        prepare_kernels(compiling.matcher)
-        engine = engine_of(compiling, calls, compiling.matcher)
-        warn_of_no_subscription(subscriptions or (), load(engine, subscriptions or (), loading), loading)
-        loading.finish()
-        watch = Watch(
-            engine, folder, folder.opened_inbox(), matches, letters, told.why, reading.split.value,
-            reading.as_written, ContextLoader(dict(context or ())), report.refuse,
-        )  # fmt: skip
+        engine = _engine(subscriptions or (), compiling, calls, loading)
+        watch = _watch(engine, folder, matches, letters, told, reading, report, context or ())
         filler = _source(source, folder, watch, connections, loading)
         watch.start(refused)
         report.refused = loading.refused
-        _run(partial(watch.run, filler, not once), watch)
+        _run(partial(watch.run, filler, not doing.once), watch)
         report.finish()
         say(f"{_counts(watch)} ({time.perf_counter() - begun:.1f} s); written to {target}")
     raise typer.Exit(report.exit_code)
+
+
+def _hold(folder: WatchFolder, target: str, opened: ExitStack) -> None:
+    """Hold the output until the end. Ends the process where another watch does."""
+    with wrong_usage("--output"):
+        held = opened.enter_context(folder.alone())
+    if not held:
+        say(f"triplewire: {target}: another watch writes to it; wait until that has ended, or name another output")
+        raise typer.Exit(_TRY_AGAIN)
+
+
+def _engine(files: Iterable[Path], compiling: Compiling, calls: OperatorCalls, loading: Report) -> Engine:
+    """An engine with the subscriptions of the files."""
+    prepare_kernels(compiling.matcher)
+    engine = engine_of(compiling, calls, compiling.matcher)
+    warn_of_no_subscription(files, load(engine, files, loading), loading)
+    loading.finish()
+    return engine
+
+
+def _watch(
+    engine: Engine,
+    folder: WatchFolder,
+    matches: list[Sink],
+    letters: list[Sink],
+    told: Told,
+    reading: Reading,
+    report: Report,
+    context: Iterable[ContextFile],
+) -> Watch:
+    from triplewire.read.rdf.contexts import ContextLoader
+    from triplewire.watch import Watch
+
+    return Watch(
+        engine,
+        folder,
+        folder.opened_inbox(),
+        matches,
+        letters,
+        why=told.why,
+        split=reading.split.value,
+        as_written=reading.as_written,
+        loader=ContextLoader(dict(context)),
+        on_refusal=report.refuse,
+    )
 
 
 def _folder(target: str) -> WatchFolder:

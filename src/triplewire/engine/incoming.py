@@ -23,7 +23,7 @@ from triplewire.read import read_document
 from triplewire.read.decoded import Syntax
 from triplewire.read.documents import Source, documents
 from triplewire.read.gunzip import gunzip_padded
-from triplewire.read.json_lines import begins_as_json
+from triplewire.read.line_documents import begins_as_json
 from triplewire.read.names import document_iri
 from triplewire.read.pipes import Document
 from triplewire.read.rdf.contexts import Loader

@@ -24,7 +24,7 @@ from triplewire.net.addresses import shown
 from triplewire.read.decoded import Syntax
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
-from triplewire.read.json_lines import iri_of_line, json_lines
+from triplewire.read.line_documents import iri_of_line, json_lines
 from triplewire.read.names import STDIN, document_iri
 from triplewire.read.pipes import Document, is_pipe, pieces_of_pipe
 from triplewire.read.process.frames import Collected, Request, pieces

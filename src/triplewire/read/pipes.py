@@ -1,7 +1,7 @@
 """N-Quads, N-Triples and JSON Lines that come through a pipe, handed on while the pipe is still open.
 
     a graph ends where two other graphs have begun since its last line, where nothing comes for `QUIET`, or where the
-    pipe ends; a line of JSON Lines is a document (`json_lines`)
+    pipe ends; a line of JSON Lines is a document (`line_documents`)
 
 So two graphs whose lines alternate stay whole. Graphs are handed on in the order in which they began, each as one
 publication. Lines without a graph are a graph as well. One that comes again after its end is another publication of the
@@ -27,7 +27,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from triplewire.errors import ReadError, Refusal
-from triplewire.read.json_lines import LineCutter, begins_as_json
+from triplewire.read.line_documents import LineCutter, begins_as_json
 from triplewire.read.names import INPUT
 
 BLOCK = 1 << 22  # bytes that are looked at together, if so many are there

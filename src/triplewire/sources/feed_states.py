@@ -90,7 +90,7 @@ class FeedStates:
             self._file.touch(0o600, exist_ok=False)
         with connected(self._file, _TABLE) as connection:
             there = {row[1] for row in connection.execute("PRAGMA table_info(feeds)")}
-            for name in _LATER.keys() - there:
+            for name in [name for name in _LATER if name not in there]:
                 connection.execute(f"ALTER TABLE feeds ADD COLUMN {name} {_LATER[name]}")
             rows = connection.execute(f"SELECT {_FIELDS} FROM feeds").fetchall()
         return {row[0]: Feed(row[0], row[1], Known(*row[2:5]), *row[5:]) for row in rows}
@@ -102,10 +102,11 @@ class FeedStates:
              f.asked, f.reason, f.setup)
             for f in feeds
         ]  # fmt: skip
+        marks = ", ".join("?" * 12)
         with connected(self._file, _TABLE) as connection:
             if alone:
                 connection.execute("DELETE FROM feeds")
-            connection.executemany(f"INSERT OR REPLACE INTO feeds VALUES ({', '.join('?' * 12)})", rows)
+            connection.executemany(f"INSERT OR REPLACE INTO feeds ({_FIELDS}) VALUES ({marks})", rows)
 
 
 def feeds_of(folder: Path) -> list[FeedStatus]:

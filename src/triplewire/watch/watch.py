@@ -36,7 +36,7 @@ from triplewire.pipeline.match_ledger import MatchLedger
 from triplewire.read import read_document
 from triplewire.read.rdf.contexts import Loader
 from triplewire.sources.inbox import Delivered, Inbox, delivered
-from triplewire.watch.state import Progress, WatchFolder
+from triplewire.watch.watch_folder import Progress, WatchFolder
 
 _LOOK = 0.2  # seconds between two looks at the inbox
 

@@ -289,11 +289,11 @@ def _text_lines(expression: nodes.TextExpression, variable: Variable, solution: 
     shown = f"?{variable.name} = {term_text(value)}"
     if not truth:
         return [f"{shown} does not satisfy {show(part)}" for part in _failing(expression, value.lexical)]
-    found = occurrences(expression, value.lexical)
-    if not found:
+    words = occurrences(expression, value.lexical)
+    if not words:
         return [f"{shown} satisfies {show(expression)}"]
-    places = ", ".join(f"{word!r} is word {position}" for word, position in found)
-    return [f"?{variable.name} = {_in_context(value, *found[0])}: {places}"]
+    places = ", ".join(f"{word!r} is word {position}" for word, position in words)
+    return [f"?{variable.name} = {_in_context(value, *words[0])}: {places}"]
 
 
 def _in_context(value: Literal, word: str, position: int) -> str:
@@ -308,7 +308,8 @@ def _in_context(value: Literal, word: str, position: int) -> str:
     place = min(at, key=lambda start: abs(start - near)) if at else near
     begin = max(0, min(place - CHARACTERS // 2, len(text) - CHARACTERS))
     if begin:  # a whole word is the first one
-        begin = min(place, next((m.end() for m in re.finditer(r"\s+", text) if m.end() > begin), begin))
+        ends = (blanks.end() for blanks in re.finditer(r"\s+", text))
+        begin = min(place, next((end for end in ends if end > begin), begin))
     shown = text[begin : begin + CHARACTERS]
     before, after = "..." * bool(begin), "..." * (begin + CHARACTERS < len(text))
     return show_term(replace(value, lexical=f"{before}{shown}{after}"))
