@@ -14,6 +14,7 @@ from typing import Any
 from triplewire.model.references import is_absolute
 
 _BEGINS = re.compile(rb"\s*[{\[]")
+_MOST = 16 << 20  # bytes of a line that is looked into here, outside of the parsing process
 
 
 def begins_as_json(data: bytes) -> bool:
@@ -39,7 +40,9 @@ def _numbered(data: bytes, first: int) -> list[tuple[int, bytes]]:
 
 
 def _parsed(line: bytes) -> Any:
-    """The object or list that a line is; None where it is none."""
+    """The object or list that a line is; None where it is none, or too long to be looked into."""
+    if len(line) > _MOST:
+        return None
     try:
         value = json.loads(line.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError):
