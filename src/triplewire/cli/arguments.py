@@ -35,14 +35,17 @@ _NOTHING = "give --allow-empty where that is as it should be"
 
 
 def file_argument(text: str | Path) -> Path:
-    """The file that an argument names. Raises `BadParameter` for an address, as nothing is fetched, and for no name,
-    which Python takes for the current folder."""
+    """The file that an argument names. Raises `BadParameter` for an address, which only a watch fetches, and for no
+    name, which Python takes for the current folder."""
     if not str(text):
         raise typer.BadParameter("the name of a file is empty; give . for the current folder")
     if is_address(str(text)):
-        raise typer.BadParameter(
-            f"{text} is an address, and nothing is fetched; give a file, or pipe it: curl -sL {text} | triplewire ... -"
-        )
+        from triplewire.net.addresses import shown  # with its parsers, a tenth of a second
+
+        address = shown(str(text))
+        what = f"{address} is an address, and nothing is fetched here"
+        poll = "triplewire watch --sources FILE.feeds polls those of a list"
+        raise typer.BadParameter(f"{what}; give a file, or pipe it: curl -sL {address} | triplewire ... -; {poll}")
     return Path(text)
 
 

@@ -44,6 +44,28 @@ def found_matcher(name: str, option: str = "--matcher") -> object:
     return matcher
 
 
+def engine_of(meaning: Meaning, calls: OperatorCalls, matcher: str) -> Engine:
+    """An engine without subscriptions, with the limits of the environment. Raises `BadParameter` where there is no such
+    matcher."""
+    from triplewire.engine import Engine
+    from triplewire.operators.calling.cache import OutcomeCache
+    from triplewire.operators.files import operators_of
+    from triplewire.read.taxonomy import load_taxonomy
+
+    settings = settings_from_environment()
+    found_matcher(matcher)
+    order, cache = checked_order(calls.operator_order), calls.operator_cache
+    return Engine(
+        taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
+        matcher=matcher,
+        operators=operators_of(operators_from(meaning.operators)) if meaning.operators else None,
+        settings=settings,
+        entailment=meaning.entailment,
+        operator_order=order,
+        operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
+    )
+
+
 def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
     """Register the subscriptions of the files, or the one of id `only`; what is refused is reported. Returns how many
     there are."""
@@ -197,25 +219,8 @@ class ResolvedInputs:
         object.__setattr__(self, "loader", ContextLoader(dict(self.inputs.context or ())))
 
     def engine(self, matcher: str) -> Engine:
-        """An engine without subscriptions, with the limits of the environment. Raises `BadParameter` where there is no
-        such matcher."""
-        from triplewire.engine import Engine
-        from triplewire.operators.calling.cache import OutcomeCache
-        from triplewire.operators.files import operators_of
-        from triplewire.read.taxonomy import load_taxonomy
-
-        meaning, calls, settings = self.inputs.meaning, self.inputs.calls, settings_from_environment()
-        found_matcher(matcher)
-        order, cache = checked_order(calls.operator_order), calls.operator_cache
-        return Engine(
-            taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
-            matcher=matcher,
-            operators=operators_of(operators_from(meaning.operators)) if meaning.operators else None,
-            settings=settings,
-            entailment=meaning.entailment,
-            operator_order=order,
-            operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
-        )
+        """An engine without subscriptions, as `engine_of` makes it."""
+        return engine_of(self.inputs.meaning, self.inputs.calls, matcher)
 
     def filled(self, report: Report) -> list[Path]:
         """The publications, without those files that hold nothing, which are refused unless the user allows them."""

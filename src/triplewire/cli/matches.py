@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, compress
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -197,8 +197,11 @@ class Table:
         self.rows += rows if wanted is None else compress(rows, wanted.tolist())
 
 
-Writer: TypeAlias = JsonLines | Parquet | Table
-"""Takes the rows of a run, in their order: `write` those of a part of a result, or the `wanted` of them."""
+class Writer(Protocol):
+    """Takes the rows of a run, in their order."""
+
+    def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
+        """Write the matches of a part of a result, or the `wanted` of them."""
 
 
 class Once:

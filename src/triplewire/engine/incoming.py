@@ -23,6 +23,7 @@ from triplewire.read import read_document
 from triplewire.read.decoded import Syntax
 from triplewire.read.documents import Source, documents
 from triplewire.read.gunzip import gunzip_padded
+from triplewire.read.line_documents import begins_as_json
 from triplewire.read.names import document_iri
 from triplewire.read.pipes import Document
 from triplewire.read.rdf.contexts import Loader
@@ -192,6 +193,8 @@ def _columns(document: Document, compiler: Compiler, clock: Clock) -> Batch | No
         try:
             text = gunzip_padded(document.data, settings.max_input_bytes, PADDING)
             head = text[: min(HEAD, len(text) - len(PADDING))].tobytes()
+            if begins_as_json(head):
+                return None
             is_lines = document.first_line or begins_as_lines(head, name)
             if not is_lines and sniff(text[: -len(PADDING)].tobytes(), name) is not Syntax.N_QUADS:
                 return None

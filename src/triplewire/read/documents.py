@@ -4,12 +4,12 @@ that come through a pipe: `triplewire.read.pipes`."""
 from __future__ import annotations
 
 import codecs
-import dataclasses
 import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeAlias
@@ -20,9 +20,11 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_address
+from triplewire.net.addresses import shown
 from triplewire.read.decoded import Syntax
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
+from triplewire.read.line_documents import iri_of_line, json_lines
 from triplewire.read.names import STDIN, document_iri
 from triplewire.read.pipes import Document, is_pipe, pieces_of_pipe
 from triplewire.read.process.frames import Collected, Request, pieces
@@ -151,7 +153,8 @@ def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
 
 def _unreadable(name: str, error: OSError) -> ReadError:
     if is_address(name):
-        return ReadError("this is an address, and nothing is fetched", source=name, remedy="hand in what was fetched")
+        remedy = "hand in what was fetched; triplewire watch, and triplewire.sources, poll feeds"
+        return ReadError("this is an address, and nothing is fetched here", source=shown(name), remedy=remedy)
     return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)
 
 
@@ -192,15 +195,31 @@ def read_document(
     publications: list[Publication] = []
     try:
         data = gunzip(bytes(data), settings.max_input_bytes)
-        syntax = Syntax.N_QUADS if first_line else sniff(data, source)
-        request = Request(b"", syntax, document, source, base, split, settings, first_line, as_written=as_written)
-        publications.extend(_publications(data, request, on_refusal, loader))
+        lines = json_lines(data, first_line)
+        parts = [(first_line, data)] if lines is None else lines
     except ReadError as error:
-        error.source = error.source or source or document
-        if on_refusal is None:
-            raise
-        on_refusal(Refusal.of("publication", source or document, error))
+        parts, lines = [], None
+        _refuse(error, source or document, on_refusal)
+    for number, part in parts:
+        try:
+            syntax = Syntax.N_QUADS if first_line and lines is None else sniff(part, source)
+            request = Request(b"", syntax, document, source, base, split, settings, number, as_written=as_written)
+            if lines is not None:
+                request = replace(request, document=iri_of_line(part, number, document), base=base or document)
+            publications.extend(_publications(part, request, on_refusal, loader))
+        except ReadError as error:
+            if lines is not None:
+                error.line = number
+            _refuse(error, source or document, on_refusal)
     return publications
+
+
+def _refuse(error: ReadError, document: str, on_refusal: Callable[[Refusal], None] | None) -> None:
+    """Hand on why a document, or a line of JSON Lines, is refused; without somebody who takes it, it is raised."""
+    error.source = error.source or document
+    if on_refusal is None:
+        raise error
+    on_refusal(Refusal.of("publication", document, error))
 
 
 def _publications(
@@ -216,7 +235,7 @@ def _publications(
         # what the bundled ones and files would have to fetch is refused where it is parsed
         if not isinstance(loader, ContextLoader) or loader.is_asked(data):
             data = with_contexts(data, loader, request.base or request.document, request.settings)
-    reply = CLIENT.ask(dataclasses.replace(request, data=data))
+    reply = CLIENT.ask(replace(request, data=data))
     if request.syntax is Syntax.JSON_LD and b"@" not in data and not any(part.size for part in reply.publications):
         what = "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple"
         remedy = "look whether it is an error message; JSON-LD needs an @context, or IRIs as its names"
@@ -224,6 +243,7 @@ def _publications(
     yield from reply.publications
     for problem in reply.problems:
         problem.error.source = request.source or request.document
+        problem.error.line = request.first_line or problem.error.line
         if on_refusal is not None:
             on_refusal(problem.refusal(request.source or request.document))
         elif not problem.is_warning:
@@ -236,7 +256,7 @@ def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] 
     collected = Collected(request.document, request.source, request.settings)
     for line, piece in pieces(data):
         first_line = line + max(request.first_line - 1, 0)
-        collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)
+        collected.add(CLIENT.ask(replace(request, data=piece, first_line=first_line)).piece)
     if collected.refused and not request.first_line and (turtle := _as_turtle(data, request)) is not None:
         yield from turtle
         return
@@ -258,7 +278,7 @@ def _as_turtle(data: bytes, request: Request) -> list[Publication] | None:
         return None
     syntax = Syntax.TRIG if b"{" in data else Syntax.TURTLE
     try:
-        return CLIENT.ask(dataclasses.replace(request, data=data, syntax=syntax)).publications
+        return CLIENT.ask(replace(request, data=data, syntax=syntax)).publications
     except ReadError as error:
         if error.remedy.startswith("raise "):
             raise

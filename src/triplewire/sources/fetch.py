@@ -1,6 +1,7 @@
 """Gets one feed: a conditional GET (RFC 9110, section 13), redirects, the guard against addresses of one's own network.
 
-Each hop of a redirect is guarded like the first. Nothing is sent along but what HTTP needs: no cookies, no user. What
+Each hop of a redirect is guarded like the first. Nothing is sent along but what HTTP needs, and the header
+Authorization where the settings of that very hop have one: no cookies, no user. What
 comes is looked at: is it a document, and in which encoding?
 """
 
@@ -77,7 +78,9 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         if known.address == hop:
             headers |= {"If-None-Match": known.etag} if known.etag else {}
             headers |= {"If-Modified-Since": known.modified} if known.modified else {}
-        with closing(Client(_target(hop, connections.of(hop), address))) as client:
+        settings = connections.of(hop)
+        headers |= {"Authorization": settings["authorization"]} if settings.get("authorization") else {}
+        with closing(Client(_target(hop, settings, address))) as client:
             answer = client.request("GET", headers, seconds=seconds)
         if answer.status not in _REDIRECTS or not answer.headers.get("location"):
             break

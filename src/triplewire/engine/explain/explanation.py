@@ -225,6 +225,13 @@ class Finding:
             out["parts"] = [part.to_json() for part in self.parts]
         return out
 
+    def reasons(self) -> Iterator[str]:
+        """Why it holds, and why its parts do; nothing where it does not."""
+        if self.verdict is Verdict.HOLDS:
+            yield from self.because
+            for part in self.parts:
+                yield from part.reasons()
+
     def lines(self, indent: str = "  ") -> Iterator[str]:
         """Lines of text: a mark and the part, and indented below it the reasons and its own parts."""
         yield f"{indent}{_MARKS[self.verdict]} {self.part}"
@@ -257,6 +264,14 @@ class Explanation:
     def failing(self) -> Finding | None:
         """The first part that fails; None for a match, and where failed calls leave it undecided."""
         return next((finding for finding in self.findings if finding.verdict is Verdict.FAILS), None)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it matches, as sentences, each once: which triples its patterns match, and what satisfies its conditions.
+        None for a miss."""
+        if not self.matched:
+            return ()
+        return tuple(dict.fromkeys(line for finding in self.findings for line in finding.reasons()))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; terms as in SPARQL 1.1 JSON results."""
