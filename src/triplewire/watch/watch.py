@@ -52,7 +52,8 @@ class Source(Protocol):
 @dataclass
 class Watch:
     """What is matched and who is told. `matches` and `letters` are sinks; with `why`, sinks of matches get the reasons
-    of each. `same` says which matches are told once. `on_refusal` is called with each refusal; `at` at named points, so that a test can end the process."""
+    of each. `same` says which matches are told once. `on_refusal` is called with each refusal; `at` at named points, so
+    that a test can end the process."""
 
     engine: Engine
     folder: WatchFolder
