@@ -25,6 +25,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "sparql": "triplewire.languages.sparql:parse",
         "mdv": "triplewire.languages.mdv:parse",
         "predicates": "triplewire.languages.predicates:parse",
+        "keywords": "triplewire.languages.keywords:parse",
     },
     "matcher": {
         "reference": "triplewire.engine.reference:REFERENCE",

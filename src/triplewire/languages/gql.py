@@ -11,7 +11,7 @@ Keywords in any case. Bare text runs to the next delimiter. It and calls: `langu
 
 from __future__ import annotations
 
-from triplewire.ir.nodes import ANY, And, Filter, Holds, Pattern, PatternTerm, Variable, Where
+from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
     BareTokens,
@@ -125,9 +125,11 @@ class _Query:
         if token.text == "*" and tokens.peek(1).text in (",", ")"):
             tokens.next()
             return ANY
-        word = names.bare(read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','"))
+        raw = read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','")
+        word = names.bare(raw)
         if isinstance(word, IRI):
-            return word
+            # an absolute IRI without angle brackets is a bare name, too
+            return Label(raw.text, word.value) if position == _OBJECT and word.value == raw.text else word
         if position == _PREDICATE:
             return IRI(label_iri(word, names.vocabulary))
         label = names.label(word)
