@@ -35,6 +35,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "operator": {
         "locIn": "triplewire.operators.built_in:LOC_IN",
         "language": "triplewire.operators.built_in:LANGUAGE",
+        "fromSource": "triplewire.model.origins:BUILT_IN",
         "locWithin": "triplewire.operators.families.spatial:LOC_WITHIN",
         "distanceFrom": "triplewire.operators.families.spatial:DISTANCE_FROM",
         "within": "triplewire.operators.families.spatial:WITHIN",

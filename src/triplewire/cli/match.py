@@ -103,6 +103,9 @@ def match_command(
     raise typer.Exit(report.exit_code)
 
 
+_SHOWN = 10  # sources of a warning
+
+
 def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
     """Say what a run has done, on standard error."""
     counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}, {seconds:.1f} s"
@@ -150,6 +153,9 @@ def _matched(
             for part in result.parts:
                 writer.write(part)
         totals.add(result.stats)  # only now, as listing bindings may find that some are cut
+    if unknown := engine.unknown_sources:
+        names = ", ".join(map(repr, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
+        report.say(f"warning: no publication came from {names}: FROM names an address, a file, or a channel")
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)
     return totals
