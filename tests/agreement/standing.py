@@ -156,7 +156,9 @@ class Sparql(Generator):
             op = self.chance.choice(("=", "!=", "<", "<=", ">", ">="))
             return f"{self.variable()} {op} {self.chance.choice((self.constant(), *self.vocabulary.literals[:4], '1'))}"
         if pick < 0.38:
-            return self.chance.choice(("op:language('en')", f"op:has({self.variable()})", "op:has('one')"))
+            return self.chance.choice(
+                ("op:language('en')", f"op:has({self.variable()})", "op:has('one')", "op:fromSource('http://e/a')")
+            )
         return super().condition(depth)
 
     def element(self, depth: int) -> Element:
@@ -192,7 +194,8 @@ class Bare:
         if self.chance.random() < 0.04:
             tuples.append("CALL pick(?a, ?b)")
             names += ["?a", "?b"]
-        text = Tree(tuple(tuples), " AND ", f"PREFIX : <{TERMS}>\nSELECT * WHERE ")
+        source = self.chance.choice((*[""] * 9, "FROM http://e/a ", "FROM <http://e/b>, nowhere, http://e/a "))
+        text = Tree(tuple(tuples), " AND ", f"PREFIX : <{TERMS}>\nSELECT * {source}WHERE ")
         if not names or self.chance.random() < 0.25:
             return text
         conditions: list[Piece] = [
