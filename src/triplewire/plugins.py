@@ -15,7 +15,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from triplewire.errors import TriplewireError, text_of_raised
+from triplewire.errors import ArgumentError, text_of_raised
 
 DEFAULT_MATCHER = "trie"
 
@@ -66,14 +66,19 @@ def registered(family: str, name: str) -> str:
 
 
 def find(family: str, name: str) -> Any:
-    """The plug-in itself. Raises `TriplewireError` that lists the known names."""
+    """The plug-in itself. Raises `ArgumentError` that has the nearest of the known names, and lists them."""
     place = BUILT_IN[family].get(name)
     if place is not None:
         return attribute(place)
     if re.fullmatch(r"[A-Za-z0-9_-]+", name):
         for entry in entry_points(group=f"triplewire.{family}", name=name):
             return entry.load()
-    raise TriplewireError(f"there is no {family} named {name!r}", remedy=f"known: {', '.join(names(family))}")
+    from difflib import get_close_matches  # only where a name is wrong
+
+    known = names(family)
+    near = get_close_matches(name.casefold()[:80], known, 1)
+    remedy = (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"
+    raise ArgumentError(f"there is no {family} named {name!r}", remedy=remedy)
 
 
 def loaded(family: str) -> Iterator[tuple[str, Any]]:
