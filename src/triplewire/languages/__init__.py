@@ -33,7 +33,7 @@ _FORMS = (
 
 def recognised(text: str) -> str:
     """The language that a text without one is taken for: that whose form it has, and keywords where it has none."""
-    bare = _IGNORED.sub(lambda found: '""' if found[0][0] == '"' else "", text).strip()
+    bare = _IGNORED.sub(lambda ignored: '""' if ignored[0][0] == '"' else "", text).strip()
     return next((language for language, form in _FORMS if form.match(bare)), "keywords")
 
 

@@ -274,6 +274,6 @@ def _only_negated(part: _Part) -> Token | None:
     """Where a part begins that holds of publications of which it asks for nothing; None where it is none."""
     if isinstance(part, _Term):
         return part.token if part.negated else None
-    found = [_only_negated(inner) for inner in part.parts]
-    tokens = [token for token in found if token is not None]
-    return tokens[0] if tokens and (part.operator == "OR" or len(tokens) == len(found)) else None
+    begins = [_only_negated(inner) for inner in part.parts]
+    tokens = [token for token in begins if token is not None]
+    return tokens[0] if tokens and (part.operator == "OR" or len(tokens) == len(begins)) else None

@@ -66,10 +66,10 @@ class FromSource:
         if wanted is None or isinstance(wanted, BlankNode):
             raise ValueError("source must be given")
         names = (wanted.value if isinstance(wanted, IRI) else wanted.lexical).splitlines()
-        found = [name for name in names if self._is_source(publication, name)]
+        fitting = [name for name in names if self._is_source(publication, name)]
         for name in names if publication.source else ():
-            self.met[name] = name in found or self.met.get(name, False)
-        return bool(found)
+            self.met[name] = name in fitting or self.met.get(name, False)
+        return bool(fitting)
 
     @staticmethod
     def _is_source(publication: Publication, name: str) -> bool:

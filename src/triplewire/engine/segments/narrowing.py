@@ -16,7 +16,7 @@ from triplewire.encode.batch import Ids
 from triplewire.engine.chunk import Chunk
 from triplewire.model.operator import Operator
 from triplewire.operators.order.learned import key_of
-from triplewire.select.index import Selected, kept, owners
+from triplewire.select.index import Selected, owners, staying
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Narrowing:
         `operator`: `fromSource`."""
         known: dict[int, bool] = {}
         stays = self._stays(owners(selected.offset), selected.subscription, chunk, operator, known)
-        offset, subscription = kept(selected.offset, selected.subscription, stays)
+        offset, subscription = staying(selected.offset, selected.subscription, stays)
         stays = self._stays(owners(selected.check_offset), owner[selected.check_place], chunk, operator, known)
-        check_offset, check_place = kept(selected.check_offset, selected.check_place, stays)
+        check_offset, check_place = staying(selected.check_offset, selected.check_place, stays)
         return replace(
             selected, offset=offset, subscription=subscription, check_offset=check_offset, check_place=check_place
         )
