@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,13 +125,17 @@ class Inputs:
     query: Annotated[str | None, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = None
     language: Annotated[
         str | None,
-        typer.Option(metavar="NAME", show_default="sparql", help="Of the query: sparql, gql, mdv or predicates."),
+        typer.Option(
+            metavar="NAME",
+            show_default="recognised",
+            help="Of the query: sparql, gql, mdv, predicates or keywords.",
+        ),
     ] = None
     subscriptions: Annotated[
         list[Path] | None,
         files_option(
             "--subscriptions",
-            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; - is JSON Lines.",
+            help="Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; - is JSON Lines.",
         ),
     ] = None
     publications: Annotated[
@@ -159,6 +164,9 @@ class Inputs:
 
                 if Path(query).suffix in SUFFIXES and not any(map(str.isspace, query)):
                     raise typer.BadParameter(f"there is no file {query}")
+                if self.language is None and re.fullmatch(r"[\w./-]+", query):
+                    what = f"there is no file {query}; to look for the word, write '\"{query}\"'"
+                    raise typer.BadParameter(what)
         if not query and not subscriptions:
             what = "give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions"
             raise typer.BadParameter(f"{what}{self._taken()}")
@@ -231,8 +239,10 @@ class ResolvedInputs:
         """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
         reported."""
         if self.query and only in ("", QUERY_ID):
+            from triplewire.languages import recognised
+
             try:
-                registered = engine.subscribe(self.query, self.inputs.language or "sparql", id=QUERY_ID)
+                registered = engine.subscribe(self.query, self.inputs.language or recognised(self.query), id=QUERY_ID)
                 for warning in registered.warnings:
                     report.warn(QUERY_ID, warning)
             except TriplewireError as error:

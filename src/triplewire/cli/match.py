@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from triplewire.engine.stats import Clock, Stats
 
 
+_SHOWN = 10  # sources of a warning
+
+
 class Format(enum.StrEnum):
     """The forms on standard output."""
 
@@ -178,6 +181,9 @@ def _matched(
             for part in result.parts:
                 once.write(part)
         totals.add(result.stats)  # only now, as listing bindings may find that some are cut
+    if unknown := engine.unknown_sources:
+        names = ", ".join(map(repr, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
+        report.say(f"warning: no publication came from {names}: FROM names an address, a file, or a channel")
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)
     return totals

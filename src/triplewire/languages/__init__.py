@@ -1,4 +1,4 @@
-"""The four query languages. `parse` compiles a text of any of them to the intermediate representation.
+"""The query languages. `parse` compiles a text of any of them to the intermediate representation.
 
 To add a language: a function as in `context.Language`, named in `triplewire.plugins`. `grammar` has what several of
 them share, `sources` reads subscription files, `templates` parses texts that differ in their constants only once.
@@ -6,6 +6,7 @@ them share, `sources` reads subscription files, `templates` parses texts that di
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import NoneType
@@ -21,6 +22,19 @@ from triplewire.model.operator import Operator
 from triplewire.operators import built_in_operators
 
 _DEFAULTS = Settings()
+_IGNORED = re.compile(r'"(?:[^"\\]|\\.)*+"|PREFIX\s+[\w.-]*\s*:\s*<[^>]*>', re.IGNORECASE)
+_FORMS = (
+    ("gql", re.compile(r"(?:SELECT\b[^{]*)?WHERE\s*\(", re.IGNORECASE)),
+    ("mdv", re.compile(r"SEARCH\s+\S+\s+\w+\s*(?:,|REGISTER\b)", re.IGNORECASE)),
+    ("predicates", re.compile(r"\{?\s*[^\W\d]\w*\(")),
+    ("sparql", re.compile(r"\Z|(?:BASE|SELECT|ASK|CONSTRUCT|DESCRIBE)\b|[^{}<>?$]*[{}<>?$]")),
+)
+
+
+def recognised(text: str) -> str:
+    """The language that a text without one is taken for: that whose form it has, and keywords where it has none."""
+    bare = _IGNORED.sub(lambda ignored: '""' if ignored[0][0] == '"' else "", text).strip()
+    return next((language for language, form in _FORMS if form.match(bare)), "keywords")
 
 
 def parse(
@@ -34,8 +48,8 @@ def parse(
     rules: Mapping[str, Subscription] | None = None,
     settings: Settings | None = None,
 ) -> Subscription:
-    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates" (or an installed plug-in's),
-    in any case of letters.
+    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates", "keywords" (or an
+    installed plug-in's), in any case of letters.
 
     `id` names the subscription and stands in error messages. `operators` (default: the built-in ones) are those that
     a call may name; `rules` are other MDV rules, by id, that a search clause may name.

@@ -2,6 +2,7 @@
 
 `locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box? `language(code)`: is a literal,
 or the publication by its dc:language, in this language?
+The third, `fromSource(source)`, is in `triplewire.model.origins`.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ SubscribedOption = Annotated[
         "--subscriptions",
         metavar="FILE...",
         parser=subscribed_argument,
-        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; tables of databases: "
+        help="Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; tables of databases: "
         "jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE.",
     ),
 ]

@@ -24,6 +24,7 @@ from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.chunk import Chunk, Details
 from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.segments.arena import Arena, Columns
+from triplewire.engine.segments.narrowing import Narrowing
 from triplewire.engine.segments.operator_pairs import OperatorPairs
 from triplewire.engine.segments.texts import IdTable, Texts, TextSource, TextWriter
 from triplewire.engine.stats import Clock
@@ -34,6 +35,7 @@ from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.languages.sources.tables import is_pointer
 from triplewire.memory import Pool
+from triplewire.model.origins import FROM_SOURCE
 from triplewire.select.everything import EVERYTHING
 from triplewire.select.index import Index, IndexMaker, Prepared, Selected, can_grow, owners
 from triplewire.verify.batch_verifier import BatchVerifier
@@ -220,6 +222,10 @@ class Segment:
     # --- matching
 
     @cached_property
+    def _narrowing(self) -> Narrowing | None:
+        return Narrowing.of(self.clauses)
+
+    @cached_property
     def _verifier(self) -> Verifier:
         maker, world = self.context.maker, self.context.compiler.world
         what = VerifierInput(self.clauses, self.index, self._expression, self.meant, world, self.saved_network)
@@ -296,6 +302,9 @@ class Segment:
         selected = self.index.select(view, prepared, self.context.most_bindings, arena)
         if removed is not None:
             selected = selected.without(removed, self._owner)
+        if self._narrowing is not None:
+            from_source = self.context.compiler.world.operators[FROM_SOURCE]
+            selected = self._narrowing.narrowed(selected, self._owner, chunk, from_source)
         stage.switch("verify")
         if not len(selected.check_place):
             counts = SegmentCounts(selected.atoms, selected.candidates)

@@ -21,6 +21,7 @@ from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.ir.values import regexes
 from triplewire.ir.values.functions import Surroundings
 from triplewire.model.operator import Operator
+from triplewire.model.origins import BUILT_IN, FROM_SOURCE, FromSource
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term, Triple
 
@@ -63,6 +64,11 @@ class World:
     settings: Settings = field(default_factory=Settings)
     operator_order: str = "greedy"  # in which calls are made; it changes no answer
     recall: CallCache | None = None  # a cache of calls; it changes no answer either
+
+    def __post_init__(self) -> None:
+        # FROM needs it, whatever operators are given; each world has its own
+        if self.operators.get(FROM_SOURCE, BUILT_IN) is BUILT_IN:
+            object.__setattr__(self, "operators", {**self.operators, FROM_SOURCE: FromSource()})
 
     def known(self, publication: Publication) -> CallResults:
         """The calls about a publication of this content whose outcomes are in the cache."""

@@ -144,7 +144,7 @@ class NamesInForce:
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.base = tokens.context.base
-        self._prefixes = {**PREDECLARED, **tokens.context.prefixes}
+        self.prefixes = {**PREDECLARED, **tokens.context.prefixes}
 
     def prologue(self) -> None:
         """PREFIX declarations, in any number."""
@@ -157,12 +157,12 @@ class NamesInForce:
             if written is None:
                 tokens.fail(first, f"found {first}, expected a prefix and its IRI", "write PREFIX name: <...>")
             token = tokens.expect_kind("iri", "an IRI in angle brackets")
-            self._prefixes[written[1]] = self.reference(token).value
+            self.prefixes[written[1]] = self.reference(token).value
 
     @property
     def default(self) -> str:
         """The namespace that `PREFIX :` declares, or ""."""
-        return self._prefixes.get("", "")
+        return self.prefixes.get("", "")
 
     @property
     def vocabulary(self) -> str:
@@ -192,7 +192,7 @@ class NamesInForce:
     def expand(self, token: Token, text: str) -> IRI:
         """The IRI of the prefixed name `text`, which stands at `token`."""
         prefix, _, local = text.partition(":")
-        namespace = self._prefixes.get(prefix)
+        namespace = self.prefixes.get(prefix)
         if namespace is None:
             remedy = f"add PREFIX {prefix}: <...> at the start, or quote the text"
             self.tokens.fail(token, f"the prefix '{prefix}:' is not declared", remedy)
@@ -206,7 +206,7 @@ class NamesInForce:
                 what = f"{raw.text[:40]!r} is no label, as it holds <, > or a quotation mark"
                 self.tokens.fail(raw.first, what, "quote it")
             return raw.text
-        if written[1] not in self._prefixes and _BARE_IRI.match(raw.text):
+        if written[1] not in self.prefixes and _BARE_IRI.match(raw.text):
             return self._checked(raw.first, raw.text)
         return self.expand(raw.first, raw.text)
 

@@ -1,4 +1,4 @@
-"""Tokens, a cursor over them, and the literals among them, shared by the four languages: one spelling of look-ahead,
+"""Tokens, a cursor over them, and the literals among them, shared by the languages: one spelling of look-ahead,
 errors and depth.
 
 A language gives one regular expression whose named groups are its token kinds; the group "skip" (white space,
