@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.encode.schema import INSTANT, MATCHES
+from triplewire.encode.schema import INSTANT, MATCHES, PAIRS
 from triplewire.encode.strings import TextColumn, of_bools, of_few, of_numbers, of_strings, of_text, utf8
 from triplewire.errors import LimitError
 
@@ -72,6 +72,17 @@ def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.Recor
         held["truncated"] = of_bools(columns.truncated[first:last])
         held["matched_at"] = of_numbers(np.full(last - first, micros)).view(INSTANT)
         yield pa.RecordBatch.from_arrays([held[name] for name in MATCHES.names], schema=MATCHES)
+
+
+def pairs(
+    publication: tuple[Ids, pa.Array], subscription: tuple[Ids, pa.Array], truncated: NDArray[np.bool_]
+) -> pa.RecordBatch:
+    """Matches without bindings, of the schema `triplewire.encode.schema.PAIRS`: numbers, and the ids that they name."""
+    columns = [
+        pa.DictionaryArray.from_arrays(of_numbers(number), ids, safe=False)
+        for number, ids in (publication, subscription)
+    ]
+    return pa.RecordBatch.from_arrays([*columns, of_bools(truncated)], schema=PAIRS)
 
 
 def _check_bindings(columns: MatchColumns) -> None:
