@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -57,18 +58,20 @@ def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.Recor
     length = len(columns.truncated)
     _check_bindings(columns)
     micros = (matched_at - _EPOCH) // dt.timedelta(microseconds=1)  # `pa.scalar` would import pandas
-    texts = {name: (strings(getattr(columns, name)), getattr(columns, name).number) for name in TEXTS}
+    texts = {name: (_plain_strings(getattr(columns, name)), getattr(columns, name).number) for name in TEXTS}
     sizes = np.zeros(length, np.int64)
     for name, (_, number) in texts.items():
         sizes += np.diff(getattr(columns, name).offset)[number]
     for row, graph in columns.construct.items():
         sizes[row] += len(graph)
-    graphs = of_few(columns.construct, length) if columns.construct else pa.nulls(length, pa.large_binary())
+    graphs = of_few(columns.construct, length).cast(pa.large_string()) if columns.construct else None
     bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // BYTES)) + 1
     for first, last in zip([0, *bounds.tolist()], [*bounds.tolist(), length], strict=True):
         rows = {name: distinct.take(of_numbers(number[first:last])) for name, (distinct, number) in texts.items()}
-        rows["construct"] = graphs[first:last].cast(pa.large_string())
-        held = {name: column.cast(pa.string()) for name, column in rows.items()}
+        rows["construct"] = pa.nulls(last - first, pa.string()) if graphs is None else graphs[first:last]
+        held = {
+            name: column if column.type == pa.string() else column.cast(pa.string()) for name, column in rows.items()
+        }
         held["truncated"] = of_bools(columns.truncated[first:last])
         held["matched_at"] = of_numbers(np.full(last - first, micros)).view(INSTANT)
         yield pa.RecordBatch.from_arrays([held[name] for name in MATCHES.names], schema=MATCHES)
@@ -136,6 +139,12 @@ def strings(column: TextColumn) -> pa.LargeStringArray:
         return of_strings(valid).cast(pa.large_string())
 
 
+def _plain_strings(column: TextColumn) -> pa.StringArray | pa.LargeStringArray:
+    """The same with offsets of 32 bits, where that is possible."""
+    texts = strings(column)
+    return texts.cast(pa.string()) if column.offset[-1] - column.offset[0] <= BYTES else texts
+
+
 def combined(matches: pa.Table) -> pa.RecordBatch:
     """All matches as one batch. Raises `LimitError` where their texts are too long for that."""
     for name, column in zip(matches.schema.names, matches.columns, strict=True):
@@ -190,22 +199,35 @@ def json_lines(rows: pa.RecordBatch | pa.Table) -> bytes:
     already."""
     if not rows.num_rows:
         return b""
-    pieces: list[pa.Array | pa.Scalar] = []
+    parts: list[Iterable[bytes]] = []
     for number, name in enumerate(rows.schema.names):
         column = rows.column(number)
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        pieces += [_same(f'{", " if number else "{"}"{name}": '.encode()), _json(_plain(whole), name in _JSON_TEXTS)]
-    lines = pc.binary_join_element_wise(*pieces, _same(b"}\n"), _same(b""))
-    _, offsets, text = lines.buffers()
-    whole_text: bytes = text.slice(0, int(np.frombuffer(offsets, np.int64)[len(lines)])).to_pybytes()
-    return whole_text
+        label = f'{", " if number else "{"}"{name}": '.encode()
+        parts.append(_labelled(_plain(whole), label, name in _JSON_TEXTS))
+    return b"".join(chain.from_iterable(zip(*parts, repeat(b"}\n", rows.num_rows), strict=True)))
 
 
-def _json(column: pa.Array, is_json: bool) -> pa.Array:
-    """The values of a column as JSON; each distinct one is written out once."""
+def _labelled(column: pa.Array, label: bytes, is_json: bool) -> list[bytes]:
+    """The values of a column as JSON, each behind the label; each distinct one is written out once."""
     encoded = used_texts(column if pa.types.is_dictionary(column.type) else column.dictionary_encode())
-    texts = encoded.dictionary if is_json else _quoted(encoded.dictionary)
-    return pc.fill_null(texts.cast(pa.large_binary()).take(encoded.indices), _same(b"null"))
+    distinct = encoded.dictionary.cast(pa.large_binary()) if is_json else _quoted(encoded.dictionary)
+    _, offsets, data = distinct.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(distinct) + 1, distinct.offset * 8).tolist()
+    text = memoryview(data or b"")
+    texts = [label + text[begin:end] for begin, end in pairwise(ends)]
+    if len(texts) == 1 and not encoded.null_count:
+        return texts * len(column)
+    of_number = np.empty(len(texts) + 1, object)
+    of_number[:] = [*texts, label + b"null"]
+    indices = pc.fill_null(
+        encoded.indices, of_numbers(np.array([len(texts)], encoded.indices.type.to_pandas_dtype()))[0]
+    )
+    number = np.frombuffer(
+        indices.buffers()[1], indices.type.to_pandas_dtype(), len(indices), indices.offset * indices.type.bit_width // 8
+    )
+    labelled: list[bytes] = of_number[number].tolist()
+    return labelled
 
 
 def used_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:

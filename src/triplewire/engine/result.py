@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 from weakref import ref
 
 import numpy as np
@@ -177,14 +177,13 @@ class Part:
             publication, subscription = self.rows.publication[places], self.rows.subscription[places]
             begins = np.diff(publication, prepend=-1) != 0
             contents = TextColumn.of([utf8(text) for text in self.chunk.contents(publication[begins])])
-            used, number = np.unique(subscription, return_inverse=True)
-            revisions = hexadecimal(self.snapshot.revisions(used))
+            revisions = hexadecimal(self.snapshot.revisions(subscription))
             yield MatchColumns(
                 names_of(self.chunk.ids, publication),
                 self.snapshot.id_column(subscription),
                 texts.bindings,
                 TextColumn(contents.text, contents.offset, (np.cumsum(begins) - 1).astype(np.int32)),
-                TextColumn(revisions.text, revisions.offset, number.astype(np.int32)),
+                revisions,
                 self.rows.truncated[places],
                 texts.construct,
             )
@@ -349,6 +348,19 @@ class MatchResult(Sequence[Match]):
         if not bindings:
             return pa.Table.from_batches([part.pairs() for part in self.parts], PAIRS)
         return pa.Table.from_batches(chain.from_iterable(part.batches() for part in self.parts), MATCHES)
+
+    def to_pandas(self) -> Any:
+        """The bindings as a data frame of pandas: publication, subscription, truncated, and a column a variable
+        (`triplewire.engine.frames.columns_of`). Raises `TriplewireError` where pandas is not installed."""
+        from triplewire.engine.frames import frame_of  # most programs want none
+
+        return frame_of(self, "pandas")
+
+    def to_polars(self) -> Any:
+        """The same as a data frame of Polars."""
+        from triplewire.engine.frames import frame_of  # as above
+
+        return frame_of(self, "polars")
 
     @overload
     def __getitem__(self, index: int) -> Match: ...

@@ -321,6 +321,8 @@ class SegmentSnapshot:
 
     def id_column(self, numbers: Ids) -> TextColumn:
         """See `triplewire.engine.chunk.Snapshot`."""
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.ids.column(numbers)
         parts = ((mine, layer.segment.ids.column(local)) for layer, mine, local in self._by_layer(numbers))
         return TextColumn.scattered(parts, len(numbers))
 
@@ -335,6 +337,8 @@ class SegmentSnapshot:
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
         """See `triplewire.engine.chunk.Snapshot`."""
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.revisions(numbers)
         out = np.zeros(len(numbers), np.uint64)
         for layer, mine, local in self._by_layer(numbers):
             out[mine] = layer.segment.revisions(local)
