@@ -351,14 +351,14 @@ class MatchResult(Sequence[Match]):
 
     def to_pandas(self) -> Any:
         """The bindings as a data frame of pandas: publication, subscription, truncated, and a column a variable
-        (`triplewire.engine.frames.columns_of`). Raises `TriplewireError` where pandas is not installed."""
-        from triplewire.engine.frames import frame_of  # most programs want none
+        (`triplewire.engine.data_frames.columns_of`). Raises `TriplewireError` where pandas is not installed."""
+        from triplewire.engine.data_frames import frame_of  # most programs want none
 
         return frame_of(self, "pandas")
 
     def to_polars(self) -> Any:
         """The same as a data frame of Polars."""
-        from triplewire.engine.frames import frame_of  # as above
+        from triplewire.engine.data_frames import frame_of  # as above
 
         return frame_of(self, "polars")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, count, islice, takewhile
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
@@ -251,7 +251,7 @@ def matches_of(
     """The matches of a source from row `first` on: of these subscriptions, with these bindings, or None where they are
     looked up when they are asked for."""
     match: Any
-    for row, (subscription, known) in enumerate(zip(subscriptions, bindings, strict=False), first):
+    for row, subscription, known in zip(count(first), subscriptions, bindings, strict=False):
         match = _Slots()
         match.subscription, match._source, match._row, match._bindings = subscription, source, row, known
         match.__class__ = Match

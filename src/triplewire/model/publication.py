@@ -109,11 +109,11 @@ class Publication:
         id = expect_plain(f"{where}(id)", id)
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         reader = import_module("triplewire.read")  # which makes publications, and is a layer above them
-        found: list[Publication] = reader.read_document(data, id, split="document")
-        if len(found) != 1:
-            what = f"the text is {len(found) or 'no'} publications, not one"
+        publications: list[Publication] = reader.read_document(data, id, split="document")
+        if len(publications) != 1:
+            what = f"the text is {len(publications) or 'no'} publications, not one"
             raise ArgumentError(what, source=where, remedy="triplewire.read.read_document(text, source) gives all")
-        return replace(found[0], id=id) if id else found[0]
+        return replace(publications[0], id=id) if id else publications[0]
 
     @classmethod
     def of_packed(
