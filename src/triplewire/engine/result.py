@@ -74,7 +74,8 @@ class Part:
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """The places of the rows, by publication and then by the subscriptions' ids."""
-        return pair_order(self.rows.publication, self.snapshot.ranks(self.rows.subscription))
+        ranks = self.snapshot.ranks(self.rows.subscription)
+        return np.argsort(ranks, kind="stable") if len(self.chunk) == 1 else pair_order(self.rows.publication, ranks)
 
     @property
     def publications(self) -> Sequence[str]:
