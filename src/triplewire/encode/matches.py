@@ -220,6 +220,8 @@ def _json(column: pa.Array, is_json: bool) -> bytes | list[bytes]:
     """The values of a column as JSON, or the one that all of them are. Each distinct one is written out once."""
     if column.null_count == len(column):
         return b"null"
+    if is_json and not column.null_count and not pa.types.is_dictionary(column.type):
+        return _split(column.cast(pa.large_binary()))  # to find equal ones takes longer
     encoded = used_texts(column if pa.types.is_dictionary(column.type) else column.dictionary_encode())
     texts = _quoted(encoded.dictionary) if not is_json else _split(encoded.dictionary.cast(pa.large_binary()))
     if len(texts) == 1 and not encoded.null_count:
