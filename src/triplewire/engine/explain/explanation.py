@@ -8,6 +8,7 @@ depends on calls that failed. Of a miss, what calls operators comes last. The se
 from __future__ import annotations
 
 import enum
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -273,8 +274,12 @@ class Explanation:
             return ()
         return tuple(dict.fromkeys(line for finding in self.findings for line in finding.reasons()))
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object; terms as in SPARQL 1.1 JSON results."""
+    def to_json(self) -> str:
+        """The text of a JSON object, in one line."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `to_json` writes, as an object; terms as in SPARQL 1.1 JSON results."""
         return {
             "publication": self.publication,
             "subscription": self.subscription,
