@@ -8,12 +8,13 @@ subscription is registered (`ChecksConstants`), and state how it is to be called
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from triplewire.errors import text_of_raised
+from triplewire.errors import OperatorFault, text_of_raised
 from triplewire.model.publication import Publication
+from triplewire.model.term_checks import fault_of_term
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
 Argument: TypeAlias = Term | None
@@ -79,20 +80,33 @@ def warnings_of_call(operator: Operator, arguments: Sequence[object]) -> tuple[s
         raise ValueError(f"its check failed: {text_of_raised(error)}") from error
 
 
-def rows_of(verdict: Any, arguments: int, limit: int) -> bool | tuple[tuple[Term, ...], ...]:
-    """A verdict, checked: a truth, or distinct rows in the order given. Raises `TypeError` where it is something else,
-    `ValueError` where it has more than `limit` rows."""
+def rows_of(verdict: Any, arguments: Sequence[Argument], limit: int) -> bool | tuple[tuple[Term, ...], ...]:
+    """The verdict on these arguments, checked: a truth, or distinct rows in the order given. Raises `OperatorFault`
+    where it is something else, has a term that is none, or more than `limit` rows."""
     if isinstance(verdict, bool):
         return verdict
+    if isinstance(verdict, str | bytes | Mapping) or not isinstance(verdict, Iterable):
+        raise _wrong(f"it gives {verdict!r:.60}", arguments)
     rows: dict[tuple[Term, ...], None] = {}
     for count, row in enumerate(verdict):
         if count >= limit:
-            raise ValueError(f"more than {limit} rows (max_steps)")
-        whole = tuple(row)
-        if len(whole) != arguments or not all(isinstance(term, IRI | Literal | BlankNode) for term in whole):
-            raise TypeError(f"a row is no tuple of {arguments} terms: {whole!r:.100}")
+            raise OperatorFault(f"its answer is wrong: more than {limit} rows (max_steps)")
+        is_row = isinstance(row, Iterable) and not isinstance(row, str | bytes | Mapping)
+        whole = tuple(row) if is_row else ()
+        if len(whole) != len(arguments) or not all(isinstance(term, IRI | Literal | BlankNode) for term in whole):
+            raise _wrong(f"it gives the row {whole if is_row else row!r:.100}", arguments)
+        for term, argument in zip(whole, arguments, strict=True):
+            if term != argument and (fault := fault_of_term(term)):
+                raise OperatorFault(f"its answer is wrong: {fault}")
         rows[whole] = None
     return tuple(rows)
+
+
+def _wrong(given: str, arguments: Sequence[Argument]) -> OperatorFault:
+    """Of an answer that is no verdict on these arguments: what it gives, and what it should."""
+    count = len(arguments)
+    rows = f"rows (tuples of {count} term{'s' * (count != 1)}: IRI, Literal or BlankNode)"
+    return OperatorFault(f"its answer is wrong: {given}, and should give True, False, or {rows}")
 
 
 MOST_AT_ONCE = 256  # calls of one operator

@@ -328,7 +328,7 @@ class Caller:
             try:
                 if isinstance(answer, OperatorError):
                     raise answer
-                results.append(rows_of(answer, parameters, limit))
+                results.append(rows_of(answer, key.arguments, limit))
             except Exception as error:
                 results.append(failure_of(key, publication, error))
         return results

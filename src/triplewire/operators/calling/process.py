@@ -120,5 +120,5 @@ def verdict_from_json(value: Any) -> bool | list[tuple[Term, ...]]:
     if isinstance(value, bool):
         return value
     if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
-        raise ValueError(f"neither true, false nor a list of rows: {value!r:.100}")
+        raise ValueError(f"it gives {value!r:.60}, and should give true, false, or a list of rows of terms")
     return [tuple([from_json(term) for term in row]) for row in value]
