@@ -18,7 +18,6 @@ from triplewire.net.client import Client
 from triplewire.net.guard import target_of
 from triplewire.net.resolver import Resolver
 
-
 SILENT_SERVER = """
 import fcntl, socket, struct, subprocess, sys
 SET_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
@@ -81,7 +80,7 @@ def test_what_a_name_server_says_is_told(released: tuple[threading.Event, list[s
     event, asked = released
     event.set()
     for number in range(1, 3):
-        with pytest.raises(AddressError, match="has no address: .*Temporary failure"):
+        with pytest.raises(AddressError, match=r"has no address: .*Temporary failure"):
             Client(target_of("https://other.example/")).request("GET", {}, seconds=5)
         assert len(asked) == number, "a failure is not kept"
 

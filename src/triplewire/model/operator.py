@@ -111,6 +111,7 @@ def _wrong(given: str, arguments: Sequence[Argument]) -> OperatorFault:
 
 MOST_AT_ONCE = 256  # calls of one operator
 MOST_SECONDS = 3_600.0
+MOST_RETRIES = 10
 LEAST_MEMORY, MEMORY = 1 << 26, 1 << 30  # bytes of address space
 
 
@@ -124,6 +125,8 @@ class Traits:
     concurrency: int = 1  # calls that are made at once
     isolated: bool = False  # it runs in a process of its own
     memory: int = MEMORY  # bytes of address space of that process
+    budget_per_hour: float | None = None  # of `cost`, in any hour
+    retries: int = 0  # calls that are made once more each, where one failed for a reason that may pass
 
 
 def traits_of(operator: object) -> Traits:
@@ -147,6 +150,10 @@ def _fault(name: str, value: object) -> str:
         return "" if isinstance(value, bool) else "True or False"
     if name == "cost":
         return "" if number >= 0 else "a number from 0"
+    if name == "budget_per_hour":
+        return "" if value is None or number >= 0 else "a number from 0, in units of cost"
+    if name == "retries":
+        return "" if type(value) is int and 0 <= value <= MOST_RETRIES else f"an integer from 0 to {MOST_RETRIES}"
     if name == "timeout":
         return "" if value is None or 0 < number <= MOST_SECONDS else f"a number of seconds up to {MOST_SECONDS:g}"
     if name == "concurrency":

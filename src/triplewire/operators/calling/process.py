@@ -11,11 +11,14 @@ from contextlib import suppress
 from typing import Any
 
 from triplewire.child_process import LENGTH, end, exchange, next_frame, started
+from triplewire.config import Settings
 from triplewire.errors import OperatorFault
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term, term_to_json
+from triplewire.operators.calling.retries import PassingFault
 
 START_SECONDS = 60.0  # to import what the operator needs
 MOST_BYTES = 64 << 20  # of an answer
+MOST_ROWS = Settings().max_steps  # of an answer; where the engine allows fewer, it looks itself
 
 
 _groups: dict[int, int] = {}  # of the operators that run: process group -> the process that started it
@@ -73,7 +76,7 @@ class Process:
             answer = json.loads(frames[0])
         except TimeoutError:
             self.end()
-            raise OperatorFault(f"no answer within {seconds:g} s (timeout)") from None
+            raise PassingFault(f"no answer within {seconds:g} s (timeout)") from None
         except ValueError:
             answer = None
         except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from triplewire.errors import OperatorFault, text_of_raised
 from triplewire.model.operator import Operator, rows_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.process import MOST_BYTES, verdict_to_json
+from triplewire.operators.calling.retries import is_passing
 
 _SAID = 500  # characters of what was raised
 
@@ -64,7 +65,7 @@ def _answer(operator: Operator, call: tuple[Any, ...]) -> dict[str, Any]:
     except MemoryError:
         return {"broke": "it takes more memory than allowed", "leave": True}
     except BaseException as error:  # no Ctrl-C comes here (`main`)
-        return {"failed": text_of_raised(error)[:_SAID]}
+        return {"failed": text_of_raised(error)[:_SAID], "passing": is_passing(error)}
     finally:
         signal.alarm(0)
 
