@@ -183,7 +183,9 @@ class ResolvedInputs:
         return Engine(
             taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
             matcher=matcher,
-            operators=operators_of(operators_from(meaning.operators)) if meaning.operators else None,
+            operators=operators_of(operators_from(meaning.operators, meaning.replace_operators))
+            if meaning.operators
+            else None,
             settings=settings,
             entailment=meaning.entailment,
             operator_order=order,

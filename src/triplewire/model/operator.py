@@ -8,8 +8,10 @@ subscription is registered (`ChecksConstants`), and state how it is to be called
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from inspect import getattr_static
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from triplewire.errors import OperatorFault, text_of_raised
@@ -138,6 +140,30 @@ def traits_of(operator: object) -> Traits:
             raise ValueError(f"has {known.name} = {value!r:.60}, which is not {fault}")
         stated[known.name] = value
     return Traits(**stated)
+
+
+OPTIONAL = frozenset((*(known.name for known in fields(Traits)), "cacheable", "check_constants", "with_taxonomy"))
+_OTHER_WORDS = {"budget": "budget_per_hour", "retry": "retries", "retrys": "retries"}
+
+
+def meant_by(name: str, known: Collection[str]) -> str:
+    """The known attribute or key that somebody may have meant by another name; "" where there is none."""
+    other = _OTHER_WORDS.get(name, "")
+    near = get_close_matches(name, sorted(known), 1, 0.8) if len(name) > 4 else []  # "host" is not "cost"
+    return other if other in known else "".join(near)
+
+
+def misspelt(operator: object) -> str:
+    """What is wrong with a public attribute that is nearly one of `OPTIONAL`, where that one is not stated: it would
+    be without effect. "" where there is none. Methods are not looked at, unless their name is nearly that of one."""
+    stated = [name for name in dir(operator) if not name.startswith("_")]
+    left = OPTIONAL.difference(stated)
+    for name in stated:
+        near = meant_by(name, left) if name not in OPTIONAL else ""
+        is_method = callable(getattr_static(operator, name))
+        if near and is_method == (near in ("check_constants", "with_taxonomy")):
+            return f"has an attribute {name!r}, which means nothing; did you mean {near}?"
+    return ""
 
 
 def _fault(name: str, value: object) -> str:

@@ -29,6 +29,7 @@ from triplewire.model.operator import (
     Operator,
     Parameter,
     Verdict,
+    meant_by,
     rows_of,
 )
 from triplewire.model.publication import Publication
@@ -182,7 +183,9 @@ def declared(text: str) -> Iterator[Operator]:
 
 def _operator(name: str, table: dict[str, Any]) -> Operator:
     if unknown := sorted(set(table) - KEYS):
-        raise ValueError(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
+        near = meant_by(unknown[0], KEYS)
+        meant = f"did you mean {near}? " if near else ""
+        raise ValueError(f"{unknown[0]!r} is unknown; {meant}known: {', '.join(sorted(KEYS))}")
     if table.get("kind") != "http":
         raise ValueError('kind must be "http"')
     private = table.get("allow_private_addresses", False)
