@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from triplewire.errors import OperatorError, OperatorFault
+from triplewire.errors import OperatorError, OperatorFault, TriplewireError
 
 PAUSE = 0.25  # seconds before a call is made again for the first time; the pauses double
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class PassingFault(PassingError, OperatorFault):
 def is_passing(error: BaseException) -> bool:
     """May a call that raised this succeed soon? Of what operators in Python raise, all may but `ValueError` and
     `TypeError`, with which they refuse what they are asked, `MemoryError`, and what ends a process (`SystemExit`)."""
-    if isinstance(error, OperatorError):
+    if isinstance(error, TriplewireError):
         return isinstance(error, PassingError)
     return isinstance(error, Exception) and not isinstance(error, ValueError | TypeError | MemoryError)
 
