@@ -68,9 +68,7 @@ def parse(
     )
     language = plugins.registered("language", language)
     compile_text: Language = plugins.find("language", language)
-    parsed = compile_text(text, context)
-    if language not in plugins.BUILT_IN["language"]:
-        _check_terms(parsed, id)
+    parsed = _checked(compile_text(text, context), language, id)
     subscription = Subscription(
         id=id,
         language=language,
@@ -89,8 +87,9 @@ def parse(
         raise
 
 
-def _check_terms(parsed: Parsed, source: str) -> None:
+def _checked(parsed: Parsed, language: str, source: str) -> Parsed:
     """Raises `LanguageError` where a language of a plug-in gives a term that RDF does not have."""
-    for node in walk((parsed.where, parsed.construct)):
+    for node in walk((parsed.where, parsed.construct)) if language not in plugins.BUILT_IN["language"] else ():
         if isinstance(node, IRI | Literal | BlankNode) and (fault := fault_of_term(node)):
             raise LanguageError(fault, source=source, line=1, column=1, remedy="mend the text, or the plug-in")
+    return parsed

@@ -25,14 +25,14 @@ class Resolver:
         which is an `OSError`, where that is not known within so many seconds."""
         key = host, port
         with self._lock:
-            found = self._under_way.get(key)
-            if found is None:
-                found = self._under_way[key] = Future()
+            answer = self._under_way.get(key)
+            if answer is None:
+                answer = self._under_way[key] = Future()
                 # no pool of `concurrent.futures`: the end of the program would wait for its threads
-                threading.Thread(target=self._look_up, args=(key, found), name="triplewire-name", daemon=True).start()
-        return found.result(seconds)
+                threading.Thread(target=self._look_up, args=(key, answer), name="triplewire-name", daemon=True).start()
+        return answer.result(seconds)
 
-    def _look_up(self, key: tuple[str, int], found: Future[list[str]]) -> None:
+    def _look_up(self, key: tuple[str, int], answer: Future[list[str]]) -> None:
         raised: Exception | None = None
         try:
             entries = socket.getaddrinfo(*key, type=socket.SOCK_STREAM)
@@ -41,9 +41,9 @@ class Resolver:
         with self._lock:  # before it is told, so that who asks again has a look-up of its own
             self._under_way.pop(key, None)
         if raised is not None:
-            found.set_exception(raised)
+            answer.set_exception(raised)
         else:
-            found.set_result(list(dict.fromkeys(str(entry[4][0]) for entry in entries)))
+            answer.set_result(list(dict.fromkeys(str(entry[4][0]) for entry in entries)))
 
     def forget(self) -> None:
         """In the child of a fork: the threads are those of the parent."""

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from triplewire.bounded_cache import BoundedCache
-from triplewire.errors import AddressError, OperatorError, OperatorFault, RequestError
+from triplewire.errors import AddressError, OperatorError, OperatorFault, PassingFault, RequestError
 from triplewire.model.operator import (
     MOST_AT_ONCE,
     MOST_RETRIES,
@@ -40,7 +40,7 @@ from triplewire.net.guard import Target, target_of
 from triplewire.operators.calling.budgets import Budget
 from triplewire.operators.calling.caller import Guard
 from triplewire.operators.calling.process import MOST_ROWS, verdict_from_json
-from triplewire.operators.calling.retries import PassingFault, with_retries
+from triplewire.operators.calling.retries import with_retries
 
 MOST_BATCH = 10_000
 RETRIES = 2

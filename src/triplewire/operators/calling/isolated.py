@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from triplewire.errors import OperatorError, OperatorFault
+from triplewire.errors import OperatorError, OperatorFault, PassingError
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.budgets import budget_of
 from triplewire.operators.calling.caller import Guard
 from triplewire.operators.calling.process import MOST_ROWS, Process, verdict_from_json
-from triplewire.operators.calling.retries import PassingError, with_retries
+from triplewire.operators.calling.retries import with_retries
 
 SECONDS = 5.0  # of a call, where the operator states no other time
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from triplewire.child_process import LENGTH, end, exchange, next_frame, started
 from triplewire.config import Settings
-from triplewire.errors import OperatorFault
+from triplewire.errors import OperatorFault, PassingFault
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term, term_to_json
-from triplewire.operators.calling.retries import PassingFault
 
 START_SECONDS = 60.0  # to import what the operator needs
 MOST_BYTES = 64 << 20  # of an answer

@@ -7,22 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from triplewire.errors import OperatorError, OperatorFault, TriplewireError
+from triplewire.errors import OperatorError, PassingError, TriplewireError
 
 PAUSE = 0.25  # seconds before a call is made again for the first time; the pauses double
 T = TypeVar("T")
-
-
-class PassingError(OperatorError):
-    """A failure whose reason may be gone soon. `wait`: the seconds that a service asks for, 0 where it says nothing."""
-
-    def __init__(self, what: str, *, remedy: str = "", wait: float = 0.0) -> None:
-        super().__init__(what, remedy=remedy)
-        self.wait = wait
-
-
-class PassingFault(PassingError, OperatorFault):
-    """A fault whose reason may be gone soon: no answer in time, a service that is busy."""
 
 
 def is_passing(error: BaseException) -> bool:
