@@ -53,7 +53,7 @@ def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator
 def spark_with_log(log: Path, master: str, config: dict[str, str], source: str = "") -> Iterator[SparkSession]:
     """The same for work of any kind; what Spark says goes to the log. `source`: see `pipeline.session.failures`."""
     # Spark takes a second to load, and is an extra
-    from triplewire.pipeline.session import failures, session_for
+    from triplewire.pipeline.session import failures, session_for, unknown_settings
 
     say("starting Spark")
     logging.disable(logging.ERROR)  # an interrupted talk with the JVM is logged with its traceback
@@ -63,6 +63,8 @@ def spark_with_log(log: Path, master: str, config: dict[str, str], source: str =
             failures(log, source),
             _progress(spark),
         ):
+            for unknown in unknown_settings(spark, config):
+                say(f"warning: {unknown}")
             _log_errors_of_accumulators(spark, log)
             yield spark
     finally:
