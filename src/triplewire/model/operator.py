@@ -8,9 +8,10 @@ subscription is registered (`ChecksConstants`), and state how it is to be called
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import lru_cache
 from inspect import getattr_static
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -146,7 +147,8 @@ OPTIONAL = frozenset((*(known.name for known in fields(Traits)), "cacheable", "c
 _OTHER_WORDS = {"budget": "budget_per_hour", "retry": "retries", "retrys": "retries"}
 
 
-def meant_by(name: str, known: Collection[str]) -> str:
+@lru_cache(maxsize=1_024)
+def meant_by(name: str, known: frozenset[str]) -> str:
     """The known attribute or key that somebody may have meant by another name; "" where there is none."""
     other = _OTHER_WORDS.get(name, "")
     near = get_close_matches(name, sorted(known), 1, 0.8) if len(name) > 4 else []  # "host" is not "cost"

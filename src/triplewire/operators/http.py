@@ -45,10 +45,10 @@ from triplewire.operators.calling.retries import with_retries
 MOST_BATCH = 10_000
 RETRIES = 2
 _BUSY = {408, 425, 429, 502, 503, 504}  # a service that answers so may answer otherwise soon
-KEYS = {
+KEYS = frozenset((
     "kind", "url", "parameters", "batch", "concurrency", "timeout", "cost", "budget_per_hour",
     "allow_private_addresses", "ca_file", "version", "retries",
-}  # fmt: skip
+))  # fmt: skip
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
 
 
