@@ -166,6 +166,8 @@ def test_a_wrong_declaration_says_what_is_expected(change: dict[str, Any]) -> No
     ("line", "wrong", "said"),
     [
         ("[operators.mentions]", '[operators."a b"]', r"has no name of letters, digits, _ and - \('a b'\)"),
+        ('kind = "http"', 'kind = "http"\nretrys = 1', r"'retrys' is unknown; did you mean retries\? known: "),
+        ('kind = "http"', 'kind = "http"\nbudget = 1', r"'budget' is unknown; did you mean budget_per_hour\?"),
         ('kind = "http"', 'kind = "http"\ncost = inf', r"\(mentions\) has cost = inf, which is not a number from 0"),
     ],
 )

@@ -252,6 +252,10 @@ OperatorFiles = Annotated[
         help="Operators of your own: Python files with an attribute `operators`, which are run; TOML files.",
     ),
 ]
+ReplaceOperators = Annotated[
+    bool,
+    typer.Option("--replace-operators", help="Operators of --operators may take the names of installed ones."),
+]
 OperatorOrder = Annotated[
     str,
     typer.Option(
@@ -294,6 +298,7 @@ class Meaning:
 
     taxonomy: TaxonomyFiles = None
     operators: OperatorFiles = None
+    replace_operators: ReplaceOperators = False
     entailment: EntailmentOption = Entailment.NONE
 
 
@@ -345,11 +350,12 @@ def checked_order(name: str) -> str:
     return name
 
 
-def operators_from(files: Iterable[Path] | None) -> tuple[OperatorFile, ...]:
-    """The files of operators, read and tried; one that does not give operators is wrong usage."""
+def operators_from(files: Iterable[Path] | None, replace: bool = False) -> tuple[OperatorFile, ...]:
+    """The files of operators, read and tried; one that does not give operators is wrong usage. `replace`: they may take
+    the names of installed ones."""
     from triplewire.operators.files import operators_of, read_operator_files
 
     with wrong_usage("--operators"):
-        read = read_operator_files(files or ())
+        read = read_operator_files(files or (), replace=replace)
         operators_of(read)
     return read

@@ -19,9 +19,8 @@ from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.read import read_document
 from triplewire.read.decoded import Syntax
-from triplewire.read.documents import Source, documents
+from triplewire.read.documents import Source, documents, publications_of
 from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.line_documents import begins_as_json
 from triplewire.read.names import document_iri
@@ -128,13 +127,12 @@ def chunks_of_files(
         if batch is not None:
             yield from chunks_of(iter(waiting), compiler, clock)  # the order of the files is kept
             waiting = []
-            yield Chunk(batch=batch, source=document.name)
+            yield Chunk(batch=batch, source=document.name, file=document.file)
             continue
         with clock("read"):
-            waiting += read_document(
-                document.data, document.name, split=split, settings=settings, on_refusal=on_refusal,
-                loader=loader, as_written=as_written, first_line=document.first_line,
-            )  # fmt: skip
+            waiting += publications_of(
+                document, split=split, settings=settings, on_refusal=on_refusal, loader=loader, as_written=as_written
+            )
         full = len(waiting) if document.first_line else len(waiting) - len(waiting) % CHUNK
         if full:
             yield from chunks_of(iter(waiting[:full]), compiler, clock)

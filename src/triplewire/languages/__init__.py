@@ -17,8 +17,11 @@ from triplewire.config import Settings
 from triplewire.errors import ArgumentError, LanguageError
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.context import Context, Language, RecordingRules
+from triplewire.ir.walk import walk
+from triplewire.languages.context import Context, Language, Parsed, RecordingRules
 from triplewire.model.operator import Operator
+from triplewire.model.term_checks import fault_of_term
+from triplewire.model.terms import IRI, BlankNode, Literal
 from triplewire.operators import built_in_operators
 
 _DEFAULTS = Settings()
@@ -79,7 +82,7 @@ def parse(
     )
     language = plugins.registered("language", language)
     compile_text: Language = plugins.find("language", language)
-    parsed = compile_text(text, context)
+    parsed = _checked(compile_text(text, context), language, id)
     subscription = Subscription(
         id=id,
         language=language,
@@ -96,3 +99,11 @@ def parse(
         if not error.line:  # it is said of the whole text
             error.line = error.column = 1
         raise
+
+
+def _checked(parsed: Parsed, language: str, source: str) -> Parsed:
+    """Raises `LanguageError` where a language of a plug-in gives a term that RDF does not have."""
+    for node in walk((parsed.where, parsed.construct)) if language not in plugins.BUILT_IN["language"] else ():
+        if isinstance(node, IRI | Literal | BlankNode) and (fault := fault_of_term(node)):
+            raise LanguageError(fault, source=source, line=1, column=1, remedy="mend the text, or the plug-in")
+    return parsed

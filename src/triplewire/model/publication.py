@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from triplewire.argument_checks import expect, expect_plain, refuse
 from triplewire.errors import ArgumentError
+from triplewire.model.attachments import FilesBeside
 from triplewire.model.canonical import graph_hash
 from triplewire.model.content import content_hash
 from triplewire.model.packed import Packed, unpack
@@ -72,8 +73,9 @@ class Publication:
 
     `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic);
     `published` is the instant that the source states, in UTC, or None where it states none (then arrival counts);
-    `attachments` are byte strings that operators may read; `notes` says what was repaired while reading. Any iterable
-    of triples will do, and plain tuples of three terms become triples. Raises `ArgumentError` for anything else.
+    `attachments` are byte strings that operators may read (of files: `triplewire.model.attachments`); `notes` says what
+    was repaired while reading. Any iterable of triples will do, and plain tuples of three terms become triples. Raises
+    `ArgumentError` for anything else.
     """
 
     id: str
@@ -148,6 +150,12 @@ class Publication:
             expect("Publication(attachments=...)", self.attachments, Mapping, "a mapping of names to bytes")
         if self.published is not None:
             expect("Publication(published=...)", self.published, dt.datetime, "a datetime.datetime, or None")
+
+    def with_files_beside(self, file: str) -> Publication:
+        """This publication with what it names beside the file from which it was read: a reader's last step."""
+        content = self.triples if self.packed is None else self.packed
+        object.__setattr__(self, "attachments", FilesBeside(file, content))
+        return self
 
     @property
     def size(self) -> int:

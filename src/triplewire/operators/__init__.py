@@ -18,6 +18,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode
+from triplewire.operators.calling.budgets import share_budget
 from triplewire.operators.calling.isolated import Isolated
 
 __all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
@@ -86,6 +87,7 @@ def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapp
         inner = operator.inner if isinstance(operator, Isolated) else operator
         if isinstance(inner, AsksTaxonomy):
             new = inner.with_taxonomy(taxonomy)
+            share_budget(inner, new)
             asking[name] = operator.of(new) if isinstance(operator, Isolated) else new
     return {**operators, **asking} if asking else operators
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.encode.matches import TEXTS, MatchColumns, parquet_writer, shared
-from triplewire.encode.schema import MATCHES, to_batch
+from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
@@ -29,7 +29,7 @@ from triplewire.errors import LimitError, Refusal
 from triplewire.model.match import IDENTITY_BYTES, match_identities, told_identities
 from triplewire.model.same import Same
 from triplewire.pipeline.filter import matched, newly_learned
-from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
+from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, publication_rows, storable
 
 REPORTS = pa.schema(
     [
@@ -80,7 +80,7 @@ class TaskFiles:
             columns = list(part.columns())
         except (LimitError, ValueError):  # the texts of one publication are too long, and the others are matched again
             failed: list[Refusal] = []
-            publications = to_batch(map(part.chunk.given, range(len(part.chunk))))
+            publications = publication_rows([part.chunk.given(number) for number in range(len(part.chunk))])
             for _, matches in matched(engine, publications, failed):
                 self.add_rows(matches)
             self.refuse(refusal for refusal in failed if refusal.kind == "publication")

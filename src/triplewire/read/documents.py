@@ -38,6 +38,7 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | B
 
 SPLITS = ("item", "document", "subject")
 
+_OF_PICTURES = "operators read it with the publications beside it that name it"
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 _TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
 _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
@@ -121,7 +122,7 @@ def _documents(
 def _from_file(name: str, path: Path, limit: int, left_out: str) -> list[Document]:
     if left_out:
         raise ReadError(left_out, source=str(path))
-    return [Document(name, file_bytes(path, limit))]
+    return [Document(name, file_bytes(path, limit), file=os.path.abspath(path))]
 
 
 def file_bytes(path: Path, limit: int) -> bytes:
@@ -159,6 +160,16 @@ def _unreadable(name: str, error: OSError) -> ReadError:
 
 
 # --- The publications of a document ----------------------------------------------------------------------------------
+
+
+def publications_of(document: Document, **how: Any) -> list[Publication]:
+    """The publications of a document of `documents`, read as `read_document` does with these arguments. What they name
+    beside the file of the document is attached to them."""
+    publications = read_document(document.data, document.name, first_line=document.first_line, **how)
+    if document.file:
+        for publication in publications:
+            publication.with_files_beside(document.file)
+    return publications
 
 
 def read_document(
@@ -199,7 +210,7 @@ def read_document(
         parts = [(first_line, data)] if lines is None else lines
     except ReadError as error:
         parts, lines = [], None
-        _refuse(error, source or document, on_refusal)
+        _refuse(error, source or document, on_refusal, bytes(data))
     for number, part in parts:
         try:
             syntax = Syntax.N_QUADS if first_line and lines is None else sniff(part, source)
@@ -210,16 +221,22 @@ def read_document(
         except ReadError as error:
             if lines is not None:
                 error.line = number
-            _refuse(error, source or document, on_refusal)
+            _refuse(error, source or document, on_refusal, part)
     return publications
 
 
-def _refuse(error: ReadError, document: str, on_refusal: Callable[[Refusal], None] | None) -> None:
-    """Hand on why a document, or a line of JSON Lines, is refused; without somebody who takes it, it is raised."""
+def _refuse(error: ReadError, document: str, on_refusal: Callable[[Refusal], None] | None, data: bytes) -> None:
+    """Hand on why a document, or a line of JSON Lines, is refused; without somebody who takes it, it is raised. A
+    picture is a warning: it may lie beside a publication that names it."""
     error.source = error.source or document
     if on_refusal is None:
         raise error
-    on_refusal(Refusal.of("publication", document, error))
+    from triplewire.operators.families.images import is_picture  # most documents can be read
+
+    if is_picture(data):
+        on_refusal(Refusal("warning", document, "", "it is a picture, and no publication", _OF_PICTURES))
+    else:
+        on_refusal(Refusal.of("publication", document, error))
 
 
 def _publications(

@@ -52,11 +52,13 @@ _FIVE = 5  # a line that names its graph: three terms, the graph and a dot
 
 class Document(NamedTuple):
     """The bytes of a document, gzipped or not, and its name. Of a piece of lines that come through a pipe: the number
-    of its first line, from 1. More may come much later, so what is read of a piece is not to wait for it."""
+    of its first line, from 1. More may come much later, so what is read of a piece is not to wait for it. `file`: the
+    file of this machine that holds it, "" where none does."""
 
     name: str
     data: bytes
     first_line: int = 0
+    file: str = ""
 
 
 def is_pipe(stream: Any) -> bool:

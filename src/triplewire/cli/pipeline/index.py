@@ -17,6 +17,7 @@ from triplewire.cli.arguments import (
     Compiling,
     OperatorFiles,
     Reading,
+    ReplaceOperators,
     check_files,
     file_argument,
     folder_option,
@@ -124,7 +125,7 @@ def _change_taxonomy(
         raise typer.BadParameter(what, param_hint="--partitioner, --nodes, --matcher, --entailment, --connect")
     check_files(compiling.taxonomy, sample or ())
     settings, report, begun = settings_from_environment(), Report(), time.perf_counter()
-    operators = operators_from(compiling.operators)
+    operators = operators_from(compiling.operators, compiling.replace_operators)
     with wrong_usage():
         if sample and load(index).content.partitioner != "merging":
             raise typer.BadParameter("only merging looks at a sample", param_hint="--sample")
@@ -147,6 +148,7 @@ def subscribe_command(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", parser=file_argument, help=QUERIES)],
     index: Index,
     operators: OperatorFiles = None,
+    replace_operators: ReplaceOperators = False,
     replaces: Annotated[
         bool, typer.Option("--replace", help="A subscription takes the place of the one with its id.")
     ] = False,
@@ -166,7 +168,7 @@ def subscribe_command(
     from triplewire.pipeline.index.changes import subscribe
 
     check_files(files)
-    called, report, begun = operators_from(operators), Report(), time.perf_counter()
+    called, report, begun = operators_from(operators, replace_operators), Report(), time.perf_counter()
     with wrong_usage(), tempfile.TemporaryDirectory(prefix="triplewire-subscriptions-") as folder:
         given, names = list(files), dict[str, str]()
         if replaces and Path("-") in files:  # they are read twice
@@ -184,6 +186,7 @@ def unsubscribe_command(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of subscriptions.")],
     index: Index,
     operators: OperatorFiles = None,
+    replace_operators: ReplaceOperators = False,
 ) -> None:
     """
     \b
@@ -195,7 +198,7 @@ def unsubscribe_command(
     """
     from triplewire.pipeline.index.changes import unsubscribe
 
-    called, report, begun = operators_from(operators), Report(), time.perf_counter()
+    called, report, begun = operators_from(operators, replace_operators), Report(), time.perf_counter()
     with wrong_usage():
         change = unsubscribe(index, ids, called, on_refusal=report.refuse)
     _end(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)

@@ -288,7 +288,7 @@ def index_options(compiling: Compiling, settings: Settings) -> tuple[IndexOption
     from triplewire.read.taxonomy import load_taxonomy
 
     found_matcher(compiling.matcher)
-    files = operators_from(compiling.operators)
+    files = operators_from(compiling.operators, compiling.replace_operators)
     classes = load_taxonomy(compiling.taxonomy, settings) if compiling.taxonomy else EMPTY
     return IndexOptions(classes, str(compiling.entailment), operators_of(files), settings, compiling.matcher), files
 

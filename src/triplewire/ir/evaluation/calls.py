@@ -305,7 +305,7 @@ def attempt(key: CallKey, publication: Publication, world: World) -> bool | tupl
     operator = _operator_of(key, world)
     settings = world.settings
     if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
-        return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
+        return rows_of(operator.evaluate(publication, key.arguments), key.arguments, settings.max_steps)
     seconds, setting = limit_of(operator, world)
     return within(seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps), setting)
 
@@ -336,7 +336,7 @@ def _rows(
     """The answer of the operator, in a helper thread. No signal is handled there, so that what would end the process
     (`sys.exit`, `KeyboardInterrupt`) was raised by the operator, and is a failure like any other."""
     try:
-        return rows_of(operator.evaluate(publication, inputs), len(inputs), limit)
+        return rows_of(operator.evaluate(publication, inputs), inputs, limit)
     except Exception:
         raise
     except BaseException as error:
