@@ -78,6 +78,10 @@ class OperatorError(TriplewireError):
     """An operator raised, or ran out of time."""
 
 
+class CallNotMade(OperatorError):
+    """A call did not reach its operator: a budget is spent, or the operator is suspended."""
+
+
 class OperatorFault(OperatorError):
     """The operator itself is at fault, whatever it was asked: it crashed, hung, or answered nonsense."""
 

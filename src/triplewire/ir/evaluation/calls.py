@@ -16,7 +16,7 @@ from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from triplewire.errors import OperatorError, TriplewireError, text_of_raised
+from triplewire.errors import CallNotMade, OperatorError, TriplewireError, text_of_raised
 from triplewire.ir.evaluation.state import Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
@@ -297,7 +297,8 @@ def ask(key: CallKey, publication: Publication, world: World) -> Result:
 def failure_of(key: CallKey, publication: Publication, error: Exception) -> OperatorError:
     """The failure of a call for what was raised."""
     what, remedy = (error.what, error.remedy) if isinstance(error, TriplewireError) else (text_of_raised(error), "")
-    return OperatorError(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
+    kind = CallNotMade if isinstance(error, CallNotMade) else OperatorError
+    return kind(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
 
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:

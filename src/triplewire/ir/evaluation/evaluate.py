@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
 from typing import TypeAlias
 
 from triplewire.errors import LimitError, OperatorError
-from triplewire.ir.evaluation.calls import LOOKED_AT, ask
+from triplewire.ir.evaluation.calls import LOOKED_AT, ask, extensions
+from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.groups import Scope, exists, solutions
 from triplewire.ir.evaluation.plan import Plan, plan_of
-from triplewire.ir.evaluation.state import CallResults, Evaluation, Result, Solution, World
+from triplewire.ir.evaluation.state import CallResults, Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
     CallKey,
@@ -34,12 +35,13 @@ from triplewire.ir.evaluation.unknown import (
     union,
     unknown,
 )
+from triplewire.ir.nodes import Call, Expression, Variable
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding, row_key, term_key
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
-__all__ = ["Answer", "CallKey", "CallResults", "Open", "Result", "World", "decide", "evaluate"]
+__all__ = ["Answer", "CallKey", "CallResults", "Open", "Result", "World", "decide", "evaluate", "satisfies"]
 
 _WASTE = 16  # one call more is made at once for each so many that a pair has had; see `Open.at_once`
 
@@ -138,6 +140,26 @@ def decide(
         raise LimitError(
             "the query is nested too deep to be evaluated", source=subscription.id, remedy="lower max_query_depth"
         ) from None
+
+
+def satisfies(
+    key: CallKey,
+    result: bool | tuple[Row, ...],
+    call: Call,
+    conditions: Sequence[Expression],
+    publication: Publication,
+    world: World,
+) -> bool:
+    """Has the result of a call a row under which conditions hold? They read no variables but those of the call. True
+    where it takes more than `max_steps` to say."""
+    pairs = [(a.name, value) for a, value in zip(call.arguments, key.arguments, strict=True) if isinstance(a, Variable)]
+    given: Solution = {name: value for name, value in pairs if value is not None}
+    outputs = frozenset(name for name, _ in pairs) - given.keys()
+    state = Evaluation(publication, world, outputs, lambda where, solution, state: False, {key: result})
+    try:
+        return any(all(holds(one, row, state) for one in conditions) for row in extensions(call, given, state))
+    except LimitError:
+        return True
 
 
 def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: bool) -> Answer | Open:

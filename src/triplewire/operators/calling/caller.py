@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from triplewire.errors import OperatorError, OperatorFault
+from triplewire.errors import CallNotMade, OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.calls import Turn, attempt, attempt_untimed, failure_of, in_turn, limit_of
 from triplewire.ir.evaluation.state import Result, Row, World
@@ -49,13 +49,13 @@ class Budget:
         self._minutes: dict[int, float] = {}
 
     def spend(self, cost: float) -> None:
-        """Raises `OperatorError` where the budget does not allow it; nothing is spent then."""
+        """Raises `CallNotMade` where the budget does not allow it; nothing is spent then."""
         with self._lock, self._spent() as minutes:
             now = int(self._clock() // 60)
             for minute in [minute for minute in minutes if minute <= now - HOUR]:
                 del minutes[minute]
             if sum(minutes.values()) + cost > self.per_hour * (1 + 1e-9):
-                raise OperatorError(
+                raise CallNotMade(
                     f"its budget of {self.per_hour:g} an hour is spent", remedy="raise budget_per_hour, or try later"
                 )
             minutes[now] = minutes.get(now, 0.0) + cost
@@ -77,7 +77,7 @@ class Budget:
                 minutes = {int(minute): float(cost) for minute, cost in json.loads(stream.read() or "{}").items()}
             except (ValueError, TypeError, AttributeError):
                 what = f"what its budget has paid is unknown: {file} is damaged"
-                raise OperatorError(what, remedy="remove it, and the hour begins anew") from None
+                raise CallNotMade(what, remedy="remove it, and the hour begins anew") from None
             yield minutes
             stream.seek(0)
             stream.truncate()
@@ -86,7 +86,7 @@ class Budget:
 
 
 class Guard:
-    """Lets calls of one operator through, or raises `OperatorError`. Safe with threads.
+    """Lets calls of one operator through, or raises `CallNotMade`. Safe with threads.
 
     After `BREAKS` calls in a row that broke, or `FAILURES` that gave no answer, the operator is suspended. After a
     pause one call tries it; as long as that fails, the pauses double.
@@ -100,13 +100,13 @@ class Guard:
         self._why = ""
 
     def enter(self, calls: int = 1) -> None:
-        """Before calls are made. Raises `OperatorError` where it is suspended, or its budget is spent."""
+        """Before calls are made. Raises `CallNotMade` where it is suspended, or its budget is spent."""
         if self._pause:
             with self._lock:
                 now = self._clock()
                 if self._pause and now < self._until:
                     what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
-                    raise OperatorError(what, remedy="mend it; it is tried again after a while")
+                    raise CallNotMade(what, remedy="mend it; it is tried again after a while")
                 self._until = now + self._pause  # this call tries it; others wait for what comes of that
         if self._budget is not None:
             self._budget.spend(self._cost * calls)
