@@ -91,6 +91,8 @@ class OperatorStage:
         `results` are the calls of this publication that have been made already. Those made now are added, and those of
         the `recalled` ones that are needed.
         """
+        if not subscriptions:
+            return []
         counts = counts or CallCounts()
         begun, asking = time.perf_counter(), 0.0
         choice = self.choice(subscriptions, recalled or {})
