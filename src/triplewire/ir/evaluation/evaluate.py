@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
@@ -21,7 +22,7 @@ from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.calls import LOOKED_AT, ask, extensions
 from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.groups import Scope, exists, solutions
-from triplewire.ir.evaluation.plan import Plan, plan_of
+from triplewire.ir.evaluation.plan import Plan, plan_of, variants
 from triplewire.ir.evaluation.state import CallResults, Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
@@ -135,7 +136,9 @@ def decide(
         except LimitError:
             if state.open:  # with their results there may be less to look at
                 return Open(tuple(state.open), whole=True)
-            raise
+            if (answer := _of_branches(plan, () if subscription.ask else subscription.select, state)) is None:
+                raise
+            return answer
     except RecursionError:  # only where max_query_depth was raised past what Python can hold
         raise LimitError(
             "the query is nested too deep to be evaluated", source=subscription.id, remedy="lower max_query_depth"
@@ -190,6 +193,27 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
     return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors)
+
+
+def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | None:
+    """The answer where the whole passes `max_steps`, and a branch of a union holds: the match is certain, whatever the
+    other branches are. Each of n branches has one n-th of the steps. None where no branch holds that ended."""
+    branches, rows = variants(plan), _Rows()
+    settings = state.world.settings
+    for branch in branches if len(branches) > 1 else ():
+        own = _Rows()
+        most_steps = settings.max_steps // len(branches)
+        with suppress(LimitError):
+            state_of_branch = Evaluation(
+                state.publication, state.world, plan.outputs, state.exists, state.results, most_steps
+            )
+            _collect(own, branch, names, state_of_branch)
+            rows.certain |= own.certain
+    if not rows.certain:
+        return None
+    kept = sorted(rows.certain, key=row_key)[: settings.most_bindings]
+    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in kept)
+    return Answer(bindings, truncated=bool(names))
 
 
 @dataclass(slots=True)
