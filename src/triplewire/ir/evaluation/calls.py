@@ -34,7 +34,7 @@ from triplewire.ir.evaluation.unknown import (
     unknown,
 )
 from triplewire.ir.nodes import Call, Variable
-from triplewire.model.operator import Argument, Operator, rows_of
+from triplewire.model.operator import Argument, Operator, parameters_of, rows_of, takes
 from triplewire.model.publication import Publication
 
 # --- foreign code with a time limit: an operator that hangs must not hang the engine ----------------------------------
@@ -326,8 +326,8 @@ def _operator_of(key: CallKey, world: World) -> Operator:
     operator = world.operators.get(key.operator)
     if operator is None:
         raise LookupError("there is no operator of this name")
-    if len(operator.parameters) != len(key.arguments):
-        raise TypeError(f"it takes {len(operator.parameters)} arguments, not {len(key.arguments)}")
+    if parameters_of(operator, len(key.arguments)) is None:
+        raise TypeError(f"it takes {takes(operator)}, not {len(key.arguments)}")
     return operator
 
 
