@@ -7,6 +7,7 @@
     ├── ReadError            a publication (or a file of them) could not be read: which one, where, why
     ├── TaxonomyError        a taxonomy has a cycle or cannot be read
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
+    │   ├── CallNotMade      a call did not reach its operator: a budget is spent, or it is suspended
     │   └── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
     ├── RequestError         a server gave no whole answer in time, or one that is too large
     │   └── AddressError     its address may not be asked, or it has none

@@ -111,9 +111,9 @@ class OperatorStage:
                 failed += [] if isinstance(result, CallNotMade) else [key.operator]
             else:
                 made.append((key, is_true(key, result), seconds))
-                for one in choice.predicates(key):
-                    holds = satisfies(key, result, one.call, one.conditions, publication, self._world)
-                    made.append((one.key(key), holds, 0.0))
+                for predicate in choice.predicates(key):
+                    asked = predicate.call, predicate.conditions
+                    made.append((predicate.key(key), satisfies(key, result, *asked, publication, self._world), 0.0))
             results[key] = result
             pairs.known(key)
         self._learned.made(made)
@@ -123,12 +123,12 @@ class OperatorStage:
         return pairs.outcomes
 
     def choice(
-        self, subscriptions: Sequence[Subscription], kept: Container[CallKey] = (), is_drawn: bool = True
+        self, subscriptions: Sequence[Subscription], recalled: Container[CallKey] = (), is_drawn: bool = True
     ) -> CallChoice:
-        """What says which call comes next where these are open: it changes the cost, never an answer. `kept`: calls
-        whose outcomes are there already. `is_drawn`: may probabilities be drawn from what is known, now and then?"""
+        """What says which call comes next where these are open: it changes the cost, never an answer. The outcomes of
+        `recalled` calls are there already. `is_drawn`: may probabilities be drawn from what is known, now and then?"""
         trees, order = partial(_tree, subscriptions), self._world.operator_order
-        return CallChoice(order, trees, self._learned, self.cost, kept, is_drawn)
+        return CallChoice(order, trees, self._learned, self.cost, recalled, is_drawn)
 
     def _asked(self, key: CallKey, publication: Publication, counts: CallCounts) -> tuple[Result, float]:
         """What came of a call, and the seconds that it took."""

@@ -95,16 +95,16 @@ class InterpretedSnapshot(ReferenceSnapshot):
 
         matches = list(zip(again.publication.tolist(), numbers(again.subscription), strict=True))
         places = np.array([place for place, pair in enumerate(matches) if pair in past], np.int64)
-        found, subscriptions = follower.details(chunk, again, places), self._meant()
+        listed, subscriptions = follower.details(chunk, again, places), self._meant()
         pairs = [matches[place] for place in places.tolist()]
         details = [
             (tuple(bindings), subscriptions[number].construct)
-            for (_, number), bindings in zip(pairs, found.bindings, strict=True)
+            for (_, number), bindings in zip(pairs, listed.bindings, strict=True)
         ]
         if again.operators is not None and rows.operators is not None:
             rows.operators.add(again.operators)
         is_cut = again.truncated[places]
-        is_cut[found.cut] = True
+        is_cut[listed.cut] = True
         failed = [(publication, error) for publication, _, error in again.failures]
         of_failures = numbers(number for _, number, _ in again.failures)
         still = [(p, number, error) for (p, error), number in zip(failed, of_failures, strict=True)]

@@ -160,7 +160,9 @@ def satisfies(
     outputs = frozenset(name for name, _ in pairs) - given.keys()
     state = Evaluation(publication, world, outputs, lambda where, solution, state: False, {key: result})
     try:
-        return any(all(holds(one, row, state) for one in conditions) for row in extensions(call, given, state))
+        return any(
+            all(holds(condition, row, state) for condition in conditions) for row in extensions(call, given, state)
+        )
     except LimitError:
         return True
 
@@ -211,8 +213,8 @@ def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answe
             rows.certain |= own.certain
     if not rows.certain:
         return None
-    kept = sorted(rows.certain, key=row_key)[: settings.most_bindings]
-    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in kept)
+    first = sorted(rows.certain, key=row_key)[: settings.most_bindings]
+    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in first)
     return Answer(bindings, truncated=bool(names))
 
 

@@ -294,17 +294,17 @@ def _from_place(publication: Publication, name: Argument) -> Iterator[float]:
         yield _between(named, shape)
 
 
-def _between(one: Any, other: Any) -> float:
+def _between(named: Any, other: Any) -> float:
     """Metres between two lines or polygons: at least one of them is nearest at a vertex. Raises `ValueError` for shapes
     of very many pieces."""
     import shapely
 
-    if shapely.intersects(one, other):
+    if shapely.intersects(named, other):
         return 0.0
-    corners = [[(y, x) for x, y in shapely.get_coordinates(shape).tolist()] for shape in (one, other)]
+    corners = [[(y, x) for x, y in shapely.get_coordinates(shape).tolist()] for shape in (named, other)]
     if sum(map(len, corners)) > _MOST_CORNERS:
         raise ValueError(f"the shapes have more than {_MOST_CORNERS} corners")
-    return min(metres for shape, ends in ((other, corners[0]), (one, corners[1])) for end in ends
+    return min(metres for shape, ends in ((other, corners[0]), (named, corners[1])) for end in ends
                for metres in _to_shapes(end, [shape]))  # fmt: skip
 
 

@@ -94,16 +94,14 @@ def tree_of(subscription: Subscription) -> Connective:
 
 
 def rated(tree: Connective, calls: Collection[CallKey], chance: Chance) -> list[Rated]:
-    """The call that is best for each part that could decide, best first. Where no open call is of any part, the first
-    one of all. `calls`: the open ones, at least one."""
+    """The call that is best for each part that could decide. Where no open call is of any part, the first one of all. `calls`: the open ones, at least one."""
     by_operator: dict[str, list[CallKey]] = {}
     for key in calls:
         by_operator.setdefault(key.operator, []).append(key)
     parts = [each for part in tree.parts if (each := _expected(part, by_operator, chance)) is not None]
     if not parts:
         return [Rated(next(iter(calls)), _NEAR_0)]
-    of_parts = [Rated(each.first, (1 - each.true) / each.cost) for each in parts]
-    return sorted(of_parts, key=lambda one: -one.rate)
+    return [Rated(each.first, (1 - each.true) / each.cost) for each in parts]
 
 
 def _expected(tree: CallTree, calls: dict[str, list[CallKey]], chance: Chance) -> _Expected | None:

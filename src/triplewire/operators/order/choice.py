@@ -22,7 +22,7 @@ _SAME = 1 - 1e-9  # sums of the same numbers differ in the last digits
 
 class CallChoice:
     """Chooses calls about one publication. `tree` gives the calls of a pair by its place, `cost` what an operator
-    states; outcomes of `kept` calls are there already. `is_drawn`: may probabilities be drawn, now and then?"""
+    states; outcomes of `recalled` calls are there already. `is_drawn`: may probabilities be drawn, now and then?"""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class CallChoice:
         tree: Callable[[int], Connective],
         learned: LearnedCalls,
         cost: Callable[[str], float | None],
-        kept: Container[CallKey] = (),
+        recalled: Container[CallKey] = (),
         is_drawn: bool = True,
     ) -> None:
-        self._order, self._tree, self._learned, self._cost, self._kept = order, tree, learned, cost, kept
+        self._order, self._tree, self._learned, self._cost, self._recalled = order, tree, learned, cost, recalled
         self._is_rated = order in (GREEDY, SUB_ORDER)
         self._random: Random | None = learned.drawing() if order == GREEDY and is_drawn else None
         self._waiting: dict[int, Collection[CallKey]] = {}
@@ -56,25 +56,28 @@ class CallChoice:
             self._waiting.pop(place, None)
         if not self._is_rated:
             return
-        for key in dict.fromkeys(one.key for one in self._ratings.pop(place, ())):
+        for key in dict.fromkeys(rating.key for rating in self._ratings.pop(place, ())):
             self._sums[key] -= self._worth[key].pop(place)
             if not self._worth[key]:
                 del self._worth[key], self._sums[key]
         if not calls:
             return
         ratings = self._ratings[place] = rated(self._tree(place), calls, self._chance)
-        for one in ratings:
-            worth = self._worth.setdefault(one.key, {})
-            worth[place] = worth.get(place, 0.0) + one.rate
-            self._sums[one.key] = self._sums.get(one.key, 0.0) + one.rate
-            self._raised[one.key] = None
+        for key, rate in ratings:
+            worth = self._worth.setdefault(key, {})
+            worth[place] = worth.get(place, 0.0) + rate
+            self._sums[key] = self._sums.get(key, 0.0) + rate
+            self._raised[key] = None
 
     def next(self) -> CallKey:
         """The call to make. Some pair waits."""
         if self._order == GREEDY:
             return self._worth_most()
         place = next(iter(self._waiting))
-        return self._ratings[place][0].key if self._is_rated else next(iter(self._waiting[place]))
+        if not self._is_rated:
+            return next(iter(self._waiting[place]))
+        # of calls that are worth the same for this pair, the one that more pairs wait for
+        return max(self._ratings[place], key=lambda rating: (rating.rate, len(self._worth[rating.key]))).key
 
     def _worth_most(self) -> CallKey:
         while True:
@@ -97,7 +100,7 @@ class CallChoice:
         if (chance := self._chances.get(known)) is None:
             true, _ = self._learned.chance(known, None, self._random)
             _, cost = self._learned.chance(key, self._cost(key.operator), None)
-            chance = self._chances[known] = true, _FREE if key in self._kept else cost
+            chance = self._chances[known] = true, _FREE if key in self._recalled else cost
         if predicate.text:
             self._predicates.setdefault(key, {})[predicate.text] = predicate
         return chance
