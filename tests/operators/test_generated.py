@@ -47,14 +47,15 @@ def bag(answer: Answer) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("order", ["greedy", "naive"])
 @pytest.mark.parametrize("seed", range(usually(2, 4)))
-def test_the_matchers_agree(seed: int) -> None:
+def test_the_matchers_agree(seed: int, order: str) -> None:
     counting, subscriptions, some = scene(seed)
     found = {}
     asked = {}
     for matcher in ("reference", "trie"):
         counting.asked.clear()
-        one = engine(matcher, counting)
+        one = engine(matcher, counting, operator_order=order)
         for subscription in subscriptions:
             one.subscribe(subscription)
         result = one.match(some)
@@ -67,7 +68,8 @@ def test_the_matchers_agree(seed: int) -> None:
         assert set(counting.asked.values()) == {1}, "each call once, the bindings included"
         found[matcher], asked[matcher] = (matches, refused), set(counting.asked)
     assert found["trie"] == found["reference"]
-    assert asked["trie"] <= asked["reference"]
+    if order == "naive":  # calls as stated: what the index leaves out asks for none
+        assert asked["trie"] <= asked["reference"]
     matches, refused = found["trie"]
     assert len(matches) > 50
     assert len(refused) > 20

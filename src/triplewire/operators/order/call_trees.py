@@ -94,7 +94,8 @@ def tree_of(subscription: Subscription) -> Connective:
 
 
 def rated(tree: Connective, calls: Collection[CallKey], chance: Chance) -> list[Rated]:
-    """The call that is best for each part that could decide. Where no open call is of any part, the first one of all. `calls`: the open ones, at least one."""
+    """The call that is best for each part that could decide. Where no open call is of any part, the first one of all.
+    `calls`: the open ones, at least one."""
     by_operator: dict[str, list[CallKey]] = {}
     for key in calls:
         by_operator.setdefault(key.operator, []).append(key)
