@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from triplewire import Engine, Publication
-from triplewire.extend import Argument, OperatorError, Parameter
+from triplewire.errors import OperatorError
+from triplewire.extend import Argument, Parameter
 from triplewire.model.terms import Literal
 
 
