@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from operators.scenes import usual
 from triplewire import Engine, Publication, Settings
 from triplewire.model.terms import IRI, Literal, Triple
 
@@ -34,7 +35,8 @@ def publication() -> Publication:
 def test_a_branch_that_holds_decides(case: dict[str, Any], matcher: str) -> None:
     if matcher not in case.get("matchers", [matcher]):
         return
-    engine = Engine(matcher=matcher, settings=Settings(max_steps=case.get("max_steps", 3_000)))
+    settings, operators = Settings(max_steps=case.get("max_steps", 3_000)), usual().operators
+    engine = Engine(matcher=matcher, settings=settings, operators=operators)
     engine.subscribe(case["query"], id="s", prefixes={"": E})
     result = engine.match(publication())
     matches, refusals = list(result), list(result.refusals)
@@ -53,6 +55,7 @@ def test_a_branch_that_holds_decides(case: dict[str, Any], matcher: str) -> None
 
 
 CLIQUE = """
+from operators.scenes import usual
 from triplewire import Engine, Publication, Settings
 from triplewire.model.terms import IRI, Triple
 nodes = [IRI(f"urn:{n}") for n in range(12)]

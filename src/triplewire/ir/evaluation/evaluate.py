@@ -136,9 +136,9 @@ def decide(
         except LimitError:
             if state.open:  # with their results there may be less to look at
                 return Open(tuple(state.open), whole=True)
-            if (answer := _of_branches(plan, () if subscription.ask else subscription.select, state)) is None:
+            if (outcome := _of_branches(plan, () if subscription.ask else subscription.select, state)) is None:
                 raise
-            return answer
+            return outcome
     except RecursionError:  # only where max_query_depth was raised past what Python can hold
         raise LimitError(
             "the query is nested too deep to be evaluated", source=subscription.id, remedy="lower max_query_depth"
@@ -197,23 +197,24 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
     return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors)
 
 
-def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | None:
+def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | Open | None:
     """The answer where the whole passes `max_steps`, and a branch of a union holds: the match is certain, whatever the
-    other branches are. Each of n branches has one n-th of the steps. None where no branch holds that ended."""
-    branches, rows = variants(plan), _Rows()
+    other branches are. Or the open calls on which the branches depend. Each of n branches has one n-th of the steps.
+    None where no branch holds that ended."""
+    branches, together = variants(plan), _Rows()
     settings = state.world.settings
     for branch in branches if len(branches) > 1 else ():
-        own = _Rows()
-        most_steps = settings.max_steps // len(branches)
+        rows, share = _Rows(), settings.max_steps // len(branches)
+        of_branch = Evaluation(state.publication, state.world, plan.outputs, state.exists, state.results, share)
         with suppress(LimitError):
-            state_of_branch = Evaluation(
-                state.publication, state.world, plan.outputs, state.exists, state.results, most_steps
-            )
-            _collect(own, branch, names, state_of_branch)
-            rows.certain |= own.certain
-    if not rows.certain:
+            _collect(rows, branch, names, of_branch)
+            together.certain |= rows.certain
+            together.waiting += rows.waiting
+    if together.waiting:
+        return Open(tuple(dict.fromkeys(call for _, calls in together.waiting for call in calls)))
+    if not together.certain:
         return None
-    first = sorted(rows.certain, key=row_key)[: settings.most_bindings]
+    first = sorted(together.certain, key=row_key)[: settings.most_bindings]
     bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in first)
     return Answer(bindings, truncated=bool(names))
 
