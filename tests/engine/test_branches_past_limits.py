@@ -55,7 +55,6 @@ def test_a_branch_that_holds_decides(case: dict[str, Any], matcher: str) -> None
 
 
 CLIQUE = """
-from operators.scenes import usual
 from triplewire import Engine, Publication, Settings
 from triplewire.model.terms import IRI, Triple
 nodes = [IRI(f"urn:{n}") for n in range(12)]
