@@ -7,6 +7,7 @@
     ├── ReadError            a publication (or a file of them) could not be read: which one, where, why
     ├── TaxonomyError        a taxonomy has a cycle or cannot be read
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
+    │   ├── CallNotMade      a call did not reach its operator: a budget is spent, or it is suspended
     │   ├── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
     │   └── PassingError     the same call may succeed soon; as PassingFault, where the operator is at fault
     ├── UnavailableError     a service, a driver or a program that is needed is not there
@@ -80,6 +81,10 @@ class TaxonomyError(TriplewireError):
 
 class OperatorError(TriplewireError):
     """An operator raised, or ran out of time."""
+
+
+class CallNotMade(OperatorError):
+    """A call did not reach its operator: a budget is spent, or the operator is suspended."""
 
 
 class OperatorFault(OperatorError):

@@ -88,6 +88,8 @@ def test_a_spent_budget_is_told_of_each_pair() -> None:
         assert len(list(result)) == 5
         assert ["budget" in refusal.reason for refusal in result.refusals] == [True] * 3
         assert len(server.asked) == 5
+        counts = result.stats.operators
+        assert (counts.calls, counts.failed, counts.withheld, counts.cost) == (5, 0, 3, 10.0)
 
 
 def test_at_once_and_in_order() -> None:

@@ -56,13 +56,11 @@ def engine_of(meaning: Meaning, calls: OperatorCalls, matcher: str) -> Engine:
     settings = settings_from_environment()
     found_matcher(matcher)
     order, cache = checked_order(calls.operator_order), calls.operator_cache
-    named = operators_from(meaning.operators, meaning.replace_operators)
+    named = operators_from(meaning.operators, meaning.replace_operators) if meaning.operators else ()
     return Engine(
         taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
         matcher=matcher,
-        operators=operators_of(operators_from(meaning.operators, meaning.replace_operators))
-        if meaning.operators
-        else None,
+        operators=operators_of(named) if named else None,
         settings=settings,
         entailment=meaning.entailment,
         operator_order=order,

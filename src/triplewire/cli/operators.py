@@ -41,8 +41,8 @@ def operators_command(
     triplewire operators --operators mine.py services.toml --json
 
     List the operators: those that are built in, installed ones, and those of files. "cost" is what a call is stated to
-    cost, "learned" what one has cost on average (of --engine: in seconds, older calls count less), "selectivity" the
-    share of true ones.
+    cost, "learned" the seconds that one took on average (of --engine: older calls count less), "selectivity" the share
+    of true ones.
     """
     from triplewire.operators.files import operators_of
 
@@ -73,7 +73,7 @@ def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:
         "output": getattr(operator, "output", "truth or rows"),
         "runs": "isolated" if traits.isolated else "http" if hasattr(operator, "evaluate_together") else "here",
         "cost": traits.cost,
-        "learned": _rounded(counted.get("each", counted.get("cost", 0.0) / calls if calls else None)),
+        "learned": _rounded(counted.get("each", counted.get("seconds", 0.0) / calls if calls else None)),
         "selectivity": _rounded(counted.get("selectivity", held / answered if held is not None and answered else None)),
         "calls": calls,
         "failures": failures,

@@ -44,10 +44,27 @@ class Operator(Protocol):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The formal arguments, in order. A call must have as many arguments."""
+        """The formal arguments, in order. A call must have as many arguments, or as many as one of `other_forms`."""
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """Does it hold? Any exception makes the call unknown, and is reported."""
+
+
+def parameters_of(operator: Operator, arguments: int) -> tuple[Parameter, ...] | None:
+    """The formal arguments of a call with so many; None where it takes others. An operator may have `other_forms`:
+    tuples of parameters, each of another length."""
+    return next((form for form in forms_of(operator) if len(form) == arguments), None)
+
+
+def forms_of(operator: Operator) -> tuple[tuple[Parameter, ...], ...]:
+    """All forms in which an operator is called."""
+    return (operator.parameters, *getattr(operator, "other_forms", ()))
+
+
+def takes(operator: Operator) -> str:
+    """How many arguments it takes, in words."""
+    counts = [len(form) for form in forms_of(operator)]
+    return f"{' or '.join(map(str, counts))} argument{'s' * (counts != [1])}"
 
 
 @runtime_checkable

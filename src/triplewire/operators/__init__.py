@@ -35,6 +35,7 @@ class FunctionOperator:
     parameters: tuple[Parameter, ...]
     function: Evaluate
     check_constants: Check = nothing_to_say
+    other_forms: tuple[tuple[Parameter, ...], ...] = ()
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """The result of the function."""
@@ -42,12 +43,16 @@ class FunctionOperator:
 
 
 def function_operator(
-    name: str, parameters: Iterable[Parameter | str], function: Evaluate, check: Check = nothing_to_say
+    name: str,
+    parameters: Iterable[Parameter | str],
+    function: Evaluate,
+    check: Check = nothing_to_say,
+    other_forms: tuple[tuple[Parameter, ...], ...] = (),
 ) -> FunctionOperator:
     """An operator of this name. A parameter given as a string takes no unit. `check` as in
-    `triplewire.model.operator.ChecksConstants`."""
+    `triplewire.model.operator.ChecksConstants`, `other_forms` as in `parameters_of` there."""
     formal = tuple(Parameter(p) if isinstance(p, str) else p for p in parameters)
-    return FunctionOperator(name, formal, function, check)
+    return FunctionOperator(name, formal, function, check, other_forms)
 
 
 def text_of(argument: Argument, parameter: str) -> str:

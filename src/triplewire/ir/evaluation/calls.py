@@ -16,7 +16,7 @@ from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from triplewire.errors import OperatorError, TriplewireError, text_of_raised
+from triplewire.errors import CallNotMade, OperatorError, TriplewireError, text_of_raised
 from triplewire.ir.evaluation.state import Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
@@ -34,7 +34,7 @@ from triplewire.ir.evaluation.unknown import (
     unknown,
 )
 from triplewire.ir.nodes import Call, Variable
-from triplewire.model.operator import Argument, Operator, rows_of
+from triplewire.model.operator import Argument, Operator, parameters_of, rows_of, takes
 from triplewire.model.publication import Publication
 
 # --- foreign code with a time limit: an operator that hangs must not hang the engine ----------------------------------
@@ -297,7 +297,8 @@ def ask(key: CallKey, publication: Publication, world: World) -> Result:
 def failure_of(key: CallKey, publication: Publication, error: Exception) -> OperatorError:
     """The failure of a call for what was raised."""
     what, remedy = (error.what, error.remedy) if isinstance(error, TriplewireError) else (text_of_raised(error), "")
-    return OperatorError(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
+    kind = CallNotMade if isinstance(error, CallNotMade) else OperatorError
+    return kind(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
 
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
@@ -325,8 +326,8 @@ def _operator_of(key: CallKey, world: World) -> Operator:
     operator = world.operators.get(key.operator)
     if operator is None:
         raise LookupError("there is no operator of this name")
-    if len(operator.parameters) != len(key.arguments):
-        raise TypeError(f"it takes {len(operator.parameters)} arguments, not {len(key.arguments)}")
+    if parameters_of(operator, len(key.arguments)) is None:
+        raise TypeError(f"it takes {takes(operator)}, not {len(key.arguments)}")
     return operator
 
 

@@ -85,6 +85,7 @@ class Evaluation:
         outputs: frozenset[str],
         exists: Callable[[Where, Solution, Evaluation], bool],
         results: Mapping[CallKey, Result] | None = None,
+        most_steps: int | None = None,
     ) -> None:
         self.publication = publication
         self.graph = publication.graph
@@ -92,7 +93,7 @@ class Evaluation:
         self.outputs = outputs  # the variables that only operator calls bind
         self.exists = exists
         """Has the group a solution, with these values put in? Raises `Undecided` where unknown calls decide."""
-        self.steps_left = world.settings.max_steps
+        self.steps_left = world.settings.max_steps if most_steps is None else most_steps
         self.results: Mapping[CallKey, Result] = {} if results is None else results
         self.open: dict[CallKey, None] = {}  # the calls met that have not been made
         self.doubtful = False  # has an unknown call been met?

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from triplewire.errors import OperatorError
+from triplewire.errors import CallNotMade
 from triplewire.forks import new_lock
 
 HOUR = 60  # minutes
@@ -37,14 +37,14 @@ class Budget:
         self._minutes: dict[int, float] = {}
 
     def spend(self, cost: float) -> None:
-        """Raises `OperatorError` where the budget does not allow it; nothing is spent then."""
+        """Raises `CallNotMade` where the budget does not allow it; nothing is spent then."""
         with self._lock, self._spent() as minutes:
             now = int(self._clock() // 60)
             # what was paid more than an hour ahead was paid under a clock that was wrong, then or now
             for minute in [minute for minute in minutes if not now - HOUR < minute <= now + HOUR]:
                 del minutes[minute]
             if sum(minutes.values()) + cost > self.per_hour * (1 + 1e-9):
-                raise OperatorError(
+                raise CallNotMade(
                     f"its budget of {self.per_hour:g} an hour is spent", remedy="raise budget_per_hour, or try later"
                 )
             minutes[now] = minutes.get(now, 0.0) + cost
@@ -70,7 +70,7 @@ class Budget:
 
 
 def _read(file: Path) -> dict[int, float]:
-    """What each minute has cost. Raises `OperatorError` where that is unknown."""
+    """What each minute has cost. Raises `CallNotMade` where that is unknown."""
     try:
         minutes = {int(minute): float(cost) for minute, cost in json.loads(file.read_bytes()).items()}
         if not all(math.isfinite(cost) and cost >= 0 for cost in minutes.values()):
@@ -79,7 +79,7 @@ def _read(file: Path) -> dict[int, float]:
         return {}
     except (ValueError, TypeError, AttributeError):
         what = f"what its budget has paid is unknown: {file} is damaged"
-        raise OperatorError(what, remedy="remove it, and the hour begins anew") from None
+        raise CallNotMade(what, remedy="remove it, and the hour begins anew") from None
     return minutes
 
 

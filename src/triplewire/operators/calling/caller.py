@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-from triplewire.errors import OperatorError, OperatorFault
+from triplewire.errors import CallNotMade, OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.calls import Turn, attempt, attempt_untimed, failure_of, in_turn, limit_of
 from triplewire.ir.evaluation.state import Result, Row, World
@@ -29,7 +29,7 @@ PAUSE, LONGEST_PAUSE = 60.0, 3_600.0  # seconds until it is tried again
 
 
 class Guard:
-    """Lets calls of one operator through, or raises `OperatorError`. Safe with threads.
+    """Lets calls of one operator through, or raises `CallNotMade`. Safe with threads.
 
     After `BREAKS` calls in a row that broke, or `FAILURES` that gave no answer, the operator is suspended. After a
     pause one call tries it; as long as that fails, the pauses double.
@@ -43,13 +43,13 @@ class Guard:
         self._why = ""
 
     def enter(self, calls: int = 1) -> None:
-        """Before calls are made. Raises `OperatorError` where it is suspended, or its budget is spent."""
+        """Before calls are made. Raises `CallNotMade` where it is suspended, or its budget is spent."""
         if self._pause:
             with self._lock:
                 now = self._clock()
                 if self._pause and now < self._until:
                     what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
-                    raise OperatorError(what, remedy="mend it; it is tried again after a while")
+                    raise CallNotMade(what, remedy="mend it; it is tried again after a while")
                 self._until = now + self._pause  # this call tries it; others wait for what comes of that
         if self._budget is not None:
             self._budget.spend(self._cost * calls)
