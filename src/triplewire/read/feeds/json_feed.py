@@ -15,7 +15,7 @@ from typing import Any
 
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF, XSD, Literal
-from triplewire.read import guard
+from triplewire.read import charsets, guard
 from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.items import Channel, Draft, Feed, Item, absolute, publications, resource
@@ -59,8 +59,9 @@ _NOT_FINITE = {math.inf: "INF", -math.inf: "-INF"}  # of JSON numbers that no do
 
 def read_json_feed(request: Request) -> Decoded:
     """The publications of a JSON Feed. Raises `ReadError` where it has no list of items."""
-    data, value = guard.check_json(request.data, "JSON Feed", request.settings)
-    problems = []
+    decoded = charsets.decoded(request.data)
+    problems = decoded.problems
+    data, value = guard.check_json(decoded.text.encode("utf-8", "replace"), "JSON Feed", request.settings)
     if _SURROGATE.search(data):
         written, value = json.dumps(value), replaced(value)
         if json.dumps(value) != written:

@@ -1,8 +1,8 @@
 """Parses an XML feed into a tree of elements, behind the guard. An ill-formed one is made well-formed before, so that
 what it says is read, with all names as written.
 
-Feeds come in any encoding; feedparser finds out which. The tree is that of Python's ElementTree, whose parser is Expat:
-it fetches nothing, and its time is linear in the document.
+Feeds come in any encoding (`triplewire.read.charsets`). The tree is that of Python's ElementTree, whose parser is
+Expat: it fetches nothing, and its time is linear in the document.
 """
 
 from __future__ import annotations
@@ -12,20 +12,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.entities import name2codepoint
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from xml.sax.saxutils import escape, quoteattr
-
-from feedparser.encodings import convert_to_utf8
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.namespaces import RSS
-from triplewire.read import guard
+from triplewire.read import charsets, guard
 from triplewire.read.decoded import Problem, warning
 from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
 from triplewire.read.rdf.split import NOTE, replaced_in_xml
-from triplewire.read.sniff import ascii_view
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -231,8 +227,8 @@ def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
 
 # --- The tree --------------------------------------------------------------------------------------------------------
 
-_DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
-_DECLARATION_BYTES = 1024  # an XML declaration is not longer
+_XML = re.compile(r"\A<\?xml\s[^>]*+>")
+_DECLARATION = "<?xml version='1.0' encoding='utf-8'?>"
 _HTML_ENTITIES = {name: chr(code) for name, code in name2codepoint.items()}  # for documents whose type is elsewhere
 
 
@@ -312,18 +308,10 @@ def _known(tree: Tree) -> Tree:
 
 
 def _in_utf8(data: bytes) -> tuple[bytes, list[Problem]]:
-    """The feed in UTF-8, as feedparser decodes it, without references to surrogates; and what is to be said of that."""
-    result: dict[str, Any] = {}
-    problems = []
-    view = ascii_view(data)
-    if view.startswith(b"<?") and b"?>" not in view[:_DECLARATION_BYTES]:
-        data = b" " + view  # feedparser would look for the end of the declaration, again and again
-    data, written = convert_to_utf8({}, data, result), data
-    if data.startswith(_DECLARATION) and not ascii_view(written).startswith(b"<?xml"):
-        data = data.removeprefix(_DECLARATION)  # a line that feedparser adds, which would shift all positions
-    if result.get("bozo"):
-        problems.append(warning(f"ill-formed XML: {result['bozo_exception']}"))
-    data, written = replaced_in_xml(data), data
-    if data != written:
-        problems.append(warning(NOTE))
-    return data, problems
+    """The feed in UTF-8 with a declaration that says so, without references to surrogates; and what is to be said of
+    that. Line numbers stay."""
+    decoded = charsets.decoded(data)
+    text = _XML.sub(lambda match: _DECLARATION + "\n" * match[0].count("\n"), decoded.text, count=1)
+    written = text.encode("utf-8", "replace")
+    data = replaced_in_xml(written)
+    return data, [*decoded.problems, *([warning(NOTE)] if data != written else [])]
