@@ -191,6 +191,9 @@ def read_document(
     source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
     publications: list[Publication] = []
     try:
+        if not data and not source:
+            what = "the document is empty: it has no byte"
+            raise ReadError(what, remedy="an empty graph is one where a name says so, as in empty.ttl")
         data = gunzip(bytes(data), settings.max_input_bytes)
         syntax = Syntax.N_QUADS if first_line else sniff(data, source)
         request = Request(b"", syntax, document, source, base, split, settings, first_line, as_written=as_written)

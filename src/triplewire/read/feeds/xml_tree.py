@@ -20,6 +20,7 @@ from triplewire.errors import ReadError
 from triplewire.model.namespaces import RSS
 from triplewire.read import charsets, guard
 from triplewire.read.decoded import Problem, warning
+from triplewire.read.feeds.markup import unwrapped
 from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
 from triplewire.read.rdf.split import NOTE, replaced_in_xml
 
@@ -40,6 +41,7 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _PREDEFINED = frozenset({"lt", "gt", "amp", "apos", "quot"})
 _VOID = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})  # HTML's elements without an end tag
 _ENDS_ITSELF = frozenset({"dd", "dt", "li", "option", "p", "td", "tr"})  # of HTML: the next one ends it
+_CHANNELS = frozenset({"channel", "feed", "rdf"})
 _TEXTS = frozenset({"title", "link", "description", "summary", "content", "guid", "id", "pubdate", "updated"})
 _KNOWN = ITEM_NAMES | HEAD_NAMES | _TEXTS
 _EXPANSION = 1024 * 1024  # characters that references to declared entities may add, or ten times the document
@@ -79,6 +81,7 @@ class _Repair:
         self._open: list[_Open] = []
         self._items: set[str] = set()  # the names of items so far, as written
         self._has_doctype = False
+        self._has_begun = False  # a channel or an item came
         self._is_over = False  # the root's end tag came
         self._never_ends: set[str] = set()
 
@@ -129,6 +132,7 @@ class _Repair:
         is_item = name in self._items or (local in ITEM_NAMES and is_feed_namespace(namespace or ""))
         if local in HEAD_NAMES and any(element.is_item for element in self._open):
             return  # no feed begins within an item: the tag is not where it belongs
+        self._has_begun = self._has_begun or is_item or local in _CHANNELS
         if is_item:
             self._items.add(name)
             while len(self._open) > 1 and self._open[-1].local not in HEAD_NAMES:
@@ -178,8 +182,7 @@ class _Repair:
             line = self._text.count("\n", 0, item.start) + 1
             what = "the feed ends within this item, as a download does that was cut off"
             return ReadError(what, line=line, remedy="fetch it anew")
-        holders = {element.local for element in self._open} & {"channel", "feed", "rdf"}
-        if holders:
+        if not self._has_begun or any(element.local in _CHANNELS for element in self._open):
             name = self._open[-1].name
             what = f"the feed ends before </{name}>, as a download does that was cut off: items may be missing"
             return ReadError(what, line=self._text.count("\n") + 1, remedy="fetch it anew")
@@ -290,8 +293,11 @@ def _parsed(data: bytes) -> Element:
 
 
 def _known(tree: Tree) -> Tree:
-    """The tree with its items in a namespace of RSS or Atom, also of a feed whose namespace is misspelt."""
+    """The tree with its items in a namespace of RSS or Atom, also of a feed whose namespace is misspelt, and without
+    CDATA sections that were escaped."""
     names = [(element, *split_name(element.tag)) for element in tree.root.iter()]
+    for element, _, _ in names:
+        element.text = unwrapped(element.text) if element.text else element.text
     heads = {namespace for _, namespace, local in names if local.lower() in HEAD_NAMES}
     items = {namespace: local.lower() for _, namespace, local in names if local.lower() in ITEM_NAMES}
     has_known = any(map(is_feed_namespace, items))
