@@ -18,7 +18,7 @@ from triplewire.encode.strings import of_numbers, of_strings, of_text
 from triplewire.model.canonical import canonical_term, content_hash
 from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Term, Triple
+from triplewire.model.terms import BlankNode, Term, Triple, made_iri
 
 
 class Decoder:
@@ -51,7 +51,7 @@ class Decoder:
     def _new(self, number: int, text: str, kind: int) -> Term:
         """A term with this text, of this kind."""
         if kind == IRI_KIND:
-            return IRI(text)
+            return made_iri(text)
         if kind == BLANK_KIND:
             return BlankNode(text)
         terms = self._batch.terms

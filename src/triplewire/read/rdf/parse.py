@@ -14,7 +14,17 @@ import pyoxigraph as ox
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.model.terms import IRI, LANG_STRING, RDF, XSD_STRING, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import (
+    IRI,
+    LANG_STRING,
+    RDF,
+    XSD_STRING,
+    BlankNode,
+    Term,
+    Triple,
+    made_iri,
+    made_literal,
+)
 from triplewire.read.decoded import Problem, Syntax
 from triplewire.read.guard.texts import line_and_column
 from triplewire.read.rdf.plain_xml import NO_LANGUAGE, plain
@@ -66,11 +76,13 @@ class Terms:
             if term.direction is not None and not self._is_json:  # JSON-LD 1.1, 10.2: RDF drops it
                 raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
             if term.language and not (self._is_xml and term.language == NO_LANGUAGE):
-                return Literal.tagged(lexical, term.language)
+                return made_literal(lexical, LANG_STRING, term.language.lower())
             datatype = XSD_STRING if term.language else self.iri(term.datatype.value).value
             if datatype == LANG_STRING:
                 raise ReadError(_UNTAGGED, remedy='add "@language", or leave "@type" out')
-            return Literal(canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype)
+            return made_literal(
+                canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype
+            )
         if isinstance(term, ox.BlankNode):
             label = term.value
             node = self._blank.get(label)
@@ -85,7 +97,7 @@ class Terms:
         known = self._iris.get(value)
         if known is None:
             check_length("IRI", value, self._max_iri, "max_iri_bytes")
-            known = self._iris[value] = IRI(value)
+            known = self._iris[value] = made_iri(value)
         return known
 
     def statement(self, quad: ox.Quad) -> Statement:
