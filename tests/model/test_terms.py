@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from collections.abc import Callable
 
 import pytest
 
+from triplewire.errors import ArgumentError
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple
+from triplewire.read import read, to_nquads
 
 TERMS = [
     IRI("urn:a"),
@@ -57,3 +60,32 @@ def test_what_is_shown_is_short(size: int) -> None:
     match = Match(long, long, ({long: Literal(long), "y": IRI(long)},) * 5, True)
     assert len(repr(match)) < 400
     assert "5+ bindings" in repr(match)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: IRI("a b"),
+        lambda: IRI("<http://a/>"),
+        lambda: IRI("http://a/\n"),
+        lambda: Literal("5", "xsd:integer"),
+        lambda: Literal("5", "http://a/ b"),
+        lambda: Literal("5", "<http://a/>"),
+        lambda: Literal("five", language="e n"),
+    ],
+)
+def test_what_is_no_term_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(ArgumentError):
+        make()
+
+
+def test_a_prefixed_name_as_a_datatype_is_told_what_to_write() -> None:
+    with pytest.raises(ArgumentError, match=XSD + "integer"):
+        Literal("5", "xsd:integer")
+
+
+def test_what_is_read_may_have_a_datatype_that_looks_like_a_prefixed_name() -> None:
+    written = '<http://a/> <http://p/> "5"^^<xsd:integer> <http://a/> .\n'
+    (publication,) = read(written.encode())
+    assert to_nquads(publication) == written
+    assert copy.deepcopy(publication.triples) == publication.triples

@@ -24,7 +24,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _IRI_UNSAFE = re.compile(r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]')
-_ABSOLUTE = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*+:[^\x00-\x20<>"{}|^`\\\ud800-\udfff]*+')
+_NO_DATATYPE = re.compile(r'[\x00-\x20<>"]')
 _LANGUAGE = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 XSD_STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
@@ -32,8 +32,8 @@ LANG_STRING = RDF + "langString"
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class IRI:
-    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text, or holds what no IRI
-    holds, such as a space."""
+    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text, or holds what no
+    IRI holds, such as a space."""
 
     value: str
 
@@ -74,8 +74,8 @@ class Literal:
     """A literal: lexical form, datatype IRI, and the language tag (lower case) of an rdf:langString.
 
     `Literal("chat", language="fr")` is a language-tagged string, as `Literal.tagged("chat", "fr")`. Raises
-    `ArgumentError` where one of the three is no text, where the datatype is no absolute IRI, the tag is none, or there
-    is a tag beside a datatype other than rdf:langString, or that datatype without a tag.
+    `ArgumentError` where one of the three is no text, where the datatype is no IRI, or a prefixed name, the tag is
+    none, and where there is a tag beside a datatype other than rdf:langString.
     """
 
     lexical: str
@@ -172,19 +172,12 @@ def _checked(lexical: object, datatype: object, language: object) -> tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _check_datatype(datatype: str) -> None:
-    """Raises `ArgumentError` where a program gives what is no datatype of a literal without a language."""
-    if datatype == LANG_STRING:
-        what, remedy = "an rdf:langString has a language, and none is given", "Literal(text, language=...)"
-        raise ArgumentError(what, source="Literal(datatype=...)", remedy=remedy)
+    """Raises `ArgumentError` for what is no IRI, and for a prefixed name: prefixes are known in query texts only."""
     prefix, _, local = datatype.partition(":")
-    if _ABSOLUTE.fullmatch(datatype) is None or (prefix in PREDECLARED and not local.startswith("//")):
-        raise refuse("Literal(datatype=...)", "the absolute IRI of a datatype", datatype, _remedy(datatype))
-
-
-def _remedy(text: str) -> str:
-    """What to write for a prefixed name, whose prefix is predeclared in the languages but not in Python."""
-    prefix, colon, local = text.partition(":")
-    return f"write {PREDECLARED[prefix] + local!r}" if colon and prefix in PREDECLARED else ""
+    is_prefixed = prefix in PREDECLARED and local and not local.startswith("//")
+    if is_prefixed or _NO_DATATYPE.search(datatype):
+        remedy = f"write {PREDECLARED[prefix] + local!r}" if is_prefixed else ""
+        raise refuse("Literal(datatype=...)", "the whole IRI of a datatype", datatype, remedy)
 
 
 def made_iri(value: str) -> IRI:

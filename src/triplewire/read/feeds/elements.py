@@ -152,8 +152,8 @@ class _Reading:
 
     def read_title(self, element: Element) -> None:
         """title"""
-        text = self._construct(element, is_title=True)
-        text = text.written if self.context.as_written else text.plain
+        title = self._construct(element, is_title=True)
+        text = title.written if self.context.as_written else title.plain
         self.title = self.title or text
         self.title_language = self.title_language or element.get(f"{{{v.XML}}}lang", "")
         self.about.text(v.CHANNEL_TITLE if self.is_channel else v.TITLE, text)
