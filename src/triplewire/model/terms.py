@@ -24,6 +24,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _IRI_UNSAFE = re.compile(r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]')
+_NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 _NO_DATATYPE = re.compile(r'[\x00-\x20<>"]')
 _LANGUAGE = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 XSD_STRING = XSD + "string"
@@ -40,7 +41,7 @@ class IRI:
     def __init__(self, value: str) -> None:
         if type(value) is not str:
             value = expect_plain("IRI(value)", value)
-        if _IRI_UNSAFE.search(value):
+        if _NO_IRI.search(value):
             raise refuse("IRI(value)", "an IRI, in which no space, <, >, quotation mark or the like stands", value)
         _set_value(self, value)
 
