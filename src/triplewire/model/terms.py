@@ -289,13 +289,13 @@ def parse_term(text: str) -> Term:
     if match is None:
         raise ValueError(f"{text[:80]!r} is no term in N-Triples notation")
     if match["iri"] is not None:
-        return IRI(unescape(match["iri"]))
+        return made_iri(unescape(match["iri"]))
     if match["blank"] is not None:
         return BlankNode(match["blank"])
     lexical = unescape(match["text"])
     if match["tag"]:
         return Literal.tagged(lexical, match["tag"])
-    return Literal(lexical, unescape(match["type"]) if match["type"] else XSD_STRING)
+    return made_literal(lexical, unescape(match["type"]) if match["type"] else XSD_STRING)
 
 
 def term_to_json(term: Term) -> dict[str, str]:

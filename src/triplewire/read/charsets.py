@@ -64,11 +64,11 @@ def known(name: str) -> str:
     superset of ASCII."""
     name = name.strip().lower()
     try:
-        found = codecs.lookup(_ALIASES.get(name, name)).name
-        is_superset = _SAMPLE.decode(found) == _SAMPLE.decode("ascii")
+        codec = codecs.lookup(_ALIASES.get(name, name)).name
+        is_superset = _SAMPLE.decode(codec) == _SAMPLE.decode("ascii")
     except (LookupError, ValueError):
         return ""
-    return _WIDER.get(found, found) if is_superset and found not in ("idna", "punycode") else ""
+    return _WIDER.get(codec, codec) if is_superset and codec not in ("idna", "punycode") else ""
 
 
 def by_first_bytes(data: bytes) -> tuple[str, bytes]:

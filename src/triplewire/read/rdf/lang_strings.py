@@ -21,15 +21,15 @@ def with_languages(data: bytes, value: Any) -> bytes:
 
 def _prefixes(value: Any) -> set[str]:
     """The prefixes that some context declares for RDF's namespace."""
-    found, waiting = set(), [value]
+    prefixes, waiting = set(), [value]
     while waiting:
         node = waiting.pop()
         if isinstance(node, list):
             waiting.extend(node)
         elif isinstance(node, dict):
-            found |= {key for key, item in node.items() if RDF in (item, isinstance(item, dict) and item.get("@id"))}
+            prefixes |= {key for key, item in node.items() if RDF in (item, isinstance(item, dict) and item.get("@id"))}
             waiting.extend(node.values())
-    return found
+    return prefixes
 
 
 def _changed(node: Any, language: str, names: set[str], *, is_context: bool = False) -> Any:
