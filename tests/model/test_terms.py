@@ -12,7 +12,7 @@ import pytest
 from triplewire.errors import ArgumentError
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple
+from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple, made_iri
 from triplewire.read import read, to_nquads
 
 TERMS = [
@@ -51,13 +51,19 @@ def test_a_language_makes_a_tagged_string() -> None:
 def test_what_is_shown_is_short(size: int) -> None:
     """No title, id or query of a megabyte fills the screen."""
     long = "a<b>\n" * size
-    terms = [IRI("urn:" + long), BlankNode(long), Literal(long), Literal("x", long), Literal("x", language="e" * 9)]
+    terms = [
+        made_iri("urn:" + long),
+        BlankNode(long),
+        Literal(long),
+        Literal("x", long),
+        Literal("x", language="e" * 9),
+    ]
     assert max(len(repr(term)) for term in terms) < 400
-    triples = tuple(Triple(IRI(f"urn:{n}"), IRI("urn:p"), Literal(long)) for n in range(3))
+    triples = tuple(Triple(made_iri(f"urn:{n}"), made_iri("urn:p"), Literal(long)) for n in range(3))
     publication = Publication(long, triples, long)
     assert len(repr(publication)) < 400
     assert "3 triples" in repr(publication)
-    match = Match(long, long, ({long: Literal(long), "y": IRI(long)},) * 5, True)
+    match = Match(long, long, ({long: Literal(long), "y": made_iri(long)},) * 5, True)
     assert len(repr(match)) < 400
     assert "5+ bindings" in repr(match)
 

@@ -294,7 +294,7 @@ def parse_term(text: str) -> Term:
         return BlankNode(match["blank"])
     lexical = unescape(match["text"])
     if match["tag"]:
-        return Literal.tagged(lexical, match["tag"])
+        return made_literal(lexical, LANG_STRING, match["tag"].lower())
     return made_literal(lexical, unescape(match["type"]) if match["type"] else XSD_STRING)
 
 
