@@ -12,7 +12,7 @@ import pytest
 from triplewire.errors import ArgumentError
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple, made_iri
+from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple, made_iri, made_literal
 from triplewire.read import read, to_nquads
 
 TERMS = [
@@ -55,7 +55,7 @@ def test_what_is_shown_is_short(size: int) -> None:
         made_iri("urn:" + long),
         BlankNode(long),
         Literal(long),
-        Literal("x", long),
+        made_literal("x", long),
         Literal("x", language="e" * 9),
     ]
     assert max(len(repr(term)) for term in terms) < 400
