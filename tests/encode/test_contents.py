@@ -16,15 +16,16 @@ from triplewire.encode.publications import encode
 from triplewire.model.namespaces import PREDECLARED, RSS
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Triple
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple, made_iri, made_literal
 
 # characters that are escaped in a literal, in an IRI, in both, or that begin with the same byte as such ones
 ODD = 'a b"\\\n\t\x00\x1f\x7f<>{}^`é\ud800\udfff\ud7ff\ufffd\ufffe\uffff\U0001f600'
 texts = st.text(st.sampled_from(ODD), max_size=4)
-iris = texts.map(IRI)
+iris = texts.map(made_iri)
 nodes = st.one_of(iris, st.sampled_from([BlankNode("x"), BlankNode("y")]))
 literals = st.one_of(
     texts.map(Literal),
-    st.builds(Literal, texts, st.sampled_from(["", XSD + "int", "urn:a b"])),
+    st.builds(made_literal, texts, st.sampled_from(["", XSD + "int", "urn:a b"])),
     st.builds(Literal.tagged, texts, st.sampled_from(["en", "en-us"])),
 )
 graphs = st.lists(st.builds(Triple, nodes, iris, nodes | literals), max_size=6)

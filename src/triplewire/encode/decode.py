@@ -21,6 +21,7 @@ from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
 from triplewire.model.references import id_iri
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Term, Triple
+from triplewire.model.terms import BlankNode, Term, Triple, made_iri
 
 
 class Decoder:
@@ -53,7 +54,7 @@ class Decoder:
     def _new(self, number: int, text: str, kind: int) -> Term:
         """A term with this text, of this kind."""
         if kind == IRI_KIND:
-            return IRI(text)
+            return made_iri(text)
         if kind == BLANK_KIND:
             return BlankNode(text)
         terms = self._batch.terms

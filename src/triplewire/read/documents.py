@@ -205,6 +205,9 @@ def read_document(
     source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
     publications: list[Publication] = []
     try:
+        if not data and not source:
+            what = "the document is empty: it has no byte"
+            raise ReadError(what, remedy="an empty graph is one where a name says so, as in empty.ttl")
         data = gunzip(bytes(data), settings.max_input_bytes)
         lines = json_lines(data, first_line)
         parts = [(first_line, data)] if lines is None else lines

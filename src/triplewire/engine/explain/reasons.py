@@ -21,7 +21,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
 from triplewire.model.match import Binding
 from triplewire.model.publication import Graph, Publication
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term, Triple, made_iri
 
 SOLUTIONS = 200  # partial solutions among which the nearest is searched
 LINES = 3  # of one part
@@ -160,7 +160,7 @@ def matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Trip
             if isinstance(term, Variable):
                 return values.setdefault(term, value) == value
             if isinstance(term, Label):  # may it stand for the value? Anything else was looked up already
-                return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
+                return value.lexical == term.text if isinstance(value, Literal) else value == made_iri(term.iri or ">")
             return True
 
         if all(map(fits, terms, triple)):

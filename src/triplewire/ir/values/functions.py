@@ -24,6 +24,7 @@ from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Numb
 from triplewire.model.references import has_scheme, is_absolute, resolve
 from triplewire.model.term_checks import LANGUAGE_TAG
 from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term
+from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term, made_iri, made_literal
 from triplewire.model.values import MAX_DIGITS
 
 
@@ -184,7 +185,7 @@ def _strdt(a: Sequence[Term], _: Surroundings) -> Term:
     text, datatype = simple(a[0]), a[1]
     if not isinstance(datatype, IRI) or datatype.value == LANG_STRING:
         raise ExpressionError(f"{brief(datatype)} is no datatype")
-    return Literal(text, datatype.value)
+    return made_literal(text, datatype.value)
 
 
 def _changed(change: Callable[[str], str]) -> Implementation:
@@ -269,7 +270,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "NUMBER": _lenient_number,
     "STR": _str,
     "LANG": lambda a, _: Literal(_literal(a[0]).language),
-    "DATATYPE": lambda a, _: IRI(_literal(a[0]).datatype),
+    "DATATYPE": lambda a, _: made_iri(_literal(a[0]).datatype),
     "IRI": _iri,
     "STRLANG": _strlang,
     "STRDT": _strdt,
