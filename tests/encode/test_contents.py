@@ -15,8 +15,7 @@ from triplewire.encode.decode import Decoder, content_hashes
 from triplewire.encode.publications import encode
 from triplewire.model.namespaces import PREDECLARED, RSS
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Triple
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple, made_iri, made_literal
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Triple, made_iri, made_literal
 
 # characters that are escaped in a literal, in an IRI, in both, or that begin with the same byte as such ones
 ODD = 'a b"\\\n\t\x00\x1f\x7f<>{}^`é\ud800\udfff\ud7ff\ufffd\ufffe\uffff\U0001f600'

@@ -20,8 +20,7 @@ from triplewire.model.content import HAS_FORMAT, IS_PART_OF, ITEM, NOT_SAID
 from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
 from triplewire.model.references import id_iri
-from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Term, Triple
-from triplewire.model.terms import BlankNode, Term, Triple, made_iri
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Term, Triple, made_iri
 
 
 class Decoder:

@@ -23,7 +23,6 @@ from triplewire.ir.values.dates import DATE_TIME, Moment
 from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, brief, number_literal
 from triplewire.model.references import has_scheme, is_absolute, resolve
 from triplewire.model.term_checks import LANGUAGE_TAG
-from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term
 from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term, made_iri, made_literal
 from triplewire.model.values import MAX_DIGITS
 
