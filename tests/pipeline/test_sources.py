@@ -75,7 +75,8 @@ def embedded(path: Path, **options: object) -> tuple[list[dict[str, object]], li
 def on_spark(spark: SparkSession, path: str | Path, **options: object) -> tuple[list[dict[str, object]], list[Refusal]]:
     rows = publications(spark, path, **options).toArrow().to_pylist()  # type: ignore[arg-type]  # tests' own options
     refusals = [Refusal(**row["refusal"]) for row in rows if row["refusal"]]
-    found = [{k: v for k, v in row.items() if k != "refusal"} for row in rows if not row["refusal"]]
+    beside = {"refusal", "file_beside"}  # columns that matching uses
+    found = [{k: v for k, v in row.items() if k not in beside} for row in rows if not row["refusal"]]
     return sorted(found, key=str), sorted(refusals, key=str)
 
 
