@@ -89,7 +89,7 @@ def load_taxonomy(
 
 def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """What a file states, as the arguments of `Taxonomy.build`."""
-    source = str(file)
+    source, data = str(file), b""
     try:
         data = gunzip(file_bytes(file, settings.max_input_bytes), settings.max_input_bytes)
         if separator := _separator(data, source):
