@@ -1,0 +1,223 @@
+"""Sources that are polled, on both databases, from a real server: accepted once, known again, told of their owners."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sources.feed_server import Web, served
+from triplewire.broker.broker import Broker, Wanted
+from triplewire.broker.polling import Polled, Polling
+from triplewire.broker.sources import FOLDER, PUSH, WantedSource, health
+from triplewire.errors import ArgumentError, SubscriptionError
+
+SECRET = b"s" * 32
+QUERY = "SELECT ?t WHERE { ?i rss:title ?t }"
+PRIVATE = Polled(shortest=10, allow_private_addresses=True, most_new=3)
+
+
+def feed(*items: tuple[str, str], description: str = "text") -> tuple[int, dict[str, str], bytes]:
+    """A page with a feed of items: id and title."""
+    parts = "".join(
+        f"<item><guid isPermaLink='false'>{id}</guid><title>{title}</title><description>{description}</description></item>"
+        for id, title in items
+    )
+    link = "<link>http://example.org/</link>"
+    return 200, {}, f"<rss version='2.0'><channel><title>News</title>{link}{parts}</channel></rss>".encode()
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until it holds; a minute is much longer than it takes."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with served() as server:
+        yield server
+
+
+@pytest.fixture
+def broker(database_url: str) -> Iterator[Broker]:
+    with Broker.open(database_url, SECRET) as opened:
+        yield opened
+
+
+def told(broker: Broker, owner: str = "ann") -> list[tuple[str, str, str]]:
+    """Subscription, publication and type of each event of an owner."""
+    return [(event.id, event.publication, event.type) for event in broker.events(owner, 0)]
+
+
+def state_of(broker: Broker, id: str) -> dict[str, object]:
+    row = broker.sources.find(id)
+    assert row is not None
+    return health(row)
+
+
+def test_what_a_feed_brings_is_told_once_also_after_a_reset_and_a_restart(database_url: str, web: Web) -> None:
+    web.pages["/feed"] = feed(("urn:a:1", "One"), ("urn:a:2", "Two"))
+    with Broker.open(database_url, SECRET) as broker:
+        broker.subscribe(Wanted(QUERY, id="all"), "ann")
+        with Polling(broker, PRIVATE):
+            broker.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
+            until(lambda: len(told(broker)) == 2)
+            row = broker.sources.find("news")
+            assert row is not None
+            asked = len(web.asked)
+            broker.sources.reset(row.number)
+            until(lambda: len(web.asked) > asked)
+            until(lambda: state_of(broker, "news")["state"] == "ok")
+    with Broker.open(database_url, SECRET) as broker, Polling(broker, PRIVATE):
+        assert state_of(broker, "news")["state"] == "ok"
+        web.pages["/feed"] = feed(("urn:a:2", "Two"), ("urn:a:3", "Three"))
+        broker.sources.add(WantedSource(f"{web.root}/other", id="other"), "ann")  # which is asked by the same poller
+        until(lambda: state_of(broker, "other")["failures"])
+        row = broker.sources.find("news")
+        assert row is not None
+        broker.sources.reset(row.number)
+        until(lambda: len(told(broker)) == 3)
+        assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
+        assert {event.source for event in broker.events("ann", 0)} == {f"{web.root}/feed"}
+
+
+def test_the_owner_is_told_of_failures(broker: Broker, web: Web) -> None:
+    web.pages["/page"] = (200, {}, b"<!DOCTYPE html><html><body>for sale</body></html>")
+    web.pages["/gone"] = (410, {}, b"")
+    with Polling(broker, PRIVATE):
+        for name in ("page", "gone", "missing"):
+            broker.sources.add(WantedSource(f"{web.root}/{name}", id=name), "ann")
+        until(lambda: all(state_of(broker, name)["reason"] for name in ("page", "gone", "missing")))
+        assert state_of(broker, "gone")["state"] == "gone"
+        assert state_of(broker, "missing")["state"] == "failing"
+        assert "404" in str(state_of(broker, "missing")["reason"])
+        assert state_of(broker, "page")["state"] == "failing"
+        row = broker.sources.find("missing")
+        assert row is not None
+        for failures in (1, 2, 3):
+            until(lambda failures=failures: state_of(broker, "missing")["failures"] == failures)
+            if failures < 3:
+                make_due(broker, row.number)
+        assert state_of(broker, "missing")["state"] == "broken"
+        web.pages["/missing"] = feed(("urn:a:1", "One"))
+        broker.sources.reset(row.number)
+        until(lambda: state_of(broker, "missing")["state"] == "ok")
+
+
+def make_due(broker: Broker, number: int) -> None:
+    """Have a feed be due, as if its interval were over."""
+
+    def past(state: object) -> None:
+        state.feed["due"] = 0.0  # type: ignore[attr-defined]
+
+    broker.sources.note(number, past)
+    broker.sources.change(number, title="due")
+
+
+def test_a_feed_is_not_asked_at_a_private_address(broker: Broker, web: Web) -> None:
+    web.pages["/feed"] = feed(("urn:a:1", "One"))
+    with Polling(broker, Polled()):
+        broker.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
+        until(lambda: state_of(broker, "news")["reason"])
+        assert "private address" in str(state_of(broker, "news")["reason"])
+    assert not web.asked
+
+
+def test_items_under_new_ids_are_damped_and_kept(broker: Broker, web: Web) -> None:
+    broker.subscribe(Wanted(QUERY, id="all"), "ann")
+    web.pages["/feed"] = feed(*((f"urn:old:{n}", f"Title {n}") for n in range(3)))
+    with Polling(broker, PRIVATE):
+        row, _ = broker.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
+        until(lambda: len(told(broker)) == 3)
+        web.pages["/feed"] = feed(*((f"urn:new:{n}", f"Title {n}") for n in range(10)))
+        broker.sources.reset(row.number)
+        until(lambda: state_of(broker, "news")["refused"])
+        until(lambda: len(told(broker)) == 6)
+    refused = state_of(broker, "news")["refused"]
+    assert isinstance(refused, list)
+    assert len(refused) == 7
+    assert all("held back" in text for text in refused)
+    again = broker.publish([], source="x")
+    assert again == []
+    assert len(told(broker)) == 6
+
+
+def test_two_owners_have_one_feed_that_is_asked_once(broker: Broker, web: Web) -> None:
+    web.pages["/feed"] = feed(("urn:a:1", "One"))
+    with Polling(broker, PRIVATE):
+        broker.sources.add(WantedSource(f"{web.root}/feed", id="of-ann"), "ann")
+        until(lambda: state_of(broker, "of-ann")["state"] == "ok")
+        row, _ = broker.sources.add(WantedSource(f"{web.root}/feed", id="of-bob"), "bob")
+        until(lambda: state_of(broker, "of-bob")["state"] == "ok")
+        broker.sources.remove(row.number)
+        assert broker.sources.find("of-bob") is None
+        assert state_of(broker, "of-ann")["state"] == "ok"
+
+
+def test_another_process_goes_on(database_url: str, web: Web) -> None:
+    if database_url.startswith("sqlite"):
+        pytest.skip("a SQLite file has one process")
+    web.pages["/feed"] = feed(("urn:a:1", "One"))
+    with Broker.open(database_url, SECRET) as other:
+        with Broker.open(database_url, SECRET) as first, Polling(first, PRIVATE):
+            first.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
+            until(lambda: state_of(first, "news")["state"] == "ok")
+            standing_by = Polling(other, PRIVATE)
+            standing_by.__enter__()
+        try:
+            other.sources.add(WantedSource(f"{web.root}/feed2", id="more"), "ann")
+            until(lambda: state_of(other, "more")["failures"])
+        finally:
+            standing_by.__exit__()
+
+
+def test_the_end_does_not_wait_for_a_server(broker: Broker, web: Web) -> None:
+    web.held["/slow"] = threading.Event()
+    with Polling(broker, PRIVATE):
+        broker.sources.add(WantedSource(f"{web.root}/slow", id="slow"), "ann")
+        until(lambda: web.asked)
+    assert not [thread.name for thread in threading.enumerate() if thread.name in ("polling", "feeds")]
+    assert state_of(broker, "slow")["state"] == "new"
+    web.held["/slow"].set()
+
+
+def test_a_folder_is_read_file_by_file(broker: Broker, tmp_path: Path) -> None:
+    allowed = tmp_path / "allowed"
+    (allowed / "in").mkdir(parents=True)
+    outside = tmp_path / "outside.ttl"
+    outside.write_text("<urn:o:1> rss:title 'Outside' .")
+    (allowed / "in" / "link.ttl").symlink_to(outside)
+    (allowed / "in" / "one.atom").write_bytes(feed(("urn:a:1", "One"))[2])
+    (allowed / "in" / "bad.xml").write_bytes(b"<nothing")
+    broker.subscribe(Wanted(QUERY, id="all"), "ann")
+    with Polling(broker, Polled(folder=allowed)):
+        broker.sources.add(WantedSource("in", FOLDER, id="files"), "ann")
+        until(lambda: state_of(broker, "files")["refused"] and len(told(broker)) == 1)
+        (allowed / "in" / "two.atom").write_bytes(feed(("urn:a:2", "Two"))[2])
+        until(lambda: len(told(broker)) == 2)
+    with Polling(broker, Polled(folder=allowed)):
+        (allowed / "in" / "one.atom").write_bytes(feed(("urn:a:3", "Three"))[2])
+        until(lambda: len(told(broker)) == 3)
+    assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        (WantedSource("http://a.example/", id="taken"), SubscriptionError),
+        (WantedSource("http://a.example/", id="a/b"), ArgumentError),
+        (WantedSource("http://a.example/", kind="pull"), ArgumentError),
+        (WantedSource("http://a.example/", kind=PUSH), ArgumentError),
+        (WantedSource(), ArgumentError),
+    ],
+)
+def test_sources_that_cannot_be(broker: Broker, wanted: WantedSource, error: type[Exception]) -> None:
+    broker.sources.add(WantedSource(kind=PUSH, id="taken"), "ann")
+    with pytest.raises(error):
+        broker.sources.add(wanted, "bob")
