@@ -23,7 +23,8 @@ PRIVATE = Polled(shortest=10, allow_private_addresses=True, most_new=3)
 def feed(*items: tuple[str, str], description: str = "text") -> tuple[int, dict[str, str], bytes]:
     """A page with a feed of items: id and title."""
     parts = "".join(
-        f"<item><guid isPermaLink='false'>{id}</guid><title>{title}</title><description>{description}</description></item>"
+        f"<item><guid isPermaLink='false'>{id}</guid><title>{title}</title>"
+        f"<description>{description}</description></item>"
         for id, title in items
     )
     link = "<link>http://example.org/</link>"
