@@ -30,7 +30,7 @@ from triplewire.broker.accepted import Once, Taken, accept
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
-from triplewire.broker.sources import Sources, WantedSource
+from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -533,13 +533,12 @@ class Broker:
 
     # --- sources -----------------------------------------------------------------------------------------------------
 
-    def add_source(self, wanted: WantedSource, owner: str) -> str:
-        """Have a source from now on; returns its id. One of the owner's with the same address stays as it is. Raises
-        what `Sources.add` raises."""
+    def add_source(self, url: str, owner: str, title: str = "") -> tuple[str, bool]:
+        """Have a feed polled for an owner; returns its id, and whether it is new. Raises what `Sources.add` raises."""
         for row in self.sources.of_owner(owner):
-            if wanted.url and row.url == wanted.url and row.kind == wanted.kind:
-                return str(row.id)
-        return str(self.sources.add(wanted, owner)[0].id)
+            if (row.kind, row.url) == (POLL, url):
+                return str(row.id), False
+        return str(self.sources.add(WantedSource(url, title=title), owner)[0].id), True
 
 
 __all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]
