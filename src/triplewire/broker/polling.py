@@ -21,11 +21,11 @@ from typing import Any
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.folders import Folders
+from triplewire.broker.folder_sources import Folders
 from triplewire.broker.intake import Intake, renew_all, take
 from triplewire.broker.publications import Came, read_body
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, State
-from triplewire.broker.topics import Topics
+from triplewire.broker.topic_sources import Topics
 from triplewire.errors import BusyError, StoreError, TriplewireError, UnavailableError
 from triplewire.net.addresses import Connections
 from triplewire.sources.feed_states import Feed

@@ -393,6 +393,7 @@ class Engine:
 
     @source_names.setter
     def source_names(self, names: Mapping[str, Iterable[str]]) -> None:
+        """Put other names in their place."""
         operator = self._compiler.world.operators[FROM_SOURCE]
         if isinstance(operator, FromSource):
             operator.names = names

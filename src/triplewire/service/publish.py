@@ -70,19 +70,19 @@ def _publish(request: Request, body: bytes, wait: bool, readers: str | None, sou
         answers += ({"subscription": id} for id in done.subscribed)
         wrong = [refusal for refusal in done.refusals if not (refusal.is_warning and (done.taken or done.subscribed))]
         answers += (details(400, refusal.reason, refusal.remedy, where=refusal.where) for refusal in wrong)
-    counts = of.wait([one.number for one in taken if one.is_new], settings(request).wait_seconds) if wait else {}
-    said = [_told(one, counts, wait) if isinstance(one, Taken) else one for one in answers]
-    if all("status" in one for one in said):
+    counts = of.wait([entry.number for entry in taken if entry.is_new], settings(request).wait_seconds) if wait else {}
+    said = [_told(answer, counts, wait) if isinstance(answer, Taken) else answer for answer in answers]
+    if all("status" in answer for answer in said):
         return JSONResponse(said[0] if len(said) == 1 else {**said[0], "errors": said}, said[0]["status"],
                             media_type="application/problem+json")  # fmt: skip
     return JSONResponse(said[0] if len(said) == 1 else said, 202)
 
 
-def _told(one: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
+def _told(taken: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
     """What is said of a publication: by how many subscriptions it was matched now."""
-    said: dict[str, Any] = {"publication": one.id, "new": one.is_new}
-    if wait and (not one.is_new or one.number in counts):
-        said["matched"] = counts.get(one.number, 0)
+    said: dict[str, Any] = {"publication": taken.id, "new": taken.is_new}
+    if wait and (not taken.is_new or taken.number in counts):
+        said["matched"] = counts.get(taken.number, 0)
     return said
 
 

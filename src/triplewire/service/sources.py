@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Row
 
 from triplewire.broker import sources as sources_
-from triplewire.broker.folders import below
+from triplewire.broker.folder_sources import below
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, health
 from triplewire.net.addresses import address
 from triplewire.service.access import OWNER, allowed, bearer, broker, owner, owner_or_none, settings

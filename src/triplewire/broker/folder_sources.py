@@ -73,10 +73,10 @@ class Folders:
                 self._take([row], file.read_bytes(), f"folder:{row.url}/{file.name}")
             except OSError as error:
                 self._tell(row, f"{file.name} cannot be read: {error.strerror or error}")
-        kept = {name: other for name, other in self._marks[row.number].items() if name in files}
-        kept[file.name] = mark
-        self._noted(row, partial(State.mark, marks=kept))
-        self._marks[row.number] = kept
+        marks = {name: other for name, other in self._marks[row.number].items() if name in files}
+        marks[file.name] = mark
+        self._noted(row, partial(State.mark, marks=marks))
+        self._marks[row.number] = marks
 
     def _tell(self, row: Row[Any], what: str) -> None:
         def note(state: State) -> None:
@@ -88,12 +88,12 @@ class Folders:
 
 def _files(folder: Path) -> dict[str, list[int]]:
     """The files in a folder: name -> size and time of the last change in nanoseconds."""
-    found: dict[str, list[int]] = {}
+    files: dict[str, list[int]] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.name.startswith(".") and entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
-                found[entry.name] = [status.st_size, status.st_mtime_ns]
-            if len(found) == _MOST_FILES:
+                files[entry.name] = [status.st_size, status.st_mtime_ns]
+            if len(files) == _MOST_FILES:
                 break
-    return found
+    return files
