@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from pipeline.connect.servers import kafka
 from sources.feed_server import Web, served
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.polling import Polled, Polling
-from triplewire.broker.sources import FOLDER, PUSH, WantedSource, health
+from triplewire.broker.sources import FOLDER, KAFKA, PUSH, State, WantedSource, health
 from triplewire.errors import ArgumentError, SubscriptionError
+from triplewire.store.tables import publications
 
 SECRET = b"s" * 32
 QUERY = "SELECT ?t WHERE { ?i rss:title ?t }"
@@ -99,26 +105,28 @@ def test_the_owner_is_told_of_failures(broker: Broker, web: Web) -> None:
         assert state_of(broker, "missing")["state"] == "failing"
         assert "404" in str(state_of(broker, "missing")["reason"])
         assert state_of(broker, "page")["state"] == "failing"
+        make_due(broker, "missing", lambda: int(str(state_of(broker, "missing")["failures"])) >= 3)
         row = broker.sources.find("missing")
         assert row is not None
-        for failures in (1, 2, 3):
-            until(lambda failures=failures: state_of(broker, "missing")["failures"] == failures)
-            if failures < 3:
-                make_due(broker, row.number)
         assert state_of(broker, "missing")["state"] == "broken"
         web.pages["/missing"] = feed(("urn:a:1", "One"))
         broker.sources.reset(row.number)
         until(lambda: state_of(broker, "missing")["state"] == "ok")
 
 
-def make_due(broker: Broker, number: int) -> None:
-    """Have a feed be due, as if its interval were over."""
+def make_due(broker: Broker, id: str, holds: Callable[[], object]) -> None:
+    """Have a feed be due, as if its interval were over, until it holds."""
 
-    def past(state: object) -> None:
-        state.feed["due"] = 0.0  # type: ignore[attr-defined]
+    def past(state: State) -> None:
+        if state.feed:  # it was asked, and that was kept
+            state.feed["due"] = 0.0
 
-    broker.sources.note(number, past)
-    broker.sources.change(number, title="due")
+    row = broker.sources.find(id)
+    assert row is not None
+    while not holds():
+        broker.sources.note(row.number, past)
+        broker.sources.change(row.number, title="due")
+        time.sleep(1)
 
 
 def test_a_feed_is_not_asked_at_a_private_address(broker: Broker, web: Web) -> None:
@@ -144,9 +152,9 @@ def test_items_under_new_ids_are_damped_and_kept(broker: Broker, web: Web) -> No
     assert isinstance(refused, list)
     assert len(refused) == 7
     assert all("held back" in text for text in refused)
-    again = broker.publish([], source="x")
-    assert again == []
-    assert len(told(broker)) == 6
+    with broker.database.reading() as connection:
+        kept = sa.select(publications.c.id).where(publications.c.state == "refused").order_by(publications.c.number)
+        assert list(connection.execute(kept).scalars()) == [f"urn:new:{n}" for n in range(3, 10)]
 
 
 def test_two_owners_have_one_feed_that_is_asked_once(broker: Broker, web: Web) -> None:
@@ -161,21 +169,43 @@ def test_two_owners_have_one_feed_that_is_asked_once(broker: Broker, web: Web) -
         assert state_of(broker, "of-ann")["state"] == "ok"
 
 
-def test_another_process_goes_on(database_url: str, web: Web) -> None:
+POLLS = """
+import sys, time
+from broker.test_polled_sources import PRIVATE, SECRET
+from triplewire.broker.broker import Broker
+from triplewire.broker.polling import Polling
+
+with Broker.open(sys.argv[1], SECRET) as broker, Polling(broker, PRIVATE):
+    time.sleep(600)
+"""
+
+
+def test_another_process_goes_on_with_what_a_killed_one_polled(database_url: str, web: Web) -> None:
     if database_url.startswith("sqlite"):
         pytest.skip("a SQLite file has one process")
     web.pages["/feed"] = feed(("urn:a:1", "One"))
-    with Broker.open(database_url, SECRET) as other:
-        with Broker.open(database_url, SECRET) as first, Polling(first, PRIVATE):
-            first.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
-            until(lambda: state_of(first, "news")["state"] == "ok")
-            standing_by = Polling(other, PRIVATE)
-            standing_by.__enter__()
+    web.pages["/more"] = feed(("urn:a:1", "One"), ("urn:a:2", "Two"))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with Broker.open(database_url, SECRET) as broker:
+        broker.subscribe(Wanted(QUERY, id="all"), "ann")
+        broker.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
+        process = subprocess.Popen([sys.executable, "-c", POLLS, database_url], env=environment)
         try:
-            other.sources.add(WantedSource(f"{web.root}/feed2", id="more"), "ann")
-            until(lambda: state_of(other, "more")["failures"])
+            until(lambda: state_of(broker, "news")["state"] == "ok")
+            with Polling(broker, PRIVATE):
+                process.kill()
+                broker.sources.add(WantedSource(f"{web.root}/more", id="more"), "ann")
+                until(lambda: len(told(broker)) == 2)
         finally:
-            standing_by.__exit__()
+            process.kill()
+            process.wait()
+    assert [entry[1] for entry in told_after(database_url)] == ["urn:a:1", "urn:a:2"]
+
+
+def told_after(database_url: str) -> list[tuple[str, str, str]]:
+    """The events that a broker that is opened anew has."""
+    with Broker.open(database_url, SECRET) as broker:
+        return told(broker)
 
 
 def test_the_end_does_not_wait_for_a_server(broker: Broker, web: Web) -> None:
@@ -222,3 +252,49 @@ def test_sources_that_cannot_be(broker: Broker, wanted: WantedSource, error: typ
     broker.sources.add(WantedSource(kind=PUSH, id="taken"), "ann")
     with pytest.raises(error):
         broker.sources.add(wanted, "bob")
+
+
+@pytest.mark.slow
+def test_a_topic_of_kafka_is_read_once_over_restarts(broker: Broker, tmp_path: Path) -> None:
+    kafka_client = pytest.importorskip("confluent_kafka")
+    broker.subscribe(Wanted(QUERY, id="all"), "ann")
+    with kafka(tmp_path) as server:
+        producer = kafka_client.Producer({"bootstrap.servers": server})
+
+        def send(*bodies: bytes) -> None:
+            for body in bodies:
+                producer.produce("items", body)
+            producer.flush()
+
+        send(feed(("urn:a:1", "One"))[2], b"<nothing", feed(("urn:a:2", "Two"))[2])
+        broker.sources.add(WantedSource(f"kafka://{server}/items", KAFKA, id="topic"), "ann")
+        for count in (2, 3):
+            with Polling(broker, PRIVATE):
+                until(lambda count=count: len(told(broker)) == count)
+            send(feed(("urn:a:3", "Three"))[2])
+        assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
+        refused = state_of(broker, "topic")["refused"]
+        assert isinstance(refused, list)
+        assert "kafka:items/0/1" in refused[0]
+        narrowed = "SELECT ?t FROM items WHERE (?i, title, ?t)"
+        broker.subscribe(Wanted(narrowed, "gql", id="narrowed"), "ann")
+        with Polling(broker, PRIVATE):
+            send(feed(("urn:a:4", "Four"))[2])
+            until(lambda: ("narrowed", "urn:a:4", "matched") in told(broker))
+
+
+def test_a_feed_subscribes_and_its_subscriptions_last_as_long_as_it_is_there(broker: Broker, web: Web) -> None:
+    query = "SELECT ?t WHERE (?i, title, ?t)"
+    web.pages["/wishes"] = feed(("all", "GQL: everything"), ("urn:a:1", "One"), description=query)
+    with Polling(broker, PRIVATE):
+        row, _ = broker.sources.add(WantedSource(f"{web.root}/wishes", id="wishes"), "ann")
+        until(lambda: state_of(broker, "wishes")["refused"])
+        assert broker.subscriptions_of("ann") == []
+        broker.sources.change(row.number, may_subscribe=True)
+        until(lambda: broker.find("all", owner="ann"))
+        web.pages["/wishes"] = feed(("all", "GQL: everything"), ("urn:a:2", "Two"), description=query)
+        make_due(broker, "wishes", lambda: told(broker) == [("all", "urn:a:2", "matched")])
+        wish = broker.find("all", owner="ann")
+        assert wish is not None
+        soon = broker.renew(wish.number, 3600)
+        make_due(broker, "wishes", lambda: broker.by_number(wish.number).expires > soon + 86_400)  # type: ignore[union-attr]

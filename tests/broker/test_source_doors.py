@@ -14,6 +14,8 @@ from cloudevents.core.v1.event import CloudEvent
 from fastapi.testclient import TestClient
 
 from triplewire.broker.broker import Broker
+from triplewire.engine import Engine
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.service.app import ServiceSettings, service
 
 TOKEN = "token-of-the-owner-0123456789"
@@ -111,6 +113,7 @@ def test_a_source_is_made_looked_at_changed_and_removed(ask: Client) -> None:
         {"kind": "poll"},
         {"kind": "push", "url": "http://93.184.215.14/feed"},
         {"kind": "push", "id": "a/b"},
+        {"kind": "push", "anonymous": True, "may_subscribe": True},
     ],
 )
 def test_sources_that_are_refused(ask: Client, wanted: dict[str, str]) -> None:
@@ -165,6 +168,7 @@ def test_anybody_may_publish_to_an_anonymous_source(ask: Client) -> None:
     made(ask, kind="push", id="box", anonymous=True)
     assert ask("POST", "/publish?source=box", item("urn:a:1", "One"), token=None)[0] == 202
     assert ask("POST", "/publish", item("urn:a:2", "Two"), token=None)[0] == 401
+    assert ask("PATCH", "/sources/box", {"may_subscribe": True})[0] == 400
     ask("PATCH", "/sources/box", {"anonymous": False})
     assert ask("POST", "/publish?source=box", item("urn:a:2", "Two"), token=None)[0] == 401
 
@@ -380,3 +384,34 @@ def test_a_cycle_is_refused_and_named(broker: Broker, ask: Client) -> None:
     assert ask("PATCH", "/taxonomy", {"drop": ["urn:c:Bird"]}, token=bob)[0] == 403
     assert ask("GET", "/taxonomy", token=None)[0] == 401
     assert ask("PUT", "/taxonomy", b"<nothing")[0] == 400
+
+
+def test_another_process_follows_the_taxonomy_and_the_names_of_sources(database_url: str) -> None:
+    if database_url.startswith("sqlite"):
+        pytest.skip("a SQLite file has one process")
+    with Broker.open(database_url, b"s" * 32) as matching:
+        ask = Client(service(matching, ServiceSettings(token=TOKEN)))
+        with Broker.open(database_url, b"s" * 32) as other:
+            ask_other = Client(service(other, ServiceSettings(token=TOKEN)))
+            assert matching.matching.is_ours or other.matching.is_ours
+            query = "SELECT ?i FROM desk WHERE (?i, rdf:type, ?c) SUCHTHAT (?c ISA <= <urn:c:Bird>)"
+            assert ask("POST", "/subscriptions", {"query": query, "language": "gql", "id": "birds"})[0] == 201
+            for number, (one, another) in enumerate(((ask, ask_other), (ask_other, ask))):
+                assert one("PUT", "/taxonomy", CLASSES if number else b"", kind="text/turtle")[0] == 200
+                made(one, kind="push", id=("desk", "none")[number])
+                path = "/publish?wait=1&source=desk"
+                another("POST", path, puffin(f"urn:a:{number}"), kind="application/n-quads")
+                assert [publication for _, publication in told(other)] == ["urn:a:1"] * number
+            assert ask("PATCH", "/taxonomy", {"drop": ["urn:c:Bird"]})[0] == 200
+
+
+def test_a_taxonomy_that_is_given_is_the_first(database_url: str) -> None:
+    given = Taxonomy.build([("urn:c:Puffin", "urn:c:Bird")])
+    said: list[str] = []
+    with Broker.open(database_url, b"s" * 32, engine=Engine(taxonomy=given), warn=said.append) as broker:
+        assert broker.taxonomy == given
+        said.clear()  # what SQLite is warned of
+        broker.change_taxonomy(lambda today: today.changed(drop=["urn:c:Puffin"]))
+    with Broker.open(database_url, b"s" * 32, engine=Engine(taxonomy=given), warn=said.append) as broker:
+        assert broker.taxonomy != given
+        assert "PUT /taxonomy" in said[-1]

@@ -165,7 +165,7 @@ class _Feeds:
         """Note how feeds are known. Subscriptions that came with one last as long as it is there."""
         for feed in feeds:
             for row in self._rows.get(feed.address, ()):
-                self._or_lost(partial(self._noted, row, partial(State.know, feed=feed)))
+                self._or_lost(partial(self._noted, row, partial(State.know, feed=feed, resets=State.of(row).resets)))
                 if row.may_subscribe and not feed.failures:
                     renew_all(self._broker, row)
 

@@ -50,7 +50,7 @@ class WantedSource:
 class State:
     """What was seen of a source. `feed`: how the poller knows it; `failures`: documents in a row that could not be
     read, `reason`: why; `told`: what was refused or held back lately, the newest last; `marks`: what was taken: by the
-    names of files, their sizes and times in nanoseconds."""
+    names of files, their sizes and times in nanoseconds; `resets`: how often all this was forgotten."""
 
     feed: dict[str, Any] = field(default_factory=dict)
     last: float = 0.0
@@ -58,6 +58,7 @@ class State:
     reason: str = ""
     told: list[str] = field(default_factory=list)
     marks: dict[str, list[int]] = field(default_factory=dict)
+    resets: int = 0
 
     @classmethod
     def of(cls, row: Row[Any]) -> State:
@@ -81,8 +82,10 @@ class State:
         values["known"] = Known(**values["known"])
         return Feed(**values)
 
-    def know(self, feed: Feed) -> None:
-        """Keep how the poller knows it."""
+    def know(self, feed: Feed, resets: int) -> None:
+        """Keep how the poller knows it, unless that was forgotten since."""
+        if self.resets != resets:
+            return
         values = asdict(feed)
         self.feed = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
 
@@ -131,6 +134,7 @@ class Sources:
             raise ArgumentError(what, remedy="give url, or kind: push")
         if wanted.id and not _ID.fullmatch(wanted.id):
             raise ArgumentError(f"{wanted.id!r} is no id of a source", remedy="1 to 100 of A-Z a-z 0-9 . _ ~ -")
+        _check_rights(wanted.may_subscribe, wanted.anonymous)
         ticket = tickets.new_ticket(tickets.PUBLISH)
         id = wanted.id or f"src-{tickets.digest(ticket).hex()[:12]}"
         values = {**asdict(wanted), "id": id, "owner": owner, "ticket": tickets.digest(ticket), "state": "{}"}
@@ -170,13 +174,18 @@ class Sources:
         with self._database.reading() as connection:
             return connection.execute(query).all()
 
-    def change(self, number: int, **values: Any) -> None:
-        """Change the url, the title, `may_subscribe` or `anonymous` of a source, or its state; a new address is as if
-        it was never asked."""
-        if "url" in values:
-            values["state"] = "{}"
+    def change(self, number: int, *, reset: bool = False, **values: Any) -> None:
+        """Change the url, the title, `may_subscribe` or `anonymous` of a source. With a new address or
+        right, or `reset`, it is as if it was never asked. Raises `ArgumentError` where anybody could subscribe."""
 
         def write(connection: Connection) -> None:
+            row = connection.execute(sa.select(sources).where(sources.c.number == number)).first()
+            if row is None:
+                return
+            rights = row._asdict() | values
+            _check_rights(rights["may_subscribe"], rights["anonymous"])
+            if reset or {"url", "may_subscribe"} & values.keys():
+                values["state"] = json.dumps({"resets": State.of(row).resets + 1})
             connection.execute(sources.update().where(sources.c.number == number).values(values))
             connection.execute(changes.insert().values(subscription=SOURCES))
 
@@ -185,7 +194,7 @@ class Sources:
 
     def reset(self, number: int) -> None:
         """Forget how a source was, so that it is asked at once."""
-        self.change(number, state="{}")
+        self.change(number, reset=True)
 
     def remove(self, number: int) -> None:
         """Take a source away. What came from it stays."""
@@ -215,6 +224,11 @@ class Sources:
                     connection.execute(sources.update().where(here).values(state=text))
 
         self._database.write(write)
+
+
+def _check_rights(may_subscribe: bool, anonymous: bool) -> None:
+    if may_subscribe and anonymous:
+        raise ArgumentError("anybody could subscribe", remedy="a source is anonymous, or it may subscribe")
 
 
 def names_by_source(connection: Connection) -> dict[str, set[str]]:

@@ -15,7 +15,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -179,6 +179,7 @@ class Poller:
         written in pieces, as it comes. Returns how many documents these were."""
         after: list[Feed] = []  # the feeds as they are known afterwards
         came: list[Delivered] = []
+        asked = {feed.address: feed for feed in feeds}
         count, begun = 0, time.monotonic()
         for number, feed in enumerate(feeds):
             if time.monotonic() - begun > seconds or self.stop.wait(_BETWEEN if number else 0):
@@ -194,19 +195,20 @@ class Poller:
                 )
                 break
             if sum(len(entry.content or b"") for entry in came) >= _PIECE:
-                count += self._write(after, came)
+                count += self._write(asked, after, came)
                 after, came = [], []
-        return count + self._write(after, came)
+        return count + self._write(asked, after, came)
 
-    def _write(self, feeds: Sequence[Feed], came: Sequence[Delivered]) -> int:
+    def _write(self, asked: Mapping[str, Feed], feeds: Sequence[Feed], came: Sequence[Delivered]) -> int:
         """Write down what came, and then how the feeds are known; returns how many documents came. What comes after
-        the end is left, to be fetched again."""
+        the end is left, to be fetched again. `asked`: the feeds as they were known before, by their addresses."""
         with self._writing:
             if self._has_ended:
                 return 0
             if came:
                 self._receive(came)
-            feeds = [feed for feed in feeds if feed.address in self.feeds]  # others are not polled any more
+            # others are not polled any more, or are to be asked anew
+            feeds = [feed for feed in feeds if self.feeds.get(feed.address) == asked[feed.address]]
             self.feeds.update((feed.address, feed) for feed in feeds)
             self._states.store(feeds)
         return sum(entry.content is not None for entry in came)
