@@ -133,7 +133,7 @@ def match(request: Request, body: DryRun) -> dict[str, Any]:
     with of.probe(body.query, body.language, body.prefixes or None) as engine:
         result = engine.match(came.publications)
         matches = list(result)
-    bindings = [binding for one in matches for binding in bindings_to_json(one.bindings)]
+    bindings = [binding for match in matches for binding in bindings_to_json(match.bindings)]
     return {"matched": bool(matches), "bindings": bindings, "refused": [str(refusal) for refusal in result.refusals]}
 
 
