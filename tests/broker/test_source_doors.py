@@ -58,7 +58,7 @@ def broker(database_url: str) -> Iterator[Broker]:
 @pytest.fixture
 def ask(broker: Broker, tmp_path: Path) -> Client:
     (tmp_path / "allowed" / "in").mkdir(parents=True)
-    return Client(service(broker, ServiceSettings(token=TOKEN, source_folder=tmp_path / "allowed")))
+    return Client(service(broker, ServiceSettings(token=TOKEN, source_folder=str(tmp_path / "allowed"))))
 
 
 def item(id: str, title: str, description: str = "text") -> bytes:

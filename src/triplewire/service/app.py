@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -33,7 +32,10 @@ class ServiceSettings:
     allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
     most_body: int = 1 << 20  # bytes of a request
     wait_seconds: float = 30.0  # that ?wait=1 waits for matching
-    source_folder: Path | None = None  # below which sources may be folders
+    source_folder: str = ""  # below which sources may be folders; "" for nowhere
+    shortest_poll: float = 60.0  # seconds between two requests for a feed, at least
+    longest_poll: float = 6 * 3600.0  # and at most
+    most_new: int = 100  # publications of one document with new ids that are told
 
 
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:

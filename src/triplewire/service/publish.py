@@ -91,7 +91,7 @@ def came_in(body: bytes, content_type: str, settings: Any) -> Came:
     attachments by their Content-ID or Content-Location. Raises `ReadError`."""
     if not content_type.lower().startswith("multipart/"):
         return read_body(body, "", settings)
-    head = b"Content-Type: " + content_type.encode("latin-1") + b"\r\n\r\n"
+    head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
     message = email.message_from_bytes(head + body, policy=email.policy.HTTP)
     parts = list(message.iter_parts())
     if not parts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -11,11 +12,15 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker import sources as sources_
 from triplewire.broker.folder_sources import below
+from triplewire.broker.polling import Polled
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, health
 from triplewire.net.addresses import address
 from triplewire.service.access import OWNER, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
+
+if TYPE_CHECKING:
+    from triplewire.service.app import ServiceSettings
 
 router = APIRouter(tags=["sources"])
 
@@ -44,6 +49,14 @@ class SourceChange(BaseModel):
     anonymous: bool | None = None
 
 
+def polled(settings: ServiceSettings) -> Polled:
+    """How the sources of a service are asked."""
+    folder = Path(settings.source_folder) if settings.source_folder else None
+    return Polled(
+        settings.shortest_poll, settings.longest_poll, settings.most_new, settings.allow_private_addresses, folder
+    )
+
+
 def _check(request: Request, kind: str, url: str) -> None:
     """Raises `Problem` or `TriplewireError` where a source may not be asked."""
     if kind in (FOLDER, KAFKA) and owner(request) != settings(request).owner:
@@ -51,7 +64,7 @@ def _check(request: Request, kind: str, url: str) -> None:
     if kind == POLL:
         check_address(request, url)
     elif kind == FOLDER:
-        below(settings(request).source_folder, url)
+        below(polled(settings(request)).folder, url)
     elif kind == KAFKA and not address(url, allowed=(KAFKA,)).name:
         raise Problem(400, "the address names no topic", "kafka://HOST:PORT/TOPIC")
 
