@@ -26,7 +26,7 @@ from triplewire.broker.intake import Intake, renew_all, take
 from triplewire.broker.publications import Came, read_body
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, State
 from triplewire.broker.topic_sources import Topics
-from triplewire.errors import BusyError, StoreError, TriplewireError, UnavailableError
+from triplewire.errors import BusyError, ReadError, StoreError, TriplewireError, UnavailableError
 from triplewire.net.addresses import Connections
 from triplewire.sources.feed_states import Feed
 from triplewire.sources.inbox import Delivered
@@ -114,8 +114,7 @@ class Polling:
         be read is noted."""
         done, reason = Intake(), ""
         try:
-            came: Came = read_body(body, place, self._broker.settings)
-            done = take(self._broker, came, rows, most_new=self._how.most_new)
+            done = take(self._broker, self._read(body, place), rows, most_new=self._how.most_new)
         except (StoreError, UnavailableError):
             raise
         except TriplewireError as error:
@@ -131,6 +130,16 @@ class Polling:
         for row in rows:
             self._noted(row, note)
         return done
+
+    def _read(self, body: bytes, place: str) -> Came:
+        """The publications of a document. Whatever is raised is about it: it must not keep others from being read."""
+        try:
+            return read_body(body, place, self._broker.settings)
+        except TriplewireError:
+            raise
+        except Exception as error:
+            _log.exception("a document cannot be read: %s", place)
+            raise ReadError(f"it cannot be read: {type(error).__name__}: {error}", source=place) from error
 
     def _noted(self, row: Row[Any], update: Callable[[State], None]) -> None:
         """Change what is kept of a source, as long as this is the process that polls. Raises `BusyError`."""
