@@ -17,7 +17,7 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker import tickets
 from triplewire.broker.accepted import Once, Taken
-from triplewire.broker.publications import Came
+from triplewire.broker.publications import Came, link_of, title_of
 from triplewire.broker.sources import name_of
 from triplewire.broker.subscriptions import ENDED, OF_ID
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
@@ -25,7 +25,7 @@ from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal
 from triplewire.store.database import now
-from triplewire.store.tables import current, subscriptions
+from triplewire.store.tables import current, publications, subscriptions
 
 if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
@@ -34,6 +34,8 @@ _RSS = PREDECLARED["rss"]
 _ITEM, _TITLE, _DESCRIPTION = IRI(_RSS + "item"), IRI(_RSS + "title"), IRI(_RSS + "description")
 _FORM = re.compile(r"\s*GQL\s*(?:\Z|:\s*)")
 _LANGUAGE = "gql"
+_FEW = 2  # items that look like others
+_COMPARED = 1_000  # publications of the source that were there before
 
 
 class Asked(NamedTuple):
@@ -65,8 +67,8 @@ def take(
 ) -> Intake:
     """Take over a document; what is accepted is committed and synced. `rows`: the sources that it comes from, where
     they are registered; `source`: else, where it comes from. `most_new`: how many publications of ids that were not
-    there before are told at most; the others are kept as refused, and can be sent again. `once`: for a request that may
-    come again. Raises what `Broker.publish` raises."""
+    there before are told at most, and none that came before under other ids; the others are kept as refused. `once`:
+    for a request that may come again. Raises what `Broker.publish` raises."""
     done, content = Intake(refusals=list(came.refusals)), list[Publication]()
     for publication in came.publications:
         asked = asked_by(publication)
@@ -85,7 +87,7 @@ def take(
                 done.refusals.append(Refusal.of("subscription", publication.id, error))
     held: Mapping[str, str] = {}
     if most_new is not None:
-        held = _held(broker, content, most_new)
+        held = _held(broker, content, name(rows, source), most_new)
         reasons = ((id, reason) for id, reason in held.items())
         done.refusals += (Refusal("publication", id, name(rows, source), reason) for id, reason in reasons)
     if content:
@@ -150,13 +152,29 @@ def renew_all(broker: Broker, row: Row[Any]) -> None:
     broker.database.write(lambda connection: connection.execute(table.update().where(*over).values(expires=expires)))
 
 
-def _held(broker: Broker, content: Sequence[Publication], most_new: int) -> dict[str, str]:
-    """Of publications whose ids are new, those beyond a number, with the reason why they are held back."""
+def _held(broker: Broker, content: Sequence[Publication], source: str, most_new: int) -> dict[str, str]:
+    """Publications whose ids are new, and that are held back, with the reason: where most of them, and more than a few,
+    have title, link and date of what the source brought before under other ids, these; and those beyond a number."""
     ids, there = [publication.id for publication in content], set[str]()
+    table = publications
     with broker.database.reading() as connection:
         for begin in range(0, len(ids), 500):
             part = current.c.id.in_(ids[begin : begin + 500])
             there.update(connection.execute(sa.select(current.c.id).where(part)).scalars())
-    new = [id for id in dict.fromkeys(ids) if id not in there]
-    reason = f"held back: its feed had {len(new):,} new items at once, of which {most_new:,} are told"
-    return dict.fromkeys(new[most_new:], reason)
+        before = sa.select(table.c.title, table.c.link, table.c.published).where(table.c.source == source)
+        rows = connection.execute(before.order_by(table.c.number.desc()).limit(_COMPARED))
+        known = {(row.title, row.link, row.published) for row in rows}
+    new = {publication.id: publication for publication in content if publication.id not in there}
+    again = [id for id, publication in new.items() if _looks(publication) in known]
+    held: dict[str, str] = {}
+    if len(again) > _FEW and 2 * len(again) > len(new):
+        held = dict.fromkeys(again, f"held back: one of {len(again):,} items that came again under new ids")
+    others = [id for id in new if id not in held]
+    reason = f"held back: its source had {len(others):,} new items at once, of which {most_new:,} are told"
+    return held | dict.fromkeys(others[most_new:], reason)
+
+
+def _looks(publication: Publication) -> tuple[str, str, float | None]:
+    """Title, link and date: what an item has in common with itself under another id."""
+    date = publication.published.timestamp() if publication.published else None
+    return title_of(publication), link_of(publication), date

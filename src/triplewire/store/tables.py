@@ -105,6 +105,7 @@ publications = Table(
     Column("reason", Text, nullable=False),
     Index("publications_state", "state", "number"),
     Index("publications_received", "received"),
+    Index("publications_source", "source", "number"),
 )
 """Contents of publications: a publication that changes has several."""
 
