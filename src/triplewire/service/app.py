@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, health, problems, publish, subscriptions
+from triplewire.service import events, health, problems, publish, sources, subscriptions, taxonomy_door
 from triplewire.service.access import check_policies
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
@@ -32,6 +32,10 @@ class ServiceSettings:
     allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
     most_body: int = 1 << 20  # bytes of a request
     wait_seconds: float = 30.0  # that ?wait=1 waits for matching
+    source_folder: str = ""  # below which sources may be folders; "" for nowhere
+    shortest_poll: float = 60.0  # seconds between two requests for a feed, at least
+    longest_poll: float = 6 * 3600.0  # and at most
+    most_new: int = 100  # publications of one document with new ids that are told
 
 
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
@@ -39,7 +43,7 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
     problems.install(app)
-    for door in (subscriptions, publish, events, health):
+    for door in (subscriptions, publish, events, health, sources, taxonomy_door):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
