@@ -30,6 +30,7 @@ from triplewire.broker import tickets
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
+from triplewire.broker.retention import DAY, Kept, Sweeper
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -43,6 +44,7 @@ from triplewire.store.tables import (
     current,
     events,
     publications,
+    sources,
     subscriptions,
     targets,
     tokens,
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
 
     from triplewire.engine.explain.explanation import Explanation
 
-DAY = 86_400.0
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
 
@@ -110,12 +111,15 @@ class Taken(NamedTuple):
 class Broker:
     """A broker over one database. Make it with `open`."""
 
-    def __init__(self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None], kept: Kept
+    ) -> None:
         self.database = database
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
         self.matching = Matching(database, self.followed, self.holder, self._told)
+        self.sweeper = Sweeper(database, self.matching, kept)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.listeners: list[Callable[[Batch], None]] = []
@@ -130,18 +134,20 @@ class Broker:
         engine: Engine | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
+        kept: Kept | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
-        Raises what `Database.open` raises."""
+        `kept`: for how long what was told is kept. Raises what `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn)
+            broker = cls(database, secret, engine or Engine(), warn, kept or Kept())
             broker.followed.load(progress)
         except BaseException:
             database.close()
             raise
         broker.matching.start()
+        broker.sweeper.start()
         return broker
 
     def __enter__(self) -> Broker:
@@ -152,6 +158,7 @@ class Broker:
 
     def close(self) -> None:
         """End what is under way, and close the database."""
+        self.sweeper.stop()
         self.matching.stop()
         self.database.close()
 
@@ -249,6 +256,7 @@ class Broker:
             "revision": 1,
             "created": created,
             "expires": created + wanted.seconds,
+            "warns": _warns(created, wanted.seconds),
             "ticket": tickets.digest(ticket),
         }
         number = inserted_number(connection, subscriptions, values)
@@ -321,9 +329,11 @@ class Broker:
         """Have a subscription last for so many seconds from now; returns when it ends. Raises `SubscriptionError` where
         it has ended already, or the time is too short or too long."""
         self.check_seconds(seconds)
-        expires = now() + seconds
+        begin = now()
+        expires = begin + seconds
         here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
-        if not self.database.write(lambda connection: connection.execute(here.values(expires=expires)).rowcount):
+        renewed = here.values(expires=expires, warns=_warns(begin, seconds))
+        if not self.database.write(lambda connection: connection.execute(renewed).rowcount):
             raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
         return expires
 
@@ -472,7 +482,32 @@ class Broker:
         with self.database.reading() as connection:
             return events_.newest_of_subscription(connection, number, most, before)
 
-    # --- owners, taxonomy --------------------------------------------------------------------------------------------
+    # --- sources, owners, taxonomy -----------------------------------------------------------------------------------
+
+    def add_source(self, url: str, owner: str, title: str = "") -> tuple[str, bool]:
+        """Have a feed polled for an owner; returns its id, and whether it is new."""
+        id = f"src-{tickets.digest(f'{owner} {url}').hex()[:12]}"
+        values = {
+            "id": id,
+            "owner": owner,
+            "kind": "poll",
+            "url": url,
+            "title": title,
+            "may_subscribe": False,
+            "anonymous": False,
+            "ticket": tickets.digest(tickets.new_ticket(tickets.PUBLISH)),
+            "state": "{}",
+            "created": now(),
+        }
+
+        def write(connection: Connection) -> tuple[str, bool]:
+            same = sa.select(sources.c.id).where(sources.c.owner == owner, sources.c.url == url)
+            there = connection.execute(same).scalar()
+            if there is None:
+                connection.execute(sources.insert().values(values))
+            return there or id, there is None
+
+        return self.database.write(write)
 
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
@@ -500,6 +535,11 @@ class Broker:
     def taxonomy(self) -> Taxonomy:
         """The taxonomy that matching uses."""
         return self.engine.taxonomy
+
+
+def _warns(begin: float, seconds: float) -> float | None:
+    """When the feed of a subscription tells that it ends soon: a day before, where it is valid for longer."""
+    return begin + seconds - DAY if seconds > DAY else None
 
 
 def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]) -> list[Taken]:

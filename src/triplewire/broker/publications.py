@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from triplewire.model.terms import IRI, Literal
 from triplewire.read import read_document
 
 _TITLES = ("rss:title", "dcterms:title", "dc:title", "schema:name", "schema:headline", "foaf:name", "rdfs:label")
+_TEXTS = ("rss:description", "dcterms:description", "dc:description", "schema:description", "rdfs:comment")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _LINKS = ("rss:link", "schema:url", "foaf:page")
 
 
@@ -56,16 +59,27 @@ def restored(body: bytes, id: str, source: str, attachments: Mapping[str, bytes]
 
 
 def title_of(publication: Publication) -> str:
-    """A title for people: of the resource that the publication is about, else of any; its id where there is none."""
-    return next(_literals(publication, _TITLES), publication.id)
+    """A title for people: of the resource that the publication is about, else of any; its id where there is none.
+    Without control characters, which a database may refuse."""
+    return next(filter(None, map(_visible, _literals(publication, _TITLES))), _visible(publication.id))
 
 
 def link_of(publication: Publication) -> str:
     """The address of the page of a publication: what it states, or its id; "" for none on the web."""
-    for text in (*_literals(publication, _LINKS), publication.id):
+    for text in map(_visible, (*_literals(publication, _LINKS), publication.id)):
         if text.startswith(("http://", "https://")):
             return text
     return ""
+
+
+def text_of(publication: Publication) -> tuple[str, bool]:
+    """The text of a publication, or "", and whether it is HTML."""
+    markup = next(_literals(publication, ("content:encoded",)), "")
+    return (markup, True) if markup else (next(_literals(publication, _TEXTS), ""), False)
+
+
+def _visible(text: str) -> str:
+    return _CONTROLS.sub("", text).strip()
 
 
 def _literals(publication: Publication, names: tuple[str, ...]) -> Iterator[str]:
