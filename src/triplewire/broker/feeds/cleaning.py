@@ -1,7 +1,7 @@
 """Texts of strangers, made fit for feeds and pages: no text can break a document, and none becomes a script.
 
 A feed is written by hand, entry by entry, from texts that went through here. So one bad title spoils no feed: what XML
-cannot hold (XML 1.0, section 2.2) is left out wherever a text is written.
+cannot hold, or should not (XML 1.0, section 2.2), is left out wherever a text is written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import nh3
 
-_UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _READ_AS_HTML = re.compile(r"<[A-Za-z/!?]|&#?\w+;")
 _TAGS = set(nh3.ALLOWED_TAGS) - {"img", "map", "area"}  # a picture tells its server who reads, and asks any host
 _SCHEMES = {"http", "https", "mailto"}
@@ -25,7 +25,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The text, clean, in one line, as titles are."""
-    return " ".join(clean(text).split())
+    return " ".join(clean(" ".join(text.split())).split())
 
 
 def safe_markup(text: str) -> str:
@@ -37,6 +37,18 @@ def safe_markup(text: str) -> str:
 def in_html(text: str) -> str:
     """A text as HTML shows it."""
     return html.escape(clean(text))
+
+
+def linked(text: str, address: str) -> str:
+    """A text as HTML shows it, with a link where the address is one of the web."""
+    address = web_address(address)
+    return f'<a href="{in_html(address)}" rel="noopener noreferrer">{in_html(text)}</a>' if address else in_html(text)
+
+
+def web_address(text: str) -> str:
+    """An address of the web in one line, or "" for another text."""
+    text = one_line(text)
+    return text if text.startswith(("http://", "https://")) else ""
 
 
 def for_rss(title: str) -> str:

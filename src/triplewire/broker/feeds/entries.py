@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.events import EXPIRED, EXPIRING, MATCHED, REPEATED, UNMATCHED, Event, of_subscription, repeats_of
-from triplewire.broker.feeds.cleaning import in_html, one_line, safe_markup
+from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
 from triplewire.broker.publications import restored, text_of
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.window import Found
@@ -144,13 +144,13 @@ def entry_of(
     entry = Entry(
         id=_urn(secret, f"event {event.subscription} {event.sequence} {event.at!r}"),
         title=title,
-        link=one_line(event.link),
+        link=web_address(event.link),
         updated=event.at,
         published=event.published or event.at,
         markup=in_html(row.reason) if event.publication_number is None else "",
         type=event.type,
         more=event.to_json(),
-        others=[(one_line(other.title or other.publication), one_line(other.link)) for other in others],
+        others=[(one_line(other.title or other.publication), web_address(other.link)) for other in others],
     )
     return with_markup(entry, content, json.loads(event.bindings))
 
@@ -164,11 +164,8 @@ def with_markup(entry: Entry, content: Publication | None, bindings: Sequence[Ma
         parts.append(safe_markup(text) if is_markup else f"<p>{in_html(text)}</p>" if text else "")
     parts.append(_table(bindings))
     if entry.others:
-        links = (
-            f'<a href="{in_html(link)}">{in_html(title)}</a>' if link else in_html(title)
-            for title, link in entry.others
-        )
-        parts.append(f"<p>Other reports:</p><ul>{''.join(f'<li>{link}</li>' for link in links)}</ul>")
+        links = (f"<li>{linked(title, link)}</li>" for title, link in entry.others)
+        parts.append(f"<p>Other reports:</p><ul>{''.join(links)}</ul>")
     return replace(entry, markup="".join(parts))
 
 
@@ -205,7 +202,7 @@ def found_feed(found: Iterable[Found], title: str, secret: bytes, address: Addre
             Entry(
                 id=_urn(secret, f"publication {row.number}"),
                 title=one_line(row.title or row.id),
-                link=one_line(row.link),
+                link=web_address(row.link),
                 updated=row.received,
                 published=row.published or row.received,
                 markup="",

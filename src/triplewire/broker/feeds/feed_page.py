@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from triplewire.broker.feeds.cleaning import in_html
+from triplewire.broker.feeds.cleaning import in_html, linked
 from triplewire.broker.feeds.entries import FORMS, Feed
 from triplewire.broker.feeds.xml_feeds import written
 
@@ -43,12 +43,9 @@ def page(feed: Feed) -> str:
         f"<header><h1>{title}</h1><p>{in_html(feed.subtitle)}</p><nav>{formats}</nav></header>\n<main>",
     ]
     for entry in feed.entries:
-        told = in_html(entry.title)
-        if entry.link:
-            told = f'<a href="{in_html(entry.link)}" rel="noopener noreferrer">{told}</a>'
         at = written(entry.updated)
         parts.append(
-            f'<article id="{entry.id}"><h2>{told}</h2><time datetime="{at}">{at[:10]} {at[11:16]} UTC</time>'
+            f'<article id="{entry.id}"><h2>{linked(entry.title, entry.link)}</h2><time datetime="{at}">{at[:10]} {at[11:16]} UTC</time>'
             f"<div>{entry.markup}</div></article>"
         )
     if not feed.entries:
