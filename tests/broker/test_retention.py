@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from broker.serving import SECRET, published, subscribed
 from triplewire.broker.broker import Broker, Target
-from triplewire.broker.retention import Kept
+from triplewire.broker.retention import Retention
 from triplewire.store.tables import attachments, deliveries, events, publications
 
 ITEMS = [(f"urn:item:{number}", f"Item {number}") for number in range(1, 9)]
@@ -23,16 +23,16 @@ def count(broker: Broker, table: sa.Table) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kept", "left"),
+    ("retention", "left"),
     [
-        (Kept(), [1, 2, 3, 4, 5, 6, 7, 8]),
-        (Kept(events=3), [6, 7, 8]),
-        (Kept(seconds=0), [8]),
-        (Kept(seconds=0, events=3), [8]),
+        (Retention(), [1, 2, 3, 4, 5, 6, 7, 8]),
+        (Retention(events=3), [6, 7, 8]),
+        (Retention(seconds=0), [8]),
+        (Retention(seconds=0, events=3), [8]),
     ],
 )
-def test_events_are_kept_for_so_long(database_url: str, kept: Kept, left: list[int]) -> None:
-    with Broker.open(database_url, SECRET, kept=kept) as broker:
+def test_events_are_kept_for_so_long(database_url: str, retention: Retention, left: list[int]) -> None:
+    with Broker.open(database_url, SECRET, retention=retention) as broker:
         made, other = subscribed(broker), subscribed(broker)
         published(broker, *ITEMS)
         assert broker.sweeper.sweep() == (2 * (8 - len(left)), 0)
@@ -41,7 +41,7 @@ def test_events_are_kept_for_so_long(database_url: str, kept: Kept, left: list[i
 
 
 def test_a_sequence_and_a_number_are_never_used_again(database_url: str) -> None:
-    with Broker.open(database_url, SECRET, kept=Kept(seconds=0, window_seconds=0)) as broker:
+    with Broker.open(database_url, SECRET, retention=Retention(seconds=0, window_seconds=0)) as broker:
         made = subscribed(broker)
         published(broker, *ITEMS[:3])
         assert broker.sweeper.sweep() == (2, 2)
@@ -56,7 +56,7 @@ def test_a_sequence_and_a_number_are_never_used_again(database_url: str) -> None
 
 
 def test_what_is_to_be_delivered_stays(database_url: str) -> None:
-    with Broker.open(database_url, SECRET, kept=Kept(seconds=0)) as broker:
+    with Broker.open(database_url, SECRET, retention=Retention(seconds=0)) as broker:
         made = subscribed(broker, targets=[Target("webhook", "http://127.0.0.1:9/")])
         published(broker, *ITEMS[:4])
         done = deliveries.update().where(deliveries.c.number <= 2).values(state="delivered")
@@ -67,7 +67,7 @@ def test_what_is_to_be_delivered_stays(database_url: str) -> None:
 
 
 def test_contents_that_no_event_names_are_removed(database_url: str) -> None:
-    with Broker.open(database_url, SECRET, kept=Kept(events=2, window_seconds=0)) as broker:
+    with Broker.open(database_url, SECRET, retention=Retention(events=2, window_seconds=0)) as broker:
         published(broker, *ITEMS[:2])
         made = subscribed(broker)
         published(broker, *ITEMS[2:6])

@@ -30,7 +30,7 @@ from triplewire.broker import tickets
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
-from triplewire.broker.retention import DAY, Kept, Sweeper
+from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -112,14 +112,14 @@ class Broker:
     """A broker over one database. Make it with `open`."""
 
     def __init__(
-        self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None], kept: Kept
+        self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None], retention: Retention
     ) -> None:
         self.database = database
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
         self.matching = Matching(database, self.followed, self.holder, self._told)
-        self.sweeper = Sweeper(database, self.matching, kept)
+        self.sweeper = Sweeper(database, self.matching, retention)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.listeners: list[Callable[[Batch], None]] = []
@@ -134,14 +134,14 @@ class Broker:
         engine: Engine | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
-        kept: Kept | None = None,
+        retention: Retention | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
-        `kept`: for how long what was told is kept. Raises what `Database.open` raises."""
+        `retention`: for how long what was told is kept. Raises what `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn, kept or Kept())
+            broker = cls(database, secret, engine or Engine(), warn, retention or Retention())
             broker.followed.load(progress)
         except BaseException:
             database.close()

@@ -121,12 +121,12 @@ def newest_of_subscription(connection: Connection, number: int, most: int, befor
 
 def repeats_of(connection: Connection, subscription: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
     """The events of a subscription that report again what these told, by the numbers of these."""
-    found: dict[int, list[Event]] = {}
+    repeats: dict[int, list[Event]] = {}
     here = _COLUMNS.where(events.c.subscription == subscription, events.c.first.in_(numbers))
     for row in connection.execute(here.order_by(events.c.sequence)):
         event = _event(row)
-        found.setdefault(event.first or 0, []).append(event)
-    return found
+        repeats.setdefault(event.first or 0, []).append(event)
+    return repeats
 
 
 def with_numbers(connection: Connection, numbers: list[int]) -> dict[int, Event]:

@@ -33,7 +33,7 @@ _log = logging.getLogger("triplewire.broker")
 
 
 @dataclass(frozen=True)
-class Kept:
+class Retention:
     """For how long what was told is kept. `seconds` and `events`: events, and so many of each subscription;
     `window_seconds`: publications that no event names."""
 
@@ -45,10 +45,10 @@ class Kept:
 class Sweeper:
     """Ends and removes in a thread, while this process matches."""
 
-    def __init__(self, database: Database, matching: Matching, kept: Kept) -> None:
+    def __init__(self, database: Database, matching: Matching, retention: Retention) -> None:
         self._database = database
         self._matching = matching
-        self._kept = kept
+        self._retention = retention
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
@@ -84,14 +84,14 @@ class Sweeper:
                 page = connection.execute(here.order_by(subscriptions.c.number).limit(_AT_ONCE)).scalars().all()
             if not page:
                 break
-            step = _events_step(page[0], page[-1], self._kept)
+            step = _events_step(page[0], page[-1], self._retention)
             while not self._stop.is_set() and (count := self._database.write(step)):
                 removed_events += count
             last = page[-1]
         last = 0
         while not self._stop.is_set():
             with self._database.reading() as connection:
-                unneeded = connection.execute(_unneeded(last, self._kept)).scalars().all()
+                unneeded = connection.execute(_unneeded(last, self._retention)).scalars().all()
             if not unneeded:
                 break
             self._database.write(_removal(unneeded))
@@ -100,9 +100,9 @@ class Sweeper:
         return removed_events, removed_publications
 
 
-def _events_step(first: int, last: int, kept: Kept) -> Callable[[Connection], int]:
+def _events_step(first: int, last: int, retention: Retention) -> Callable[[Connection], int]:
     """A write that removes some events of the subscriptions of these numbers; it returns how many."""
-    before = now() - kept.seconds
+    before = now() - retention.seconds
 
     def step(connection: Connection) -> int:
         newest = (
@@ -119,7 +119,7 @@ def _events_step(first: int, last: int, kept: Kept) -> Callable[[Connection], in
             .join(newest, newest.c.subscription == events.c.subscription)
             .where(
                 events.c.sequence < newest.c.sequence,
-                sa.or_(events.c.sequence <= newest.c.sequence - kept.events, events.c.at < before),
+                sa.or_(events.c.sequence <= newest.c.sequence - retention.events, events.c.at < before),
                 ~pending.exists(),
             )
         )
@@ -132,11 +132,11 @@ def _events_step(first: int, last: int, kept: Kept) -> Callable[[Connection], in
     return step
 
 
-def _unneeded(last: int, kept: Kept) -> sa.Select[int]:
+def _unneeded(last: int, retention: Retention) -> sa.Select[int]:
     """The next publications behind a number that no event names and that are older than is kept. The newest is always
     kept, so that a number is never used again."""
     table, at = publications, now()
-    before = at - kept.window_seconds
+    before = at - retention.window_seconds
     bound = sa.select(table.c.number).where(table.c.received < before).order_by(table.c.received.desc()).limit(1)
     named = sa.select(events.c.number).where(events.c.publication == table.c.number)
     return (
@@ -145,7 +145,7 @@ def _unneeded(last: int, kept: Kept) -> sa.Select[int]:
             table.c.number > last,
             table.c.number <= bound.scalar_subquery(),
             table.c.number < sa.select(sa.func.max(table.c.number)).scalar_subquery(),
-            table.c.received < sa.case((table.c.state == "refused", at - kept.seconds), else_=before),
+            table.c.received < sa.case((table.c.state == "refused", at - retention.seconds), else_=before),
             table.c.state != "accepted",
             ~named.exists(),
         )

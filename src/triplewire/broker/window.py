@@ -19,7 +19,7 @@ WINDOW = 1_000
 """How many publications a query is asked of."""
 
 
-class Found(NamedTuple):
+class Result(NamedTuple):
     """A publication that a query matches, as the store has it and as a graph, with the bindings as JSON has them."""
 
     row: Row[Any]
@@ -35,14 +35,14 @@ def may_see(owner: str, readers: str | None) -> bool:
 def newest(connection: Connection, owner: str, most: int = WINDOW) -> list[tuple[Row[Any], Publication]]:
     """The newest content of the newest publications that an owner may see, the newest first."""
     here = sa.select(publications).where(publications.c.state != "refused")
-    found: dict[str, tuple[Row[Any], Publication]] = {}
+    newest_of: dict[str, tuple[Row[Any], Publication]] = {}
     for row in connection.execute(here.order_by(publications.c.number.desc()).limit(most)):
-        if row.id not in found and may_see(owner, row.readers):
-            found[row.id] = row, restored(row.body, row.id, row.source)
-    return list(found.values())
+        if row.id not in newest_of and may_see(owner, row.readers):
+            newest_of[row.id] = row, restored(row.body, row.id, row.source)
+    return list(newest_of.values())
 
 
-def asked(engine: Engine, window: Sequence[tuple[Row[Any], Publication]]) -> list[Found]:
+def asked(engine: Engine, window: Sequence[tuple[Row[Any], Publication]]) -> list[Result]:
     """Those of the window that the one query of an engine matches."""
     bindings = {match.publication: match.bindings for match in engine.match([content for _, content in window])}
-    return [Found(row, content, bindings_to_json(bindings[row.id])) for row, content in window if row.id in bindings]
+    return [Result(row, content, bindings_to_json(bindings[row.id])) for row, content in window if row.id in bindings]

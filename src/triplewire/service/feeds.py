@@ -15,7 +15,7 @@ from sqlalchemy.engine import Row
 from triplewire.broker import window
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
-from triplewire.broker.feeds.entries import FORMS, Feed, feed_of, found_feed, instant
+from triplewire.broker.feeds.entries import FORMS, Feed, feed_of, feed_of_results, instant
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
 from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
@@ -85,7 +85,7 @@ def feed(
 
 @router.get("/feed")
 @allowed(OWNER)
-def found(request: Request, q: str, language: str = "sparql", format: str = "atom") -> Response:
+def ask(request: Request, q: str, language: str = "sparql", format: str = "atom") -> Response:
     """What a query matches among the newest publications that are kept, as a feed. Nothing is registered."""
     by, of = owner(request), broker(request)
     check_form(format)
@@ -95,8 +95,8 @@ def found(request: Request, q: str, language: str = "sparql", format: str = "ato
 
     with of.probe(q, language) as engine:
         with of.database.reading() as connection:
-            kept = window.newest(connection, by)
-        return answer(request, found_feed(window.asked(engine, kept), q, of.secret, address), format)
+            newest = window.newest(connection, by)
+        return answer(request, feed_of_results(window.asked(engine, newest), q, of.secret, address), format)
 
 
 def check_form(form: str) -> None:

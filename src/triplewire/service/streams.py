@@ -77,8 +77,8 @@ class Streams:
 
 def streams_of(app: FastAPI) -> Streams:
     """The streams of a service."""
-    found: Streams = app.state.streams
-    return found
+    streams: Streams = app.state.streams
+    return streams
 
 
 @router.get("/s/{key}/events")

@@ -61,12 +61,12 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
 def outlines(data: bytes, settings: Settings) -> list[tuple[int, dict[str, str]]]:
     """The outlines of a list in OPML: the line and the attributes of each; of a name in a namespace, a space is between
     the two. Raises `ReadError` where it is none."""
-    found: list[tuple[int, dict[str, str]]] = []
+    listed: list[tuple[int, dict[str, str]]] = []
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if name == "outline":
-            found.append((parser.CurrentLineNumber, attributes))
+            listed.append((parser.CurrentLineNumber, attributes))
 
     parser.StartElementHandler = start
     try:
@@ -74,7 +74,7 @@ def outlines(data: bytes, settings: Settings) -> list[tuple[int, dict[str, str]]
     except expat.ExpatError as error:  # what the guard does not look at: prefixes without a namespace
         what = expat.errors.messages[error.code]
         raise ReadError(f"not well-formed XML: {what}", line=error.lineno, column=error.offset + 1) from None
-    return found
+    return listed
 
 
 def address_of(attributes: Mapping[str, str]) -> str:

@@ -22,8 +22,8 @@ from sqlalchemy.engine import Connection, Row
 from triplewire.broker.events import EXPIRED, EXPIRING, MATCHED, REPEATED, UNMATCHED, Event, of_subscription, repeats_of
 from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
 from triplewire.broker.publications import restored, text_of
-from triplewire.broker.subscriptions import ENDED
-from triplewire.broker.window import Found
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED
+from triplewire.broker.window import Result
 from triplewire.model.publication import Publication
 from triplewire.store.tables import events, publications
 
@@ -115,18 +115,20 @@ def feed_of(
         entry_of(event, row, secret, contents.get(event.publication_number or 0), others.get(event.number, ()))
         for event in reversed(told)
     ]
-    ends = _instant_for_people(row.expires)
-    has_ended = row.state == ENDED
-    subtitle = f"It has ended: {row.reason}." if has_ended else f"It ends on {ends}, unless it is renewed."
+    said = {
+        ACTIVE: f"It ends on {instant(row.expires):%Y-%m-%d at %H:%M} UTC, unless it is renewed.",
+        PAUSED: "It is paused.",
+    }
+    state = said.get(row.state, f"It {'has ended' if row.state == ENDED else 'is suspended'}: {row.reason}.")
     return Feed(
         id=_urn(secret, f"feed {number}"),
         title=one_line(row.title or row.id),
-        subtitle=one_line(f"What matches a standing query. {subtitle}"),
+        subtitle=one_line(f"What matches a standing query. {state}"),
         updated=max([row.created, *(entry.updated for entry in entries)]),
         address=address,
         entries=entries,
         hub=hub,
-        has_ended=has_ended,
+        has_ended=row.state == ENDED,
         before=before,
         older=begin if oldest is not None and oldest < begin else None,
     )
@@ -186,16 +188,16 @@ def _contents(connection: Connection, told: Iterable[Event]) -> dict[int, Public
     """The publications of events, by their numbers; without those whose bytes cannot be read any more."""
     numbers = {event.publication_number for event in told if event.publication_number is not None}
     here = sa.select(publications.c.number, publications.c.id, publications.c.source, publications.c.body)
-    found: dict[int, Publication] = {}
+    contents: dict[int, Publication] = {}
     for row in connection.execute(here.where(publications.c.number.in_(numbers))):
         try:
-            found[row.number] = restored(row.body, row.id, row.source)
+            contents[row.number] = restored(row.body, row.id, row.source)
         except ValueError:  # the entry has its title and bindings still
             continue
-    return found
+    return contents
 
 
-def found_feed(found: Iterable[Found], title: str, secret: bytes, address: Address) -> Feed:
+def feed_of_results(results: Iterable[Result], title: str, secret: bytes, address: Address) -> Feed:
     """A feed of publications that a query matches."""
     entries = [
         with_markup(
@@ -211,7 +213,7 @@ def found_feed(found: Iterable[Found], title: str, secret: bytes, address: Addre
             content,
             bindings,
         )
-        for row, content, bindings in found
+        for row, content, bindings in results
     ]
     updated = max((entry.updated for entry in entries), default=0.0)
     id = _urn(secret, f"query {title}")
@@ -229,7 +231,3 @@ def instant(seconds: float) -> dt.datetime:
         return dt.datetime.fromtimestamp(int(seconds), dt.UTC)
     except (OverflowError, ValueError, OSError):
         return dt.datetime.fromtimestamp(0, dt.UTC)
-
-
-def _instant_for_people(seconds: float) -> str:
-    return f"{instant(seconds):%Y-%m-%d at %H:%M} UTC"

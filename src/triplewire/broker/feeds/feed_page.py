@@ -45,8 +45,8 @@ def page(feed: Feed) -> str:
     for entry in feed.entries:
         at = written(entry.updated)
         parts.append(
-            f'<article id="{entry.id}"><h2>{linked(entry.title, entry.link)}</h2><time datetime="{at}">{at[:10]} {at[11:16]} UTC</time>'
-            f"<div>{entry.markup}</div></article>"
+            f'<article id="{entry.id}"><h2>{linked(entry.title, entry.link)}</h2>'
+            f'<time datetime="{at}">{at[:10]} {at[11:16]} UTC</time><div>{entry.markup}</div></article>'
         )
     if not feed.entries:
         parts.append("<p>Nothing has matched so far.</p>")
