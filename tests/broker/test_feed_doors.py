@@ -81,7 +81,16 @@ def test_a_feed_that_is_known_is_not_sent_again(database_url: str) -> None:
         answer = client.get(f"/s/{made.feed_key}.atom", headers={"if-none-match": tag})
         assert titles(answer.text) == ["Two", "One"]
         assert "last-modified" not in answer.headers  # another entry may still have the same second
-        broker.unsubscribe(made.number)
+        tags = {answer.headers["etag"]}
+        for change_it in (
+            lambda: broker.change(made.number, title="Another title"),
+            lambda: broker.renew(made.number, 2 * DAY),
+            lambda: broker.change(made.number, state="paused"),
+            lambda: broker.unsubscribe(made.number),
+        ):
+            change_it()
+            tags.add(client.get(f"/s/{made.feed_key}.atom").headers["etag"])
+        assert len(tags) == 5
         assert again(if_modified_since="Fri, 01 Jan 2100 00:00:00 GMT") == 200
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,14 +19,14 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.matching import Matching
 from triplewire.broker.subscriptions import parts
-from triplewire.errors import TriplewireError
 from triplewire.store.database import Database, now
 from triplewire.store.tables import attachments, bands, deliveries, events, publications, stories, subscriptions
 
 DAY = 86_400.0
 
 _LOOK = 1.0  # seconds between looks at what has ended
-_BETWEEN = 3_600.0  # seconds between two passes over what is kept
+_FIRST = 60.0  # seconds until the first pass over what is kept
+_BETWEEN = 3_600.0  # seconds between two passes
 _AT_ONCE = 100  # subscriptions that one step looks at
 _REMOVED = 1_000  # rows that one step removes
 
@@ -63,15 +64,15 @@ class Sweeper:
             self._thread.join()
 
     def _run(self) -> None:
-        due = now() + _BETWEEN
+        due = time.monotonic() + _FIRST
         while not self._stop.wait(_LOOK):
             try:
                 while self._matching.expire() and not self._stop.is_set():
                     pass
-                if now() >= due and self._matching.is_ours:
-                    due = now() + _BETWEEN
+                if time.monotonic() >= due and self._matching.is_ours:
+                    due = time.monotonic() + _BETWEEN
                     self.sweep()
-            except TriplewireError:  # as of a database that is away: the next look does it
+            except Exception:  # as of a database that is away: the next look does it
                 _log.warning("what is over could not be removed, and is tried again", exc_info=True)
 
     def sweep(self) -> tuple[int, int]:

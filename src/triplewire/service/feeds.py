@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from email.utils import format_datetime, parsedate_to_datetime
+from importlib.metadata import version
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -15,7 +16,7 @@ from sqlalchemy.engine import Row
 from triplewire.broker import window
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
-from triplewire.broker.feeds.entries import FORMS, Feed, feed_of, feed_of_results, instant
+from triplewire.broker.feeds.entries import FORMS, Feed, bounds_of, feed_of, feed_of_results, instant
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
 from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
@@ -33,6 +34,9 @@ _WRITERS: Mapping[str, Callable[[Feed], str]] = {
     "opml": outlines.of_feed,
     "ndjson": json_feeds.ndjson,
 }
+_SHOWN = ("id", "title", "state", "reason", "created", "expires")
+"""What of a subscription its feed shows."""
+
 _HEADERS = {
     "Cache-Control": "private, no-cache",  # to be asked whether it is new; the address gives the right to read
     "Content-Security-Policy": feed_page.CONTENT_SECURITY,
@@ -79,8 +83,14 @@ def feed(
     if row is None:
         raise Problem(404, "there is no such feed")
     check_form(form)
-    page = feed_at(of, row, base_of(request), before)
-    return answer(request, page, form, by_date=row.state != ENDED)
+    base = base_of(request)
+    with of.database.reading() as connection:
+        bounds = bounds_of(connection, row.number)
+    # nothing else is in a feed that may change: events and contents never do
+    tag = _tag(version("triplewire"), key, form, base, before, bounds, *(getattr(row, name) for name in _SHOWN))
+    if tag in _known_tags(request):
+        return Response(status_code=304, headers={**_HEADERS, "ETag": tag})
+    return answer(request, feed_at(of, row, base, before), form, tag, by_date=row.state != ENDED)
 
 
 @router.get("/feed")
@@ -96,7 +106,8 @@ def ask(request: Request, q: str, language: str = "sparql", format: str = "atom"
     with of.probe(q, language) as engine:
         with of.database.reading() as connection:
             newest = window.newest(connection, by)
-        return answer(request, feed_of_results(window.asked(engine, newest), q, of.secret, address), format)
+        page = feed_of_results(window.asked(engine, newest), q, of.secret, address)
+    return answer(request, page, format, _tag(written(page, format)))
 
 
 def check_form(form: str) -> None:
@@ -105,26 +116,31 @@ def check_form(form: str) -> None:
         raise Problem(404, f"there is no format {form[:20]!r}", f"known: {', '.join(FORMS)}")
 
 
-def answer(request: Request, page: Feed, form: str, by_date: bool = True) -> Response:
+def answer(request: Request, page: Feed, form: str, tag: str, by_date: bool = True) -> Response:
     """A page of a feed, or that it is as before (RFC 9110, section 13). `by_date`: whether its date alone tells."""
-    body = written(page, form)
     links = (
         f'<{address}>; rel="{name}"' + (f'; type="{kind}"' if kind else "") for name, address, kind in page.links(form)
     )
-    headers = {**_HEADERS, "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Link": ", ".join(links)}
+    headers = {**_HEADERS, "ETag": tag, "Link": ", ".join(links)}
     if by_date and page.updated < now() - 2:  # else another entry may have the same second
         headers["Last-Modified"] = format_datetime(instant(page.updated), usegmt=True)
     if _is_known(request, headers):
         return Response(status_code=304, headers=headers)
-    return Response(body, media_type=FORMS[form], headers=headers)
+    return Response(written(page, form), media_type=FORMS[form], headers=headers)
+
+
+def _tag(*parts: object) -> str:
+    return f'"{hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:32]}"'
+
+
+def _known_tags(request: Request) -> set[str]:
+    return {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
 
 
 def _is_known(request: Request, headers: Mapping[str, str]) -> bool:
     """Has who asks what these headers are of?"""
-    tags = request.headers.get("if-none-match")
-    if tags is not None:
-        known = {tag.strip().removeprefix("W/") for tag in tags.split(",")}
-        return bool(known & {headers["ETag"], "*"})
+    if "if-none-match" in request.headers:
+        return bool(_known_tags(request) & {headers["ETag"], "*"})
     since, modified = request.headers.get("if-modified-since"), headers.get("Last-Modified")
     if since is None or modified is None:
         return False

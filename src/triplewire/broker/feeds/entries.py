@@ -98,14 +98,20 @@ class Feed:
             yield "next", self.address(form, before=self.older), kind
 
 
+def bounds_of(connection: Connection, subscription: int) -> tuple[int, int]:
+    """The oldest and the newest sequence that are kept of a subscription; (1, 0) for none."""
+    bounds = sa.select(sa.func.min(events.c.sequence), sa.func.max(events.c.sequence))
+    oldest, newest = connection.execute(bounds.where(events.c.subscription == subscription)).one()
+    return oldest or 1, newest or 0
+
+
 def feed_of(
     connection: Connection, row: Row[Any], secret: bytes, address: Address, hub: str = "", before: int | None = None
 ) -> Feed:
     """A page of the feed of a subscription: the newest, or the one before a sequence."""
     number = row.number
-    bounds = sa.select(sa.func.min(events.c.sequence), sa.func.max(events.c.sequence))
-    oldest, newest = connection.execute(bounds.where(events.c.subscription == number)).one()
-    end = min((newest or 0) + 1, 2**62 if before is None else max(before, 1))
+    oldest, newest = bounds_of(connection, number)
+    end = min(newest + 1, 2**62 if before is None else max(before, 1))
     begin = max(1, end - PAGE if before is not None else ((end - 1) // PAGE - 1) * PAGE + 1)
     page = of_subscription(connection, number, begin - 1, end - begin)
     told = [event for event in page if event.type != REPEATED]
@@ -130,7 +136,7 @@ def feed_of(
         hub=hub,
         has_ended=row.state == ENDED,
         before=before,
-        older=begin if oldest is not None and oldest < begin else None,
+        older=begin if oldest < begin else None,
     )
 
 
