@@ -68,7 +68,7 @@ def test_lists_of_others(database_url: str, case: dict[str, Any]) -> None:
         lines = taken(allowing(broker), case["text"])
         assert [[line["line"], line["what"]] for line in lines] == case["lines"]
         for line in lines:
-            assert line["what"] != "refused" or line["title"]
+            assert line["what"] != "refused" or line["problem"]["title"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_private_addresses_are_no_sources(database_url: str) -> None:
     body = '<opml><body><outline xmlUrl="http://127.0.0.1/feed"/>\n<outline xmlUrl="file:///etc/passwd"/></body></opml>'
     with broker_at(database_url) as (_, app):
         lines = taken(TestClient(app), body)
-        assert [(line["line"], line["what"], line["status"]) for line in lines] == [
+        assert [(line["line"], line["what"], line["problem"]["status"]) for line in lines] == [
             (1, "refused", 400),
             (2, "refused", 400),
         ]
@@ -104,4 +104,4 @@ def test_an_id_that_is_taken_by_another_query(database_url: str) -> None:
         body = f'<opml xmlns:t="urn:triplewire:opml:"><body>\n{outline}</body></opml>'
         (line,) = taken(TestClient(app), body)
         assert (line["line"], line["what"]) == (2, "refused")
-        assert "taken" in line["title"]
+        assert "taken" in line["problem"]["title"]

@@ -58,7 +58,7 @@ def _take(request: Request, body: bytes, seconds: float) -> Response:
     answers: list[dict[str, Any]] = []
     for outline in outlines:
         if isinstance(outline, ReadError):
-            answers.append({"what": "refused", **details_of(outline)})
+            answers.append({"line": outline.line, **_refused(details_of(outline))})
         elif outline.wanted is None:
             answers.append({"line": outline.line, **_source(request, outline, by)})
         elif _is_there(there.get(outline.wanted.id), outline):
@@ -72,8 +72,12 @@ def _take(request: Request, body: bytes, seconds: float) -> Response:
                 of.change(result.number, state=PAUSED)
             answers.append({"line": outline.line, "what": "subscribed", **told(request, result)})
         else:
-            answers.append({"what": "refused", **details_of(result), "line": outline.line})
+            answers.append({"line": outline.line, **_refused(details_of(result))})
     return JSONResponse(sorted(answers, key=lambda answer: int(answer["line"])), 201)
+
+
+def _refused(problem: dict[str, Any]) -> dict[str, Any]:
+    return {"what": "refused", "problem": problem}
 
 
 def _is_there(row: Any, outline: Outline) -> bool:
@@ -87,7 +91,7 @@ def _source(request: Request, outline: Outline, by: str) -> dict[str, Any]:
         check_address(request, outline.url)
         id, is_new = broker(request).add_source(outline.url, by, outline.title)
     except Problem as error:
-        return {"what": "refused", **details(error.status_code, str(error.detail), error.remedy)}
+        return _refused(details(error.status_code, str(error.detail), error.remedy))
     except TriplewireError as error:
-        return {"what": "refused", **details_of(error)}
+        return _refused(details_of(error))
     return {"what": "source" if is_new else "there already", "id": id}

@@ -46,12 +46,8 @@ def _item(entry: Entry) -> dict[str, Any]:
 def ndjson(feed: Feed) -> str:
     """The entries of the page, the newest first, as the lines of `/events`, each with its id in feeds and with other
     reports of its story."""
-    lines = (
-        {
-            **entry.more,
-            "entry": entry.id,
-            **({"others": [list(other) for other in entry.others]} if entry.others else {}),
-        }
-        for entry in feed.entries
-    )
-    return "".join(clean(json.dumps(line, ensure_ascii=False)) + "\n" for line in lines)
+    lines = []
+    for entry in feed.entries:
+        line = {**entry.more, "entry": entry.id, "others": list(entry.others)}
+        lines.append(clean(json.dumps(line, ensure_ascii=False)) + "\n")
+    return "".join(lines)

@@ -43,7 +43,7 @@ def rss(feed: Feed) -> str:
         f'{_HEAD}\n<rss version="2.0" {_ATOM.format(":atom")}>\n<channel>',
         element("title", for_rss(feed.title)),
         element("link", feed.address("html")),
-        element("description", feed.subtitle),
+        element("description", for_rss(feed.subtitle)),
         element("lastBuildDate", format_datetime(instant(feed.updated))),
         *_links(feed, "rss", "atom:link"),
     ]
@@ -67,7 +67,7 @@ def rdf(feed: Feed) -> str:
         f"{_HEAD}\n<rdf:RDF {_RDF}>\n<channel rdf:about={quoted(about)}>",
         element("title", for_rss(feed.title)),
         element("link", feed.address("html")),
-        element("description", feed.subtitle),
+        element("description", for_rss(feed.subtitle)),
         element("dc:date", written(feed.updated)),
         "<items><rdf:Seq>",
         *(element("rdf:li", rdf_resource=entry.id) for entry in feed.entries),
