@@ -17,7 +17,7 @@ from pyoxigraph import RdfFormat, parse
 from amounts import usually
 from broker.written_feeds import Read, dangers, dangers_of_page, elements, feed, with_feedparser, with_json
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
-from triplewire.broker.feeds.cleaning import one_line
+from triplewire.broker.feeds.cleaning import one_line, safe_markup
 from triplewire.broker.feeds.entries import Entry, Feed, with_markup
 from triplewire.broker.publications import text_of
 from triplewire.config import Settings
@@ -132,6 +132,11 @@ def test_a_time_that_no_calendar_has_spoils_nothing(seconds: float) -> None:
     page = feed([Entry("urn:uuid:1", "one", "", seconds, seconds, ""), Entry("urn:uuid:2", "two", "", 1.0, 1.0, "")])
     for write in (xml_feeds.atom, xml_feeds.rss, xml_feeds.rdf, feed_page.page, json_feeds.json_feed):
         assert "two" in write(page)
+
+
+@given(TEXTS)
+def test_what_is_harmless_stays_as_it_is(text: str) -> None:
+    assert safe_markup(safe_markup(text)) == safe_markup(text)
 
 
 def test_the_text_of_a_publication() -> None:
