@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 
 import feedparser
@@ -44,6 +46,16 @@ def test_each_format_says_what_it_is_and_where(database_url: str) -> None:
             head = client.head(address)
             assert (head.status_code, head.content) == (200, b"")
             assert head.headers["etag"] == answer.headers["etag"]
+
+
+def test_the_page_allows_its_own_style_alone(database_url: str) -> None:
+    with broker_at(database_url) as (broker, app):
+        answer = TestClient(app).get(f"/s/{subscribed(broker).feed_key}.html")
+        (style,) = re.findall("<style>(.*?)</style>", answer.text, re.DOTALL)
+        code = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = answer.headers["content-security-policy"]
+        assert f"style-src 'sha256-{code}';" in policy
+        assert "unsafe" not in policy
 
 
 def test_what_there_is_not(database_url: str) -> None:
