@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection, Row
 from triplewire.broker.events import EXPIRED, EXPIRING, MATCHED, REPEATED, UNMATCHED, Event, of_subscription, repeats_of
 from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
 from triplewire.broker.publications import restored, text_of
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED
 from triplewire.broker.window import Result
 from triplewire.model.publication import Publication
 from triplewire.store.tables import events, publications
@@ -46,6 +46,7 @@ _ROWS = 20  # of its table of bindings
 _TITLES = {
     EXPIRING: "The subscription ends within a day: renew it to keep it",
     EXPIRED: "The subscription has ended",
+    SUSPENDED: "The subscription is suspended",
 }
 
 Address = Callable[..., str]
@@ -146,7 +147,7 @@ def entry_of(
     """What is said of an event; `others` are events of other reports of its story."""
     title = one_line(event.title or event.publication)
     if event.publication_number is None:
-        title = _TITLES.get(event.type) or one_line(f"{event.type}: {row.reason}")
+        title = _TITLES.get(event.type, event.type)
     elif event.type == UNMATCHED:
         title = f"No longer matches: {title}"
     entry = Entry(
