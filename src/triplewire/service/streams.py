@@ -8,7 +8,6 @@ nothing twice. It ends with its subscription, and at the end of the service (`St
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
@@ -19,7 +18,6 @@ from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.events import EXPIRED, MOST, Event
-from triplewire.broker.matching import Batch
 from triplewire.broker.subscriptions import ENDED
 from triplewire.service.access import KEY, allowed, broker
 from triplewire.service.problems import Problem
@@ -32,46 +30,36 @@ _RETRY = 3_000  # milliseconds until a client comes back
 
 
 class Streams:
-    """The streams of a service that are open, by the numbers of their subscriptions."""
+    """The streams of a service that are open, by the numbers of their subscriptions. Only its event loop adds and
+    removes them."""
 
     def __init__(self, broker: Broker) -> None:
-        self._lock = threading.Lock()
         self._open: dict[int, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
         self.is_ending = False
-        broker.listeners.append(self._told)
+        broker.listeners.append(lambda batch: self._wake({row[1] for row in batch.events}))
 
     @contextmanager
     def waiting(self, number: int) -> Iterator[asyncio.Event]:
         """What is set whenever the subscription may have events."""
         entry = asyncio.get_running_loop(), asyncio.Event()
-        with self._lock:
-            self._open.setdefault(number, []).append(entry)
+        self._open.setdefault(number, []).append(entry)
         try:
             yield entry[1]
         finally:
-            with self._lock:
-                self._open[number].remove(entry)
-                if not self._open[number]:
-                    del self._open[number]
-
-    def _told(self, batch: Batch) -> None:
-        with self._lock:
-            if self._open:
-                self._wake({row[1] for row in batch.events} & self._open.keys())
-
-    def _wake(self, numbers: set[int]) -> None:
-        for number in numbers:
-            for loop, woken in self._open[number]:
-                with suppress(RuntimeError):  # its loop has ended
-                    loop.call_soon_threadsafe(woken.set)
+            self._open[number].remove(entry)
+            if not self._open[number]:
+                del self._open[number]
 
     def end(self) -> None:
         """Have all streams end, as their clients would wait for ever. Any thread may call it, also in a handler of a
         signal."""
         self.is_ending = True
-        for entries in list(self._open.values()):
-            for loop, woken in list(entries):
-                with suppress(RuntimeError):
+        self._wake(set(self._open))
+
+    def _wake(self, numbers: set[int]) -> None:
+        for number in list(self._open):
+            for loop, woken in list(self._open.get(number, ())) if number in numbers else ():
+                with suppress(RuntimeError):  # its loop has ended
                     loop.call_soon_threadsafe(woken.set)
 
 
