@@ -28,7 +28,7 @@ _LOOK = 1.0  # seconds between looks at what has ended
 _FIRST = 60.0  # seconds until the first pass over what is kept
 _BETWEEN = 3_600.0  # seconds between two passes
 _AT_ONCE = 100  # subscriptions that one step looks at
-_REMOVED = 1_000  # rows that one step removes
+_REMOVED = 250  # rows that one step removes, which others wait for
 
 _log = logging.getLogger("triplewire.broker")
 

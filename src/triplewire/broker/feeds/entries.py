@@ -215,7 +215,7 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
                 updated=row.received,
                 published=row.published or row.received,
                 markup="",
-                more={"publication": row.id, "source": row.source, "bindings": bindings},
+                more={name: getattr(row, name) for name in ("id", "title", "link", "source")} | {"bindings": bindings},
             ),
             content,
             bindings,
