@@ -30,6 +30,7 @@ from triplewire.broker.accepted import Once, Taken, accept
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
+from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
 from triplewire.config import Settings
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
     from triplewire.engine.explain.explanation import Explanation
 
-DAY = 86_400.0
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
 
@@ -103,13 +103,16 @@ class Made:
 class Broker:
     """A broker over one database. Make it with `open`."""
 
-    def __init__(self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None], retention: Retention
+    ) -> None:
         self.database = database
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
         self.sources = Sources(database, self.followed.follow)
         self.matching = Matching(database, self.followed, self.holder, self._told)
+        self.sweeper = Sweeper(database, self.matching, retention)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.listeners: list[Callable[[Batch], None]] = []
@@ -124,13 +127,14 @@ class Broker:
         engine: Engine | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
+        retention: Retention | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
-        Raises what `Database.open` raises."""
+        `retention`: for how long what was told is kept. Raises what `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn)
+            broker = cls(database, secret, engine or Engine(), warn, retention or Retention())
             given = broker.taxonomy
             broker.followed.load(progress)
             if given != EMPTY and given != broker.keep_taxonomy():
@@ -141,6 +145,7 @@ class Broker:
             database.close()
             raise
         broker.matching.start()
+        broker.sweeper.start()
         return broker
 
     def __enter__(self) -> Broker:
@@ -151,6 +156,7 @@ class Broker:
 
     def close(self) -> None:
         """End what is under way, and close the database."""
+        self.sweeper.stop()
         self.matching.stop()
         self.database.close()
 
@@ -248,6 +254,7 @@ class Broker:
             "revision": 1,
             "created": created,
             "expires": created + wanted.seconds,
+            "warns": _warns(created, wanted.seconds),
             "ticket": tickets.digest(ticket),
             "source": wanted.source,
         }
@@ -321,9 +328,11 @@ class Broker:
         """Have a subscription last for so many seconds from now; returns when it ends. Raises `SubscriptionError` where
         it has ended already, or the time is too short or too long."""
         self.check_seconds(seconds)
-        expires = now() + seconds
+        begin = now()
+        expires = begin + seconds
         here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
-        if not self.database.write(lambda connection: connection.execute(here.values(expires=expires)).rowcount):
+        renewed = here.values(expires=expires, warns=_warns(begin, seconds))
+        if not self.database.write(lambda connection: connection.execute(renewed).rowcount):
             raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
         return expires
 
@@ -479,7 +488,7 @@ class Broker:
         with self.database.reading() as connection:
             return events_.newest_of_subscription(connection, number, most, before)
 
-    # --- owners, taxonomy --------------------------------------------------------------------------------------------
+    # --- sources, owners, taxonomy -----------------------------------------------------------------------------------
 
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
@@ -539,6 +548,11 @@ class Broker:
             if (row.kind, row.url) == (POLL, url):
                 return str(row.id), False
         return str(self.sources.add(WantedSource(url, title=title), owner)[0].id), True
+
+
+def _warns(begin: float, seconds: float) -> float | None:
+    """When the feed of a subscription tells that it ends soon: a day before, where it is valid for longer."""
+    return begin + seconds - DAY if seconds > DAY else None
 
 
 __all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]

@@ -31,9 +31,9 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
+from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATCHED
 from triplewire.broker.publications import restored
-from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
+from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
@@ -193,32 +193,49 @@ class Matching:
         return accepted
 
     def expire(self) -> int:
-        """End the subscriptions whose time is over, each with an event; returns how many. Nothing where another process
-        matches. A subscription that is renewed at the same moment is either renewed, or has ended."""
+        """End the subscriptions whose time is over, each with an event, and tell of those that end within a day;
+        returns how many. Nothing where another process matches. A subscription that is renewed at the same moment is
+        either renewed, or has ended."""
+        table, at = subscriptions, now()
+        lasting = table.c.state.in_((ACTIVE, PAUSED, SUSPENDED))
+        over = sa.select(table.c.number).where(lasting, table.c.expires <= at)
+        soon = sa.select(table.c.number).where(lasting, table.c.warns <= at, table.c.expires > at)
+        ended = self._tell(over, EXPIRED, at, {"state": ENDED, "reason": "its time is over", "warns": None})
+        if ended:
+            self._followed.follow()
+        return ended + self._tell(soon, EXPIRING, at, {"warns": None})
+
+    def _tell(self, which: sa.Select[Any], kind: str, at: float, values: dict[str, Any]) -> int:
+        """Give an event to each of these subscriptions, and change its row; returns how many."""
         if self._term is None:
             return 0
-        table, at = subscriptions, now()
-        over = sa.select(table.c.number).where(table.c.state != ENDED, table.c.expires <= at).limit(_EXPIRING)
+        which = which.limit(_EXPIRING)
+        with self._database.reading() as connection:
+            if connection.execute(which.limit(1)).first() is None:
+                return 0
 
-        def write(connection: Connection) -> list[int]:
+        def write(connection: Connection) -> Batch:
             assert self._term is not None
             self._database.check_term(connection, WORK, self._term)
-            ended = list(connection.execute(over.with_for_update()).scalars())
             batch = Batch()
-            for number in ended:
-                here = table.update().where(table.c.number == number)
-                connection.execute(here.values(state=ENDED, reason="its time is over"))
-                connection.execute(changes.insert().values(subscription=number))
-                self._add(batch, number, EXPIRED, None, at, "[]")
+            for number in connection.execute(which.with_for_update()).scalars().all():
+                connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
+                if "state" in values:
+                    connection.execute(changes.insert().values(subscription=number))
+                self._add(batch, number, kind, None, at, "[]")
             insert_rows(connection, events, batch.events)
             if batch.delivering:
                 self._deliver(connection, batch)
-            return ended
+            return batch
 
         with self._working:
-            ended = self._database.write(write)
-        self._followed.follow()
-        return len(ended)
+            try:
+                batch = self._database.write(write)
+            except BaseException:
+                self._term = None  # numbers were counted that were not written: the next term reads them again
+                raise
+        self._told(batch)
+        return len(batch.events)
 
     # --- events ------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -59,8 +60,17 @@ def serve_command(
         allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
     )
     with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker, Polling(broker, polled(how)):
+        app = service(broker, how)
+
+        class Server(uvicorn.Server):
+            """Ends streams at a signal: it waits for all answers."""
+
+            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                app.state.streams.end()
+                super().handle_exit(sig, frame)
+
         say(f"serving at http://{host}:{port}/")
-        uvicorn.run(service(broker, how), host=host, port=port, log_level="warning")
+        Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).run()
 
 
 def secret_of(data: Path) -> bytes:

@@ -11,7 +11,18 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, health, problems, publish, sources, subscriptions, taxonomy_door
+from triplewire.service import (
+    events,
+    feeds,
+    health,
+    opml,
+    problems,
+    publish,
+    sources,
+    streams,
+    subscriptions,
+    taxonomy_door,
+)
 from triplewire.service.access import check_policies
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
@@ -42,8 +53,10 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
+    app.state.streams = streams.Streams(broker)
     problems.install(app)
-    for door in (subscriptions, publish, events, health, sources, taxonomy_door):
+    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door)
+    for door in doors:
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 

@@ -73,11 +73,13 @@ subscriptions = Table(
     Column("revision", Integer, nullable=False),  # 1, and 1 more with each new query
     Column("created", Float, nullable=False),
     Column("expires", Float, nullable=False),
+    Column("warns", Float),  # when its feed is to tell that it ends soon; null: it is not, or it was told
     Column("ticket", LargeBinary, nullable=False),
     Column("source", BIG),  # the number of the source of which an item asked for it
     UniqueConstraint("owner", "id"),
     Index("subscriptions_expire", "state", "expires"),
     Index("subscriptions_source", "source"),
+    Index("subscriptions_warn", "warns"),
 )
 
 changes = Table("changes", metadata, _number(), Column("subscription", BIG, nullable=False))
@@ -139,6 +141,7 @@ events = Table(
     Column("first", BIG),  # the number of the event of the same story that was told
     UniqueConstraint("subscription", "sequence"),
     Index("events_publication", "publication"),
+    Index("events_first", "first"),
 )
 
 targets = Table(
@@ -170,6 +173,7 @@ deliveries = Table(
     Column("status", Text, nullable=False),  # what the receiver answered last
     Index("deliveries_due", "state", "due"),
     Index("deliveries_target", "target", "state"),
+    Index("deliveries_event", "event"),
 )
 
 sources = Table(
@@ -212,5 +216,6 @@ bands = Table(
     metadata,
     Column("band", BIG, primary_key=True, autoincrement=False),
     Column("publication", BIG, primary_key=True, autoincrement=False),
+    Index("bands_publication", "publication"),
 )
 """Parts of signatures, by which those that are alike are found."""
