@@ -11,7 +11,20 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, feeds, health, opml, problems, publish, streams, subscriptions
+from triplewire.service import (
+    events,
+    feeds,
+    health,
+    hub,
+    opml,
+    problems,
+    publish,
+    sparql,
+    streams,
+    subscriptions,
+    websub_callback,
+    xml_rpc,
+)
 from triplewire.service.access import check_policies
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
@@ -40,7 +53,7 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     app.state.broker, app.state.settings = broker, settings
     app.state.streams = streams.Streams(broker)
     problems.install(app)
-    for door in (opml, subscriptions, publish, events, feeds, streams, health):
+    for door in (opml, subscriptions, publish, events, feeds, streams, health, hub, websub_callback, xml_rpc, sparql):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
