@@ -59,7 +59,10 @@ def test_a_query_comes_in_four_ways(url: str) -> None:
         titles(ask(f"{url}/sparql", query, method="QUERY", **direct)),
     ]
     assert found == [["Olympic games 3", "Olympic games 2", "Olympic games 1"]] * 4  # the newest first
-    assert "/sparql" in json.loads(ask(f"{url}/openapi.json").body)["paths"]
+    doors = json.loads(ask(f"{url}/openapi.json").body)["paths"]
+    assert doors["/sparql"]["get"]["parameters"][0]["name"] == "query"
+    for door in ("/sparql", "/hub", "/RPC2"):
+        assert doors[door]["post"]["requestBody"]["content"]
 
 
 def test_what_is_not_asked_as_the_protocol_has_it_is_refused(url: str) -> None:

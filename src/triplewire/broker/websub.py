@@ -97,7 +97,7 @@ def _targets_of(connection: Connection, intent: Intent | Row[Any]) -> Sequence[i
 
 def _add_intent(connection: Connection, intent: Intent, at: float) -> bool:
     """Write an intent. The callback is asked at once, or a minute after it was asked in vain."""
-    table, host = intents, host_of(intent.callback)
+    table, host = intents, (urlsplit(intent.callback).hostname or "").rstrip(".")
     _alone(connection)
     same = (table.c.callback == intent.callback, table.c.topic == intent.topic)
     connection.execute(table.delete().where(*same, table.c.state == "waiting"))
@@ -117,20 +117,10 @@ def _alone(connection: Connection) -> None:
         connection.execute(sa.text("LOCK TABLE intents IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def host_of(callback: str) -> str:
-    """The host that is asked for a callback."""
-    return (urlsplit(callback).hostname or "").rstrip(".")
-
-
 def asking(callback: str, parameters: Mapping[str, str]) -> str:
     """The address of a callback with parameters behind those that it has (5.1.1)."""
     separator = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
     return callback + separator + urlencode(parameters)
-
-
-def signature(secret: str, body: bytes, method: str = "sha256") -> str:
-    """The value of X-Hub-Signature (7.1)."""
-    return f"{method}={hmac.digest(secret.encode(), body, method).hex()}"
 
 
 def message_of(broker: Broker, subscription: int, target: Target, render: Render) -> tuple[dict[str, str], bytes]:
@@ -140,15 +130,10 @@ def message_of(broker: Broker, subscription: int, target: Target, render: Render
     topic = str(target.settings["topic"])
     base = topic.rpartition("/s/")[0]
     content_type, body = render(broker, row, target.form, base)
-    headers = {"Content-Type": content_type, "Link": links(f"{base}/hub", topic)}
+    headers = {"Content-Type": content_type, "Link": f'<{base}/hub>; rel="hub", <{topic}>; rel="self"'}
     if target.secret:
-        headers["X-Hub-Signature"] = signature(target.secret, body)
+        headers["X-Hub-Signature"] = f"sha256={hmac.digest(target.secret.encode(), body, 'sha256').hex()}"
     return headers, body
-
-
-def links(hub: str, topic: str) -> str:
-    """The header Link of a topic, and of what is sent of it (4, 7)."""
-    return f'<{hub}>; rel="hub", <{topic}>; rel="self"'
 
 
 class Hub:

@@ -25,10 +25,10 @@ from triplewire.broker import tickets
 from triplewire.broker.broker import DAY, Broker
 from triplewire.broker.intake import take
 from triplewire.broker.publications import read_body
-from triplewire.errors import ReadError, RequestError, TriplewireError
+from triplewire.errors import ReadError, RequestError, TriplewireError, text_of_raised
 from triplewire.net.addresses import Connections
 from triplewire.net.client import Client
-from triplewire.net.guard import target_of
+from triplewire.net.guard import Target, target_of
 from triplewire.sources.discovery import offer_of
 from triplewire.sources.fetch import MOST_HOPS, Known, fetch, in_utf8
 from triplewire.store.database import now
@@ -66,34 +66,28 @@ def lease_of(broker: Broker, number: int, key: str) -> Row[Any] | None:
         return connection.execute(sa.select(leases).where(leases.c.number == number)).first()
 
 
-def verify(
-    broker: Broker,
-    lease: Row[Any],
-    mode: str,
-    topic: str,
-    challenge: str,
-    seconds: str,
-) -> bool:
-    """Do we mean what a hub asks (5.3)? Once, and only within minutes of our request."""
+def verify(broker: Broker, lease: Row[Any], mode: str, topic: str, challenge: str, seconds: str) -> bool:
+    """Do we mean what a hub asks (5.3)? Once, and only within minutes of our request. What it denies (5.2) is kept."""
+    at, here = now(), leases.c.number == lease.number
+    written: sa.Update | sa.Delete
+    wanted = {"ending": "unsubscribe", "subscribing": "subscribe", "active": "subscribe"}.get(lease.state)
+    lasting = float(seconds[:9]) if seconds.isascii() and seconds.isdecimal() else 0.0
     if topic != lease.topic:
         return False
-    here = leases.update().where(leases.c.number == lease.number)
     if mode == "denied":
-        denied = here.values(state="denied", pending=None, due=now() + DAY, reason="the hub has denied it")
-        broker.database.write(lambda connection: connection.execute(denied))
-        return True
-    lasting = float(seconds[:9]) if seconds.isascii() and seconds.isdecimal() and seconds.strip("0") else 0.0
-    wanted = {"ending": "unsubscribe", "subscribing": "subscribe", "active": "subscribe"}.get(lease.state)
-    if mode != wanted or not _CHALLENGE.fullmatch(challenge) or (mode == "subscribe" and not lasting):
+        denied = {"state": "denied", "pending": None, "due": at + DAY, "reason": "the hub has denied it"}
+        written = leases.update().where(here).values(denied)
+    elif mode != wanted or not _CHALLENGE.fullmatch(challenge):
         return False
-    pending = leases.c.pending >= now()
-    if mode == "unsubscribe":
-        ended = leases.delete().where(leases.c.number == lease.number, pending)
-        return bool(broker.database.write(lambda connection: connection.execute(ended).rowcount))
-    at = now()
-    values = {"expires": at + lasting, "due": at + max(_RENEWED * lasting, _LEAST)}
-    active = here.where(pending).values(state="active", pending=None, failures=0, reason="", **values)
-    return bool(broker.database.write(lambda connection: connection.execute(active).rowcount))
+    elif mode == "unsubscribe":
+        written = leases.delete().where(here, leases.c.pending >= at)
+    elif lasting:
+        active = {"state": "active", "pending": None, "failures": 0, "reason": "", "expires": at + lasting}
+        active |= {"due": at + max(_RENEWED * lasting, _LEAST)}
+        written = leases.update().where(here, leases.c.pending >= at).values(active)
+    else:
+        return False
+    return bool(broker.database.write(lambda connection: connection.execute(written).rowcount))
 
 
 def receive(broker: Broker, lease: Row[Any], body: bytes, content_type: str, signed: str) -> bool:
@@ -137,7 +131,7 @@ class Subscriber:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_SECONDS + 1)  # it is at one request; what comes of it is asked for again
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -183,9 +177,10 @@ class Subscriber:
                 self._end(lease)
             else:
                 self._begin(lease)
-        except TriplewireError as error:
+        except Exception as error:  # also what no one thought of: one hub must not keep the others from being asked
+            reason = error.what if isinstance(error, TriplewireError) else text_of_raised(error)
             pause = min(_AGAIN * 2.0 ** min(lease.failures, 10), DAY)
-            self._set(lease.number, failures=lease.failures + 1, reason=error.what, due=self._clock() + pause)
+            self._set(lease.number, failures=lease.failures + 1, reason=reason, due=self._clock() + pause)
 
     def _begin(self, lease: Row[Any]) -> None:
         with self._broker.database.reading() as connection:
@@ -202,7 +197,7 @@ class Subscriber:
         state = "active" if lease.state == "active" and lease.topic == offer.topic else "subscribing"
         values = {"hub": offer.hubs[0], "topic": offer.topic, "state": state, "pending": at + _PENDING}
         self._set(lease.number, **values)  # before it is asked: it may confirm before it answers
-        self._ask({**lease._mapping, **values}, "subscribe")
+        self._ask(lease.number, "subscribe")
 
     def _end(self, lease: Row[Any]) -> None:
         """Unsubscribe; the lease goes once the hub has confirmed that, or is given up."""
@@ -210,20 +205,18 @@ class Subscriber:
             here = leases.delete().where(leases.c.number == lease.number)
             self._broker.database.write(lambda connection: connection.execute(here))
             return
-        values = {"pending": self._clock() + _PENDING, "failures": lease.failures + 1}
-        self._set(lease.number, **values)
-        self._ask(dict(lease._mapping), "unsubscribe")
+        self._set(lease.number, pending=self._clock() + _PENDING, failures=lease.failures + 1)
+        self._ask(lease.number, "unsubscribe")
 
-    def _ask(self, lease: dict[str, Any], mode: str) -> None:
+    def _ask(self, number: int, mode: str) -> None:
         """Ask a hub (5.1); where it redirects with 307 or 308, the one that it names. Raises `TriplewireError`."""
-        number = lease["number"]
-        callback = f"{self._base}/websub/{number}/{tickets.callback_key(number, self._broker.secret)}"
         with self._broker.database.reading() as connection:
-            row = connection.execute(sa.select(leases).where(leases.c.number == number)).one()
-        form = {"hub.mode": mode, "hub.topic": lease["topic"], "hub.callback": callback}
+            lease = connection.execute(sa.select(leases).where(leases.c.number == number)).one()
+        callback = f"{self._base}/websub/{number}/{tickets.callback_key(number, self._broker.secret)}"
+        form = {"hub.mode": mode, "hub.topic": lease.topic, "hub.callback": callback}
         if mode == "subscribe":
-            form |= {"hub.lease_seconds": f"{LEASE:.0f}", "hub.secret": secret_of(row, self._broker.secret)}
-        body, hub = urlencode(form).encode(), str(lease["hub"])
+            form |= {"hub.lease_seconds": f"{LEASE:.0f}", "hub.secret": secret_of(lease, self._broker.secret)}
+        body, hub = urlencode(form).encode(), lease.hub
         for _ in range(MOST_HOPS + 1):
             with closing(Client(self._target(hub))) as client:
                 headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept-Encoding": "identity"}
@@ -237,7 +230,7 @@ class Subscriber:
         if not 200 <= answer.status < 300:
             raise RequestError(f"the hub answers {answer.status}")
 
-    def _target(self, url: str) -> Any:
+    def _target(self, url: str) -> Target:
         try:
             target = target_of(url, self._allow_private)
         except ValueError as error:

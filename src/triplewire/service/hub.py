@@ -33,7 +33,12 @@ _MOST_SECRET = 200  # bytes, less than
 router = APIRouter(tags=["hub"])
 
 
-@router.post("/hub", status_code=202, response_class=PlainTextResponse)
+_NAMES = ("hub.mode", "hub.topic", "hub.callback", "hub.lease_seconds", "hub.secret")
+_SCHEMA = {"type": "object", "required": ["hub.mode"], "properties": {name: {"type": "string"} for name in _NAMES}}
+_BODY = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": _SCHEMA}}}
+
+
+@router.post("/hub", status_code=202, response_class=PlainTextResponse, openapi_extra={"requestBody": _BODY})
 @allowed(ANYBODY)
 async def hub(request: Request) -> Response:
     """Subscribe a callback to a feed, or unsubscribe it: `hub.mode`, `hub.topic`, `hub.callback`, `hub.lease_seconds`

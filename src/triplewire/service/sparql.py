@@ -24,14 +24,20 @@ _DATA_SET = ("default-graph-uri", "named-graph-uri")
 _MOST_FIELDS = 64
 
 
-@router.get("/sparql", response_class=Response)
+_TEXT = {"type": "string"}
+_PARAMETER = {"name": "query", "in": "query", "required": True, "schema": _TEXT}
+_FORM_SCHEMA = {"type": "object", "required": ["query"], "properties": {"query": _TEXT}}
+_BODY = {"required": True, "content": {QUERY: {"schema": _TEXT}, FORM: {"schema": _FORM_SCHEMA}}}
+
+
+@router.get("/sparql", response_class=Response, openapi_extra={"parameters": [_PARAMETER]})
 @allowed(OWNER)
 async def by_address(request: Request) -> Response:
     """A query as the parameter `query`: SELECT or ASK, answered as JSON, XML, CSV or TSV."""
     return await run_in_threadpool(_answered, request, request.url.query, None)
 
 
-@router.post("/sparql", response_class=Response)
+@router.post("/sparql", response_class=Response, openapi_extra={"requestBody": _BODY})
 @allowed(OWNER)
 async def by_body(request: Request) -> Response:
     """A query as a form, or as `application/sparql-query`."""

@@ -24,6 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from triplewire.broker.broker import DAY
 from triplewire.broker.events import MOST
 from triplewire.broker.feeds.cleaning import clean
+from triplewire.broker.intake import take
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.read.guard.xml import check_rdf_xml
 from triplewire.service import access
@@ -64,7 +65,6 @@ class _After(_OfSubscription):
 class _Content(_Struct):
     content: str | bytes
     content_type: str = ""
-    source: str = ""
     readers: list[str] | None = None
     wait: bool = True
 
@@ -88,21 +88,19 @@ def _unsubscribe(request: Request, given: _OfSubscription) -> Any:
 
 
 def _publish(request: Request, given: _Content) -> Any:
-    """Publish a document {content, content_type, source, readers, wait}: {publications, refused}; content is text, or
-    base64."""
+    """Publish a document {content, content_type, readers, wait}: {publications, refused}; content is text or base64."""
     owner(request)
     of, content = broker(request), given.content
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    came = came_in(data, given.content_type, of.settings)
-    taken = of.publish(came.publications, source=given.source, readers=given.readers)
-    if came.refusals and not taken:
-        raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
-    new = [entry.number for entry in taken if entry.is_new]
+    done = take(of, came_in(data, given.content_type, of.settings), readers=given.readers)
+    if done.refusals and not done.taken:
+        raise ReadError(done.refusals[0].reason, remedy=done.refusals[0].remedy)
+    new = [entry.number for entry in done.taken if entry.is_new]
     counts = of.wait(new, settings(request).wait_seconds) if given.wait else {}
     publications = [
-        {"publication": entry.id, "new": entry.is_new, "matched": counts.get(entry.number)} for entry in taken
+        {"publication": entry.id, "new": entry.is_new, "matched": counts.get(entry.number)} for entry in done.taken
     ]
-    return {"publications": publications, "refused": [str(refusal) for refusal in came.refusals]}
+    return {"publications": publications, "refused": [str(refusal) for refusal in done.refusals]}
 
 
 def _notifications(request: Request, given: _After) -> Any:
@@ -154,7 +152,10 @@ class _FaultError(Exception):
         self.code, self.text = code, text
 
 
-@router.post("/RPC2", response_class=Response)
+_BODY = {"required": True, "content": {"text/xml": {"schema": {"type": "string"}}}}
+
+
+@router.post("/RPC2", response_class=Response, openapi_extra={"requestBody": _BODY})
 @allowed(OWNER_OR_TICKET)
 async def rpc(request: Request) -> Response:
     """A call of XML-RPC; `system.listMethods` says which there are."""
