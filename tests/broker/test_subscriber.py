@@ -311,6 +311,16 @@ def test_a_hub_that_cannot_be_asked_is_tried_less_and_less_often(world: World, s
     assert spoil is not _private or not world.site.came
 
 
+def test_s1_a_hub_in_the_own_network_is_not_asked(world: World) -> None:
+    form = _offered(world)
+    world.verified(form)
+    world.broker.database.write(lambda connection: connection.execute(sources.delete()))
+    before = len(world.site.came)
+    assert Subscriber(world.broker, world.url, False).step() == 1  # it would unsubscribe
+    assert len(world.site.came) == before
+    assert "private address" in world.lease().reason
+
+
 def test_the_subscriber_works_by_itself_until_it_is_closed(world: World) -> None:
     world.page("/feed", '<HUB>; rel="hub"', '<SITE/feed>; rel="self"')
     world.source()

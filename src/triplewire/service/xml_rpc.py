@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-import math
 import xmlrpc.client
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
-from xml.parsers.expat import ExpatError
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -140,18 +138,10 @@ _METHODS = {
     "list": _Method(_list, _Struct, "array"),
 }
 _ABOUT = {
-    "system.listMethods": "The names of all methods: an array of strings.",
-    "system.methodSignature": "The signatures of a method, by its name: an array of arrays of strings.",
-    "system.methodHelp": "What a method does, by its name: a string.",
+    "system.listMethods": (["array"], "The names of all methods: an array of strings."),
+    "system.methodSignature": (["array", "string"], "The signatures of a method, by its name: an array of arrays."),
+    "system.methodHelp": (["string", "string"], "What a method does, by its name: a string."),
 }
-
-
-class _FaultError(Exception):
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
-
-
 _BODY = {"required": True, "content": {"text/xml": {"schema": {"type": "string"}}}}
 
 
@@ -167,8 +157,6 @@ def _answer(request: Request, body: bytes) -> bytes:
     try:
         name, parameters = _call_of(request, body)
         said: Any = (_plain(_result(request, name, parameters)),)
-    except _FaultError as error:
-        said = xmlrpc.client.Fault(error.code, clean(error.text))
     except Problem as error:
         text = f"{error.detail}; {error.remedy}" if error.remedy else str(error.detail)
         said = xmlrpc.client.Fault(error.status_code, clean(text))
@@ -182,48 +170,46 @@ def _answer(request: Request, body: bytes) -> bytes:
 
 
 def _call_of(request: Request, body: bytes) -> tuple[str, tuple[Any, ...]]:
-    """The method and the parameters of a request. Raises `_FaultError`."""
+    """The method and the parameters of a request. Raises `Problem`."""
     if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise _FaultError(415, "a compressed request is not read; send it as it is")
+        raise Problem(415, "a compressed request is not read; send it as it is")
     if len(body) > _MOST_BODY:
-        raise _FaultError(413, f"the request has more than {_MOST_BODY:,} bytes")
+        raise Problem(413, f"the request has more than {_MOST_BODY:,} bytes")
     limits = replace(broker(request).settings, max_xml_depth=_MOST_DEPTH, max_entities=1)
     try:
         parameters, name = xmlrpc.client.loads(check_rdf_xml(body, limits), use_builtin_types=True)
     except ReadError as error:
-        raise _FaultError(NO_XML, str(error)) from None
-    except ExpatError as error:  # prefixes without a namespace, which the guard does not look at
-        raise _FaultError(NO_XML, f"{error.lineno}:{error.offset + 1}: not well-formed XML") from None
+        raise Problem(NO_XML, str(error)) from None
     except xmlrpc.client.Fault:
-        raise _FaultError(NO_CALL, "it is an answer, and no call") from None
+        raise Problem(NO_CALL, "it is an answer, and no call") from None
     except Exception as error:  # the parser of the standard library raises many kinds
-        raise _FaultError(NO_CALL, f"the call cannot be read: {type(error).__name__}: {error}"[:300]) from None
+        raise Problem(NO_CALL, f"the call cannot be read: {type(error).__name__}: {error}"[:300]) from None
     if not name:
-        raise _FaultError(NO_CALL, "the call names no method")
+        raise Problem(NO_CALL, "the call names no method")
     return name, parameters
 
 
 def _result(request: Request, name: str, parameters: tuple[Any, ...]) -> Any:
-    """What a method answers. Raises `_FaultError`, `Problem` and `TriplewireError`."""
+    """What a method answers. Raises `Problem` and `TriplewireError`."""
     if name in _ABOUT:
         return _about(name, parameters)
     method = _method(name)
     if len(parameters) > 1 or not isinstance(given := parameters[0] if parameters else {}, dict):
-        raise _FaultError(WRONG_PARAMETERS, f"{name} takes one struct")
+        raise Problem(WRONG_PARAMETERS, f"{name} takes one struct")
     try:
         struct = method.takes.model_validate(given)
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, entry['loc'])) or 'the struct'}: {entry['msg']}" for entry in error.errors())
-        raise _FaultError(WRONG_PARAMETERS, f"{name}: {'; '.join(wrong)}"[:1_000]) from None
+        raise Problem(WRONG_PARAMETERS, f"{name}: {'; '.join(wrong)}"[:1_000]) from None
     return method.call(request, struct)
 
 
 def _method(name: str) -> _Method:
-    """A method by its name, with `pubsub.` before it or not. Raises `_FaultError`."""
+    """A method by its name, with `pubsub.` before it or not. Raises `Problem`."""
     method = _METHODS.get(name.removeprefix("pubsub."))
     if method is None:
         known = ", ".join([*_METHODS, *_ABOUT])
-        raise _FaultError(NO_METHOD, f"there is no method {name[:80]!r}; known: {known}")
+        raise Problem(NO_METHOD, f"there is no method {name[:80]!r}; known: {known}")
     return method
 
 
@@ -232,15 +218,14 @@ def _about(name: str, parameters: tuple[Any, ...]) -> Any:
     if name == "system.listMethods":
         return sorted([*_METHODS, *(f"pubsub.{each}" for each in _METHODS), *_ABOUT])
     if len(parameters) != 1 or not isinstance(parameters[0], str):
-        raise _FaultError(WRONG_PARAMETERS, f"{name} takes the name of a method")
+        raise Problem(WRONG_PARAMETERS, f"{name} takes the name of a method")
     (of,) = parameters
     if of in _ABOUT:
-        takes = [] if of == "system.listMethods" else ["string"]
-        gives, text = "string" if of == "system.methodHelp" else "array", _ABOUT[of]
+        signature, text = _ABOUT[of]
     else:
         method = _method(of)
-        takes, gives, text = ["struct"], method.gives, " ".join((method.call.__doc__ or "").split())
-    return [[gives, *takes]] if name == "system.methodSignature" else text
+        signature, text = [method.gives, "struct"], " ".join((method.call.__doc__ or "").split())
+    return [signature] if name == "system.methodSignature" else text
 
 
 def _plain(value: Any, name: str = "") -> Any:
@@ -249,12 +234,8 @@ def _plain(value: Any, name: str = "") -> Any:
         return dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None, microsecond=0)
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): _plain(each, str(key)) for key, each in value.items() if each is not None}
-    if isinstance(value, bool | bytes):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) <= _MOST_INTEGER else float(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else clean(str(value))
-    return [_plain(each) for each in value] if isinstance(value, Iterable) else clean(str(value))
+    if isinstance(value, dict):
+        return {clean(key): _plain(each, key) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return float(value) if isinstance(value, int) and abs(value) > _MOST_INTEGER else value
