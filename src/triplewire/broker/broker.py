@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -33,6 +35,9 @@ from triplewire.broker.publications import link_of, stored, title_of
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
+from triplewire.broker.retention import DAY, Kept, Sweeper
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
+from triplewire.broker.targets import Target, add_target
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
@@ -46,7 +51,6 @@ from triplewire.store.tables import (
     facts,
     publications,
     subscriptions,
-    targets,
     tokens,
 )
 
@@ -73,18 +77,6 @@ class Wanted:
     once_per_story: bool = False
     targets: Sequence[Target] = ()
     source: int | None = None
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where events are delivered to (`triplewire.deliver`). `expires`: the end of a lease, None for none."""
-
-    kind: str
-    address: str
-    secret: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    expires: float | None = None
-    state: str = "active"
 
 
 @dataclass(frozen=True)
@@ -260,38 +252,17 @@ class Broker:
         }
         number = inserted_number(connection, subscriptions, values)
         for target in wanted.targets:
-            self._add_target(connection, number, target)
+            add_target(connection, number, target)
         connection.execute(changes.insert().values(subscription=number))
         key = tickets.feed_key(number, self.secret)
         return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, {})
-
-    def _add_target(self, connection: Connection, number: int, target: Target) -> None:
-        same = (
-            targets.c.subscription == number,
-            targets.c.kind == target.kind,
-            targets.c.address == target.address,
-        )
-        connection.execute(targets.delete().where(*same))
-        connection.execute(
-            targets.insert().values(
-                subscription=number,
-                kind=target.kind,
-                address=target.address,
-                secret=target.secret,
-                settings=json.dumps(dict(target.settings)),
-                state=target.state,
-                expires=target.expires,
-                failures=0,
-                created=now(),
-            )
-        )
 
     def add_target(self, number: int, target: Target) -> None:
         """Deliver the events of a subscription there, too, from now on; in place of a target of the same kind and
         address."""
 
         def write(connection: Connection) -> None:
-            self._add_target(connection, number, target)
+            add_target(connection, number, target)
             connection.execute(changes.insert().values(subscription=number))
 
         self.database.write(write)

@@ -330,14 +330,15 @@ class Matching:
 
     def _deliver(self, connection: Connection, batch: Batch) -> None:
         waiting = sorted({subscription for _, subscription in batch.delivering})
+        due = now()
+        lasts = targets.c.expires.is_(None) | (targets.c.expires > due)
         of_subscription: dict[int, list[int]] = {}
         for begin in range(0, len(waiting), 500):
             here = sa.select(targets.c.subscription, targets.c.number).where(
-                targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active"
+                targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active", lasts
             )
             for subscription, target in connection.execute(here):
                 of_subscription.setdefault(subscription, []).append(target)
-        due = now()
         rows = [
             {"event": event, "target": target, "state": "pending", "due": due, "tries": 0, "status": ""}
             for event, subscription in batch.delivering

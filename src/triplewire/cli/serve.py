@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -41,6 +42,8 @@ def serve_command(
 
     from triplewire.broker.broker import Broker
     from triplewire.broker.polling import Polling
+    from triplewire.broker.websub import Hub
+    from triplewire.broker.websub_subscriber import Subscriber
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
@@ -70,7 +73,11 @@ def serve_command(
                 super().handle_exit(sig, frame)
 
         say(f"serving at http://{host}:{port}/")
-        Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).run()
+        with ExitStack() as running:
+            running.enter_context(Hub(broker, how.allow_private_addresses))
+            if how.base_url:  # foreign hubs have to reach it
+                running.enter_context(Subscriber(broker, how.base_url, how.allow_private_addresses))
+            Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).run()
 
 
 def secret_of(data: Path) -> bytes:

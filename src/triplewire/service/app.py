@@ -22,6 +22,10 @@ from triplewire.service import (
     streams,
     subscriptions,
     taxonomy_door,
+    hub,
+    sparql,
+    websub_callback,
+    xml_rpc,
 )
 from triplewire.service.access import check_policies
 
@@ -55,8 +59,8 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     app.state.broker, app.state.settings = broker, settings
     app.state.streams = streams.Streams(broker)
     problems.install(app)
-    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door)
-    for door in doors:
+    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
+    for door in (*doors, xml_rpc, sparql):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 

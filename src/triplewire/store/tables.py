@@ -151,13 +151,14 @@ targets = Table(
     Column("subscription", BIG, nullable=False),
     Column("kind", Text, nullable=False),  # `triplewire.broker.delivery`
     Column("address", Text, nullable=False),
+    Column("form", Text, nullable=False),  # of the feed that is sent as a whole; "": each event by itself
     Column("secret", Text, nullable=False),  # which requests are signed with
     Column("settings", Text, nullable=False),  # a JSON object
     Column("state", Text, nullable=False),  # "active", "pending" (not verified yet), "gone"
     Column("expires", Float),  # of a lease; null: with its subscription
     Column("failures", Integer, nullable=False),
     Column("created", Float, nullable=False),
-    UniqueConstraint("subscription", "kind", "address"),
+    UniqueConstraint("subscription", "kind", "address", "form"),
 )
 """Where events of a subscription are delivered to, beside its feed."""
 
@@ -202,6 +203,43 @@ requests = Table(
     Index("requests_at", "at"),
 )
 """What was accepted by requests that may be sent again, by their keys."""
+intents = Table(
+    "intents",
+    metadata,
+    _number(),
+    Column("subscription", BIG, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("callback", Text, nullable=False),
+    Column("host", Text, nullable=False),  # of the callback
+    Column("mode", Text, nullable=False),  # "subscribe", "unsubscribe", "denied" (the hub's own)
+    Column("seconds", Float, nullable=False),  # of the lease
+    Column("secret", Text, nullable=False),
+    Column("reason", Text, nullable=False),  # why it is denied
+    Column("state", Text, nullable=False),  # "waiting", "asked", "failed"
+    Column("created", Float, nullable=False),
+    Column("due", Float, nullable=False),
+    Column("asked", Float),  # when the callback was asked
+    Index("intents_host", "host", "asked"),
+    Index("intents_callback", "callback", "topic"),
+)
+"""What subscribers have asked the hub for and their callbacks have not confirmed: `triplewire.broker.websub`."""
+
+leases = Table(
+    "leases",
+    metadata,
+    _number(),
+    Column("source", BIG, nullable=False, unique=True),
+    Column("hub", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("state", Text, nullable=False),  # "none" (no hub), "subscribing", "active", "denied", "ending"
+    Column("pending", Float),  # the hub may ask until then whether it is meant; null: it may not
+    Column("expires", Float),
+    Column("due", Float, nullable=False),  # when the hub is looked for, or the lease renewed
+    Column("failures", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Sources that foreign hubs push: `triplewire.broker.websub_subscriber`."""
 
 stories = Table(
     "stories",
