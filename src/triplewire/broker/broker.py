@@ -18,10 +18,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -35,8 +33,6 @@ from triplewire.broker.publications import link_of, stored, title_of
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
-from triplewire.broker.retention import DAY, Kept, Sweeper
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.broker.targets import Target, add_target
 from triplewire.config import Settings
 from triplewire.engine import Engine
