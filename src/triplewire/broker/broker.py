@@ -26,14 +26,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import events as events_
-from triplewire.broker import tickets
+from triplewire.broker import tickets, tokens
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.config import Settings
 from triplewire.engine import Engine
-from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
+from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, inserted_number, now
@@ -45,7 +45,6 @@ from triplewire.store.tables import (
     publications,
     subscriptions,
     targets,
-    tokens,
 )
 
 if TYPE_CHECKING:
@@ -118,6 +117,7 @@ class Broker:
         self.matching = Matching(database, self.followed, self.holder, self._told)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
+        self.most_subscriptions = 2**62  # of an owner, which have not ended
         self.listeners: list[Callable[[Batch], None]] = []
         """Called with each batch that this process has matched and written."""
 
@@ -186,16 +186,22 @@ class Broker:
 
         def write(connection: Connection) -> list[Made | TriplewireError]:
             taken = self._taken(connection, owner, [each.id for each in wanted if each.id])
+            of_owner = sa.select(sa.func.count()).where(subscriptions.c.owner == owner, subscriptions.c.state != ENDED)
+            left = self.most_subscriptions - connection.execute(of_owner).scalar_one()
             made: list[Made | TriplewireError] = []
             for each, warnings in zip(wanted, checked, strict=True):
                 if isinstance(warnings, TriplewireError):
                     made.append(warnings)
+                elif left <= 0:
+                    what, remedy = f"{owner} has {self.most_subscriptions:,} subscriptions", "end some of them"
+                    made.append(LimitError(what, remedy=f"{remedy}, or raise most_subscriptions"))
                 elif each.id in taken:
                     remedy = "choose another, or change that one: PATCH /subscriptions/{id}"
                     made.append(SubscriptionError(f"the id {each.id!r} is taken", remedy=remedy))
                 else:
                     made.append(self._register(connection, each, owner, warnings))
                     taken.add(each.id)
+                    left -= 1
             return made
 
         made = self.database.write(write)
@@ -476,25 +482,15 @@ class Broker:
 
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
-        token = tickets.new_ticket(tickets.API)
-        self.keep_token(token, owner)
-        return token
+        return tokens.new_token(self.database, owner)
 
     def keep_token(self, token: str, owner: str) -> None:
         """Take a token that an owner has chosen."""
-        values = {"digest": tickets.digest(token), "owner": owner, "created": now()}
-
-        def write(connection: Connection) -> None:
-            connection.execute(tokens.delete().where(tokens.c.digest == values["digest"]))
-            connection.execute(tokens.insert().values(values))
-
-        self.database.write(write)
+        tokens.keep_token(self.database, token, owner)
 
     def owner_of(self, token: str) -> str | None:
         """Whose API token it is; None for another text."""
-        here = sa.select(tokens.c.owner).where(tokens.c.digest == tickets.digest(token), tokens.c.revoked.is_(None))
-        with self.database.reading() as connection:
-            return connection.execute(here).scalar()
+        return tokens.owner_of(self.database, token)
 
     @property
     def taxonomy(self) -> Taxonomy:

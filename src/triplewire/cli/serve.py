@@ -2,67 +2,96 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import secrets
+import socket
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from triplewire.cli.arguments import (
-    OperatorFiles,
-    TaxonomyFiles,
-    folder_option,
-    operators_from,
-    settings_from_environment,
-)
+from triplewire.cli.arguments import file_argument, operators_from
 from triplewire.cli.report import say
+from triplewire.cli.settings import Found, with_settings
+from triplewire.errors import BusyError, UnavailableError, WriteError
+
+if TYPE_CHECKING:
+    from triplewire.broker.broker import Broker
+    from triplewire.config import ServiceSettings
 
 
-def serve_command(
-    data: Annotated[Path, folder_option("--data", help="Where everything is kept.")],
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="The port to listen at.")] = 8750,
-    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
-    database: Annotated[
-        str, typer.Option(metavar="URL", help="postgresql://...; default: a SQLite file in --data.")
-    ] = "",
-    taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
-) -> None:
+@with_settings
+def serve_command(found: Found) -> None:
     """
     \b
     triplewire serve --data broker
     triplewire serve --data broker --database postgresql://user@host/name
+    TRIPLEWIRE_PORT=9000 triplewire serve --config triplewire.toml
 
-    Keep subscriptions and publications, and tell each match at once: as feeds, webhooks, and in many other ways.
+    Keep subscriptions and publications, and tell each match at once: as feeds, webhooks, and in many other ways. Each
+    option is also a variable of the environment, TRIPLEWIRE_PORT=9000, and a line of a file, port = 9000; limits are
+    there alone. SIGTERM ends what is under way, and then the service (exit code 0).
     """
+    needs("serve", "fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
     import uvicorn
 
-    from triplewire.broker.broker import Broker
-    from triplewire.engine import Engine
-    from triplewire.operators.files import operators_of
-    from triplewire.read.taxonomy import load_taxonomy
-    from triplewire.service.app import ServiceSettings, service
+    from triplewire.broker.tokens import has_tokens
+    from triplewire.service.app import service
+    from triplewire.service.logs import log_to_standard_error
 
-    data.mkdir(parents=True, exist_ok=True)
-    settings = settings_from_environment()
-    engine = Engine(
-        taxonomy=load_taxonomy(taxonomy, settings) if taxonomy else None,
-        operators=operators_of(operators_from(operators)) if operators else None,
-        settings=settings,
-    )
-    url = database or f"sqlite:///{(data / 'broker.db').absolute()}"
-    with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker:
-        how = ServiceSettings(
-            token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
-            allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
+    settings, data = found.service, folder_of(found)
+    hidden = [settings.token, settings.metrics_token, settings.feed_secret]
+    log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))
+    with _listening(settings.host, settings.port) as listening, _opened(found, data) as broker:
+        config = uvicorn.Config(
+            service(broker, settings),
+            log_config=None,
+            server_header=False,
+            forwarded_allow_ips=settings.trusted_proxies,
+            timeout_graceful_shutdown=max(1, int(settings.stop_seconds)),
         )
-        say(f"serving at http://{host}:{port}/")
-        uvicorn.run(service(broker, how), host=host, port=port, log_level="warning")
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
+        if not (settings.token or has_tokens(broker.database)):
+            say(f"nobody has a token yet: triplewire token create --data {data} --owner {settings.owner}")
+        with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
+            uvicorn.Server(config).run(sockets=[listening])
 
 
-def secret_of(data: Path) -> bytes:
-    """The secret of a folder, which keys of feeds are made with; a new one where there is none."""
+def needs(extra: str, *modules: str) -> None:
+    """Raises `UnavailableError` where a package of an extra is not installed."""
+    import importlib.util
+
+    absent = [module for module in modules if importlib.util.find_spec(module) is None]
+    if absent:
+        remedy = f"pip install 'triplewire[{extra}]'"
+        raise UnavailableError(f"{', '.join(absent)} is not installed", remedy=remedy)
+
+
+def folder_of(found: Found) -> Path:
+    """The folder of the data, which is made where there is none."""
+    if not found.service.data:
+        raise typer.BadParameter("give the folder where everything is kept", param_hint="--data")
+    data = Path(found.service.data)
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"the folder cannot be made: {error.strerror}", source=str(data)) from None
+    return data
+
+
+def database_of(settings: ServiceSettings, data: Path) -> str:
+    """The address of the database."""
+    return settings.database or f"sqlite:///{(data / 'broker.db').absolute()}"
+
+
+def secret_of(settings: ServiceSettings, data: Path) -> bytes:
+    """The secret that keys of feeds are made with: of the settings, or of the folder; a new one where there is none."""
+    if settings.feed_secret:
+        return settings.feed_secret.encode()
     file = data / "secret"
     if not file.exists():
         part = file.with_name(f".secret.{os.getpid()}")
@@ -70,3 +99,38 @@ def secret_of(data: Path) -> bytes:
         part.write_bytes(secrets.token_bytes(32))
         os.replace(part, file)
     return file.read_bytes()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises `BusyError` where another process has the port."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BusyError(f"another process listens at port {port}", remedy="choose another: --port") from None
+        raise typer.BadParameter(f"it cannot be listened at: {error.strerror}", param_hint="--host, --port") from None
+
+
+def _opened(found: Found, data: Path) -> Broker:
+    from triplewire.broker.broker import Broker
+    from triplewire.engine import Engine
+    from triplewire.operators.files import operators_of
+    from triplewire.read.taxonomy import load_taxonomy
+
+    settings = found.service
+    taxonomy = [file_argument(name) for name in settings.taxonomy]
+    files = operators_from([file_argument(name) for name in settings.operators])
+    engine = Engine(
+        taxonomy=load_taxonomy(taxonomy, found.limits) if taxonomy else None,
+        operators=operators_of(files) if files else None,
+        settings=found.limits,
+    )
+    broker = Broker.open(
+        database_of(settings, data),
+        secret_of(settings, data),
+        engine=engine,
+        warn=logging.getLogger("triplewire").warning,
+    )
+    broker.most_subscriptions = settings.most_subscriptions
+    return broker

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
     from triplewire.broker.broker import Broker
-    from triplewire.service.app import ServiceSettings
+    from triplewire.config import ServiceSettings
 
 Door = TypeVar("Door", bound=Callable[..., object])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -11,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
+from triplewire.config import ServiceSettings
 from triplewire.service import events, health, problems, publish, subscriptions
 from triplewire.service.access import check_policies
 
@@ -20,18 +20,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
-
-
-@dataclass(frozen=True)
-class ServiceSettings:
-    """How the service answers. The limits of what is matched are `triplewire.config.Settings`."""
-
-    token: str = ""  # the API token of `owner`
-    owner: str = "owner"
-    base_url: str = ""  # as others reach it; "" for the address of each request
-    allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
-    most_body: int = 1 << 20  # bytes of a request
-    wait_seconds: float = 30.0  # that ?wait=1 waits for matching
 
 
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
