@@ -150,7 +150,11 @@ class ServiceSettings:
                 raise refuse(f"ServiceSettings({field.name}=...)", f"a number from {least} on", value)
 
 
-IN_FILES = (*(field.name for field in dataclasses.fields(ServiceSettings) if field.metadata["secret"]), "database")
+IN_FILES = (
+    *(field.name for field in dataclasses.fields(ServiceSettings) if field.metadata["secret"]),
+    "database",
+    "matches",
+)
 """The settings of a service that may be read from a file of their own."""
 
 SERVICE_LIMITS: Mapping[str, int] = {

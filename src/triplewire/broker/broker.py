@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -29,7 +30,7 @@ from triplewire.broker import events as events_
 from triplewire.broker import tickets, tokens
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
-from triplewire.broker.publications import link_of, stored, title_of
+from triplewire.broker.publications import HANDED, link_of, stored, title_of
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -50,6 +51,7 @@ from triplewire.store.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from triplewire.broker.from_pipeline import Outside
     from triplewire.engine.explain.explanation import Explanation
 
 DAY = 86_400.0
@@ -109,12 +111,20 @@ class Taken(NamedTuple):
 class Broker:
     """A broker over one database. Make it with `open`."""
 
-    def __init__(self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        engine: Engine,
+        warn: Callable[[str], None],
+        outside: Outside | None = None,
+    ) -> None:
         self.database = database
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
-        self.followed = Followed(engine, database, warn)
-        self.matching = Matching(database, self.followed, self.holder, self._told)
+        follow, match = _who_matches(outside)
+        self.followed = follow(engine, database, warn)
+        self.matching = match(database, self.followed, self.holder, self._told)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.most_subscriptions = 2**62  # of an owner, which have not ended
@@ -128,15 +138,17 @@ class Broker:
         secret: bytes,
         *,
         engine: Engine | None = None,
+        outside: Outside | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
+        `outside`: who matches in place of this engine.
         Raises what `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn)
+            broker = cls(database, secret, engine or Engine(), warn, outside)
             broker.followed.load(progress)
         except BaseException:
             database.close()
@@ -434,7 +446,7 @@ class Broker:
                 events.c.publication.in_(matched), events.c.type != events_.UNMATCHED
             )
             counts = {row[0]: row[1] for row in connection.execute(of_each.group_by(events.c.publication))}
-        done = {number for number, state in states.items() if state != "accepted"}
+        done = {number for number, state in states.items() if state not in ("accepted", HANDED)}
         return {number: counts.get(number, 0) for number in matched}, done
 
     def _told(self, batch: Batch) -> None:
@@ -496,6 +508,16 @@ class Broker:
     def taxonomy(self) -> Taxonomy:
         """The taxonomy that matching uses."""
         return self.engine.taxonomy
+
+
+def _who_matches(outside: Outside | None) -> tuple[Callable[..., Followed], Callable[..., Matching]]:
+    """What makes the followed subscriptions, and what matches them."""
+    if outside is None:
+        return Followed, Matching
+    from triplewire.broker.from_pipeline import FromPipeline  # the pipeline is large
+    from triplewire.broker.kept_index import KeptSubscriptions
+
+    return KeptSubscriptions, partial(FromPipeline, outside=outside)
 
 
 def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]) -> list[Taken]:

@@ -14,6 +14,9 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
 from triplewire.read import read_document
 
+HANDED = "handed"
+"""The state of a publication that the pipeline matches (`triplewire.broker.from_pipeline`)."""
+
 _TITLES = ("rss:title", "dcterms:title", "dc:title", "schema:name", "schema:headline", "foaf:name", "rdfs:label")
 _LINKS = ("rss:link", "schema:url", "foaf:page")
 

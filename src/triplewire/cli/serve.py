@@ -20,7 +20,9 @@ from triplewire.errors import BusyError, UnavailableError, WriteError
 
 if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
+    from triplewire.broker.from_pipeline import Outside
     from triplewire.config import ServiceSettings
+    from triplewire.operators.files import OperatorFile
 
 
 @with_settings
@@ -112,6 +114,16 @@ def _listening(host: str, port: int) -> socket.socket:
         raise typer.BadParameter(f"it cannot be listened at: {error.strerror}", param_hint="--host, --port") from None
 
 
+def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFile, ...]) -> Outside:
+    """The pipeline, where it matches. Its matches come, unless said, to a table of the broker's own database, or for
+    SQLite to a file beside it."""
+    from triplewire.broker.from_pipeline import Outside
+    from triplewire.broker.match_rows import TABLE
+
+    usual = settings.database or f"sqlite:{(data / 'matches.db').absolute()}"
+    return Outside(Path(settings.index), data / "inbox", settings.matches or f"{usual}#{TABLE}", operators)
+
+
 def _opened(found: Found, data: Path) -> Broker:
     from triplewire.broker.broker import Broker
     from triplewire.engine import Engine
@@ -130,6 +142,7 @@ def _opened(found: Found, data: Path) -> Broker:
         database_of(settings, data),
         secret_of(settings, data),
         engine=engine,
+        outside=_outside(settings, data, files) if settings.index else None,
         warn=logging.getLogger("triplewire").warning,
     )
     broker.most_subscriptions = settings.most_subscriptions
