@@ -17,6 +17,7 @@ import os
 import re
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import events as events_
 from triplewire.broker import tickets, tokens
+from triplewire.broker.counts import Counts
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import HANDED, link_of, stored, title_of
@@ -125,6 +127,7 @@ class Broker:
         follow, match = _who_matches(outside)
         self.followed = follow(engine, database, warn)
         self.matching = match(database, self.followed, self.holder, self._told)
+        self.counts = Counts()
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.most_subscriptions = 2**62  # of an owner, which have not ended
@@ -394,7 +397,10 @@ class Broker:
         them, None for all."""
         rows = [self._prepared(publication, source, readers) for publication in given]
         taken = self.database.write(lambda connection: _accept(connection, rows))
-        if any(entry.is_new for entry in taken):
+        new = sum(entry.is_new for entry in taken)
+        self.counts.add("publications", "accepted", by=new)
+        self.counts.add("publications", "repeated", by=len(taken) - new)
+        if new:
             self.matching.wake.set()
         return taken
 
@@ -450,6 +456,11 @@ class Broker:
         return {number: counts.get(number, 0) for number in matched}, done
 
     def _told(self, batch: Batch) -> None:
+        self.counts.matched(batch.seconds)
+        self.counts.add("publications", "matched", by=len(batch.matched))
+        self.counts.add("publications", "refused", by=len(batch.refused))
+        for kind, count in Counter(event[3] for event in batch.events).items():
+            self.counts.add("events", kind, by=count)
         with self._matched:
             if len(self._counts) > 100_000:
                 self._counts.clear()

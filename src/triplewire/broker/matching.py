@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -67,6 +68,7 @@ class Batch:
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
     matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
+    seconds: float = 0.0  # that matching took
 
 
 class Matching:
@@ -155,7 +157,9 @@ class Matching:
         if not accepted:
             return 0
         self._followed.follow()
+        begun = time.perf_counter()
         batch = self._matched(accepted)
+        batch.seconds = time.perf_counter() - begun
         # where this fails, the next term begins with the numbers that the store has
         self._database.write(lambda connection: self._write(connection, accepted, batch))
         self._careful.difference_update(entry.number for entry in accepted)

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
 from triplewire.config import ServiceSettings
-from triplewire.service import events, health, problems, publish, subscriptions
+from triplewire.service import events, health, metrics, openapi, problems, publish, subscriptions
 from triplewire.service.access import check_policies
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
@@ -27,7 +27,7 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
     problems.install(app)
-    for door in (subscriptions, publish, events, health):
+    for door in (subscriptions, publish, events, health, metrics):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
@@ -39,6 +39,7 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
         return answer
 
     check_policies(app)
+    openapi.install(app)
     return app
 
 

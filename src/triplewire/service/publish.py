@@ -26,12 +26,13 @@ from triplewire.service.access import (
     settings,
     subscription,
 )
+from triplewire.service.openapi import RAW_BODY
 from triplewire.service.problems import Problem, details
 
 router = APIRouter(tags=["publications"])
 
 
-@router.post("/publish", status_code=202)
+@router.post("/publish", status_code=202, openapi_extra=RAW_BODY)
 @allowed(PUBLISHER)
 async def publish(request: Request, wait: int = 0, readers: str | None = None, source: str = "") -> Response:
     """Publish a document in any syntax: RDF, a feed, or `multipart/related` with attachments. With `wait=1` the answer
