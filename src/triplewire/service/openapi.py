@@ -66,7 +66,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
         if not isinstance(door, APIRoute) or not door.include_in_schema:
             continue
         policy = door.endpoint.__dict__["policy"]
-        for method in door.methods:
+        for method in door.methods or ():
             operation = said["paths"].get(door.path_format, {}).get(method.lower())
             if operation is None:
                 continue
