@@ -73,11 +73,8 @@ def test_what_prometheus_reads(tmp_path: Path) -> None:
         status, text = served.get("/metrics")
     assert status == 200
     families = {family.name: family for family in text_string_to_metric_families(text)}
-    samples = {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in families.values()
-        for sample in family.samples
-    }
+    found = [sample for family in families.values() for sample in family.samples]
+    samples = {(sample.name, *sample.labels.values()): sample.value for sample in found}
     wanted = {
         ("triplewire_publications_total", "accepted"): 1,
         ("triplewire_publications_total", "repeated"): 1,
@@ -93,5 +90,5 @@ def test_what_prometheus_reads(tmp_path: Path) -> None:
     }
     assert {name: samples.get(name) for name in wanted} == wanted
     assert {f"triplewire_{name}" for name in (*COUNTED, "outbox_depth", "match_duration_seconds")} < set(families)
-    labels = {label for family in families.values() for sample in family.samples for label in sample.labels}
+    labels = {label for sample in found for label in sample.labels}
     assert labels <= {"outcome", "type", "channel", "state", "kind", "le"}

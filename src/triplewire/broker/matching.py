@@ -34,6 +34,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
 from triplewire.broker.publications import restored
+from triplewire.broker.skipped import first_numbers
 from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.model.match import bindings_text
@@ -88,7 +89,7 @@ class Matching:
         self._told = told
         self._chosen = chosen  # see `triplewire.broker.stories`
         self._term: int | None = None
-        self._next_number = 1
+        self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
         self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
         self._working = threading.Lock()  # numbers are counted by one thread at a time
@@ -134,16 +135,18 @@ class Matching:
             self._followed.follow()  # to be ready when the other process ends
             return False
         with self._database.reading() as connection:
-            self._next_number = (connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0) + 1
+            first, self._first_sequence = first_numbers(connection)
+            last = connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0
+            self._next_number = max(first, last + 1)
             newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
             found = connection.execute(newest).all()
             waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
             self._careful = set(connection.execute(waiting).scalars())
-        self._sequences = np.zeros(1_024, np.int64)
+        self._sequences = np.full(1_024, self._first_sequence - 1, np.int64)
         if found:
             numbers, sequences = np.array(found, np.int64).T
             self._grow(int(numbers.max()))
-            self._sequences[numbers] = sequences
+            self._sequences[numbers] = np.maximum(sequences, self._first_sequence - 1)
         self._term = term
         return True
 
@@ -298,7 +301,8 @@ class Matching:
 
     def _grow(self, number: int) -> None:
         if number >= len(self._sequences):
-            self._sequences = np.concatenate([self._sequences, np.zeros(2 * number - len(self._sequences), np.int64)])
+            more = np.full(2 * number - len(self._sequences), self._first_sequence - 1, np.int64)
+            self._sequences = np.concatenate([self._sequences, more])
 
     # --- writing -----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import typer
 from triplewire import kernel_cache, plugins
 from triplewire.cli import check, explain, keeper, match, read, settings, subscriber
 from triplewire.cli.backtest import backtest_command
+from triplewire.cli.backup import backup_command, restore_command
 from triplewire.cli.doctor import doctor_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
@@ -89,6 +90,8 @@ app.command("unsubscribe", short_help="End a subscription.")(subscriber.unsubscr
 app.command("tail", short_help="Show the events of a service as they come.")(subscriber.tail_command)
 app.command("import", short_help="Take feeds and subscriptions from an OPML file.")(keeper.import_command)
 app.command("export", short_help="Write all subscriptions as OPML.")(keeper.export_command)
+app.command("backup", short_help="Copy the database of a service.")(backup_command)
+app.command("restore", short_help="Put such a copy back.")(restore_command)
 app.command("doctor", short_help="Look at what a service stands on, and say what to do.")(doctor_command)
 app.add_typer(keeper.dead_letters, name="deadletter")
 app.add_typer(keeper.tokens, name="token")
