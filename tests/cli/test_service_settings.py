@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from triplewire.cli import run
-from triplewire.cli.settings import FILE, Found, read_settings
-from triplewire.config import ServiceSettings
+from triplewire.cli.settings import FILE, EffectiveSettings, read_settings
+from triplewire.config import PREFIX, ServiceSettings
 from triplewire.errors import TriplewireError
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "cases/service/settings.toml").read_text())["case"]
 
 
-def found(case: dict[str, Any], folder: Path) -> Found:
+def found(case: dict[str, Any], folder: Path) -> EffectiveSettings:
     (folder / "secret").write_text("of a file\n")
     if "file" in case:
         (folder / FILE).write_text(case["file"].replace("{folder}", str(folder)))
@@ -49,7 +49,7 @@ def test_case(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_an_unknown_variable_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    read_settings({"data": tmp_path}, environment={"TRIPLEWIRE_PROT": "1"})
+    read_settings({"data": tmp_path}, environment={f"{PREFIX}PROT": "1"})
     assert "did you mean TRIPLEWIRE_PORT?" in capsys.readouterr().err
 
 

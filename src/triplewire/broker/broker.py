@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from triplewire.broker import api_tokens, tickets
 from triplewire.broker import events as events_
-from triplewire.broker import tickets, tokens
 from triplewire.broker.counts import Counts
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
@@ -505,15 +505,15 @@ class Broker:
 
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
-        return tokens.new_token(self.database, owner)
+        return api_tokens.new_token(self.database, owner)
 
     def keep_token(self, token: str, owner: str) -> None:
         """Take a token that an owner has chosen."""
-        tokens.keep_token(self.database, token, owner)
+        api_tokens.keep_token(self.database, token, owner)
 
     def owner_of(self, token: str) -> str | None:
         """Whose API token it is; None for another text."""
-        return tokens.owner_of(self.database, token)
+        return api_tokens.owner_of(self.database, token)
 
     @property
     def taxonomy(self) -> Taxonomy:

@@ -168,8 +168,8 @@ class FromPipeline(Matching):
 def _pairs(connection: Connection, numbers: set[int]) -> set[tuple[int | None, int]]:
     """Which subscriptions were told of these contents."""
     here = sa.select(events.c.publication, events.c.subscription)
-    found = connection.execute(here.where(events.c.publication.in_(numbers), events.c.type != UNMATCHED))
-    return {(row.publication, row.subscription) for row in found}
+    rows = connection.execute(here.where(events.c.publication.in_(numbers), events.c.type != UNMATCHED))
+    return {(row.publication, row.subscription) for row in rows}
 
 
 def _numbered(connection: Connection, rows: Sequence[MatchRow]) -> dict[tuple[str, str], int]:

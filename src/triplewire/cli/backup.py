@@ -13,7 +13,7 @@ import typer
 from triplewire.cli.arguments import check_files, file_argument
 from triplewire.cli.report import of_output, say
 from triplewire.cli.serve import database_of, folder_of, needs
-from triplewire.cli.settings import Found, with_settings
+from triplewire.cli.settings import EffectiveSettings, with_settings
 from triplewire.errors import StoreError
 
 _SQLITE = "sqlite:///"
@@ -21,7 +21,8 @@ _SQLITE = "sqlite:///"
 
 @with_settings
 def backup_command(
-    found: Found, output: Annotated[Path, typer.Option("--output", metavar="FILE", help="Where the copy goes.")]
+    effective: EffectiveSettings,
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="Where the copy goes.")],
 ) -> None:
     """
     \b
@@ -30,7 +31,7 @@ def backup_command(
     Copy the SQLite database of a service, which may run meanwhile: all that was committed when it ends. Keep the file
     `secret` of the folder beside it: addresses of feeds are made with it. PostgreSQL has pg_dump.
     """
-    url = database_of(found.service, folder_of(found))
+    url = database_of(effective.service, folder_of(effective))
     if not url.startswith(_SQLITE):
         raise typer.BadParameter("PostgreSQL has its own: pg_dump", param_hint="--database")
     file, part = url.removeprefix(_SQLITE), output.with_name(f".{output.name}.{os.getpid()}")
@@ -49,7 +50,7 @@ def backup_command(
 
 @with_settings
 def restore_command(
-    found: Found,
+    effective: EffectiveSettings,
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", parser=file_argument, help="What `triplewire backup` wrote.")
     ] = None,
@@ -66,8 +67,8 @@ def restore_command(
     from triplewire.broker.skipped import skip_numbers
     from triplewire.store.database import Database
 
-    data = folder_of(found)
-    url = database_of(found.service, data)
+    data = folder_of(effective)
+    url = database_of(effective.service, data)
     if file is not None:
         if not url.startswith(_SQLITE):
             raise typer.BadParameter("PostgreSQL has its own: pg_restore; then this without FILE", param_hint="FILE")

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from triplewire.config import ServiceSettings
-from triplewire.errors import BusyError, StoreError, TriplewireError, UnavailableError, WriteError
+from triplewire.errors import BusyError, ServiceError, StoreError, TriplewireError, UnavailableError, WriteError
 
 _USUAL = f"http://{ServiceSettings.host}:{ServiceSettings.port}"
 _TOKEN = "send a token: TRIPLEWIRE_TOKEN, or --token-file FILE; `triplewire token create` makes one"
@@ -37,12 +37,6 @@ class Asking:
 
     service: ServiceOption = ""
     token_file: TokenFileOption = None
-
-
-class ServiceError(TriplewireError):
-    """A service has refused what it was asked for (4xx). `status`: the HTTP status."""
-
-    status = 0
 
 
 class Service:

@@ -17,7 +17,7 @@ import typer
 from triplewire.cli import output
 from triplewire.cli.report import one_line
 from triplewire.cli.serve import database_of, folder_of, needs
-from triplewire.cli.settings import Found, with_settings
+from triplewire.cli.settings import EffectiveSettings, with_settings
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 @with_settings
 def doctor_command(
-    found: Found, as_json: Annotated[bool, typer.Option("--json", help="An object a line.")] = False
+    effective: EffectiveSettings, as_json: Annotated[bool, typer.Option("--json", help="An object a line.")] = False
 ) -> None:
     """
     \b
@@ -54,7 +54,7 @@ def doctor_command(
     meanwhile, and say what to do. Exit code 1: there is a fault; a note is none.
     """
     needs("serve", "sqlalchemy", "alembic")
-    findings = list(_findings(found.service, folder_of(found)))
+    findings = list(_findings(effective.service, folder_of(effective)))
     with output.text_output(None) as stream:
         for finding in findings:
             if as_json:

@@ -14,7 +14,7 @@ from triplewire.cli.arguments import check_files, file_argument, grouped
 from triplewire.cli.client import Asking, JsonOption, Service
 from triplewire.cli.report import Report, say
 from triplewire.cli.serve import database_of, folder_of, needs
-from triplewire.cli.settings import Found, with_settings
+from triplewire.cli.settings import EffectiveSettings, with_settings
 from triplewire.errors import Refusal
 
 NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", help="Its number, as `deadletter list` shows it.")]
@@ -97,11 +97,11 @@ def show_command(number: NumberArgument, *, asking: Asking) -> None:
     Show one of them, as JSON.
     """
     rows: list[dict[str, Any]] = Service(asking).ask("GET", "/deadletters")
-    found = next((row for row in rows if row.get("number") == number), None)
-    if found is None:
+    letter = next((row for row in rows if row.get("number") == number), None)
+    if letter is None:
         raise typer.BadParameter(f"there is no dead letter {number}", param_hint="NUMBER")
     with output.text_output(None) as stream:
-        stream.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+        stream.write(json.dumps(letter, ensure_ascii=False, indent=1) + "\n")
 
 
 @grouped
@@ -129,7 +129,7 @@ def drop_command(number: NumberArgument, *, asking: Asking) -> None:
 
 
 @with_settings
-def create_command(found: Found) -> None:
+def create_command(effective: EffectiveSettings) -> None:
     """
     \b
     triplewire token create --data broker --owner ann
@@ -139,11 +139,11 @@ def create_command(found: Found) -> None:
     `serve`) may do all.
     """
     needs("serve", "sqlalchemy")
-    from triplewire.broker.tokens import new_token
+    from triplewire.broker.api_tokens import new_token
     from triplewire.store.database import Database
 
-    settings = found.service
-    with Database.open(database_of(settings, folder_of(found)), warn=say, alone=False) as database:
+    settings = effective.service
+    with Database.open(database_of(settings, folder_of(effective)), warn=say, alone=False) as database:
         token = new_token(database, settings.owner)
     with output.text_output(None) as stream:
         stream.write(f"{token}\n")

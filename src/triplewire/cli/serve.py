@@ -15,7 +15,7 @@ import typer
 
 from triplewire.cli.arguments import file_argument, operators_from
 from triplewire.cli.report import say
-from triplewire.cli.settings import Found, with_settings
+from triplewire.cli.settings import EffectiveSettings, with_settings
 from triplewire.errors import BusyError, UnavailableError, WriteError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @with_settings
-def serve_command(found: Found) -> None:
+def serve_command(effective: EffectiveSettings) -> None:
     """
     \b
     triplewire serve --data broker
@@ -40,14 +40,14 @@ def serve_command(found: Found) -> None:
     needs("serve", "fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
     import uvicorn
 
-    from triplewire.broker.tokens import has_tokens
+    from triplewire.broker.api_tokens import has_tokens
     from triplewire.service.app import service
     from triplewire.service.logs import log_to_standard_error
 
-    settings, data = found.service, folder_of(found)
+    settings, data = effective.service, folder_of(effective)
     hidden = [settings.token, settings.metrics_token, settings.feed_secret]
     log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))
-    with _listening(settings.host, settings.port) as listening, _opened(found, data) as broker:
+    with _listening(settings.host, settings.port) as listening, _opened(effective, data) as broker:
         config = uvicorn.Config(
             service(broker, settings),
             log_config=None,
@@ -73,11 +73,11 @@ def needs(extra: str, *modules: str) -> None:
         raise UnavailableError(f"{', '.join(absent)} is not installed", remedy=remedy)
 
 
-def folder_of(found: Found) -> Path:
+def folder_of(effective: EffectiveSettings) -> Path:
     """The folder of the data, which is made where there is none."""
-    if not found.service.data:
+    if not effective.service.data:
         raise typer.BadParameter("give the folder where everything is kept", param_hint="--data")
-    data = Path(found.service.data)
+    data = Path(effective.service.data)
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -124,19 +124,19 @@ def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFil
     return Outside(Path(settings.index), data / "inbox", settings.matches or f"{usual}#{TABLE}", operators)
 
 
-def _opened(found: Found, data: Path) -> Broker:
+def _opened(effective: EffectiveSettings, data: Path) -> Broker:
     from triplewire.broker.broker import Broker
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
 
-    settings = found.service
+    settings = effective.service
     taxonomy = [file_argument(name) for name in settings.taxonomy]
     files = operators_from([file_argument(name) for name in settings.operators])
     engine = Engine(
-        taxonomy=load_taxonomy(taxonomy, found.limits) if taxonomy else None,
+        taxonomy=load_taxonomy(taxonomy, effective.limits) if taxonomy else None,
         operators=operators_of(files) if files else None,
-        settings=found.limits,
+        settings=effective.limits,
     )
     broker = Broker.open(
         database_of(settings, data),

@@ -1,8 +1,8 @@
 """The settings of a service: defaults < a TOML file < the environment < options; and `triplewire config dump`.
 
 The names are the fields of `triplewire.config.ServiceSettings` and `Settings`. `name` is `--name` on the command line,
-`TRIPLEWIRE_NAME` in the environment, and `name` in the file. What `IN_FILES` names may stand in a file of its own,
-which `name_file` names in all three.
+`TRIPLEWIRE_` and the name in upper case in the environment, and `name` in the file. What `IN_FILES` names may stand in
+a file of its own, which `name_file` names in all three.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class EffectiveSettings:
     """The settings, and where each that is no default comes from."""
 
     service: ServiceSettings
@@ -61,7 +61,7 @@ class Found:
 
 def read_settings(
     options: Mapping[str, Any], file: Path | None = None, environment: Mapping[str, str] = os.environ
-) -> Found:
+) -> EffectiveSettings:
     """Put the settings together. `options`: what was given on the command line, by name, None for what was not. `file`:
     the TOML file; without it, that of the folder of the data, if there is one. Raises `TriplewireError` for what is
     unknown or has a wrong value, and `StoreError` for a file that cannot be read."""
@@ -82,7 +82,7 @@ def read_settings(
                 name, value = owner, _content(str(value), origin)
             values[name], origins[name] = value, origin
     limits = Settings(**{field.name: values.pop(field.name) for field in dataclasses.fields(Settings)})
-    return Found(ServiceSettings(**values), limits, origins)
+    return EffectiveSettings(ServiceSettings(**values), limits, origins)
 
 
 def _in_toml(file: Path) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _in_toml(file: Path) -> dict[str, Any]:
 
 def _in_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """What variables say. An unknown one is told of, as other programs may have made it."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX):
             continue
@@ -118,10 +118,10 @@ def _in_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if variable not in VARIABLES:
             say(one_line(f"warning: {unknown_variable(variable)}"))
         elif name in _DEFAULTS:
-            found[name] = _parsed(text, type(_DEFAULTS[name]), variable)
+            values[name] = _parsed(text, type(_DEFAULTS[name]), variable)
         elif name.removesuffix("_file") in IN_FILES:
-            found[name] = text
-    return found
+            values[name] = text
+    return values
 
 
 def _parsed(text: str, kind: type, source: str) -> Any:
@@ -161,9 +161,9 @@ ConfigFile = Annotated[
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option a setting: its argument `found` gets what they, the environment and the file say."""
+    """The command with an option a setting: `effective` is what they, the environment and the file say."""
     own = inspect.signature(command, eval_str=True).parameters
-    parameters = [parameter for name, parameter in own.items() if name != "found"]
+    parameters = [parameter for name, parameter in own.items() if name != "effective"]
     parameters += [inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigFile)]
     options = dict(_options())
     for name, kind in options.items():
@@ -172,8 +172,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def called(config: Path | None, **values: Any) -> None:
         with wrong_usage():
-            found = read_settings({name: values.pop(name) for name in options}, config)
-        command(found=found, **values)
+            effective = read_settings({name: values.pop(name) for name in options}, config)
+        command(effective=effective, **values)
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer looks at
     return called
@@ -198,7 +198,7 @@ def _options() -> Iterator[tuple[str, Any]]:
 
 @with_settings
 def dump_command(
-    found: Found, as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False
+    effective: EffectiveSettings, as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False
 ) -> None:
     """
     \b
@@ -209,7 +209,7 @@ def dump_command(
     """
     from triplewire.cli import output
 
-    rows = list(found.shown())
+    rows = list(effective.shown())
     with output.text_output(None) as stream:
         if as_json:
             told = {name: {"value": value, "from": origin} for name, value, origin in rows}

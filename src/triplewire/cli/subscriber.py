@@ -14,9 +14,9 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import check_files, file_argument, grouped
-from triplewire.cli.client import Asking, JsonOption, Service, ServiceError, in_path
+from triplewire.cli.client import Asking, JsonOption, Service, in_path
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal
+from triplewire.errors import Refusal, ServiceError
 
 DAY = 86_400
 _LOOK = 0.5  # seconds between two questions for new events
@@ -53,13 +53,13 @@ def publish_command(
     )
     with output.text_output(None) as stream:
         for file in _plain_files(files, report):
-            for one in _published(service, query, file, report):
+            for said in _published(service, query, file, report):
                 if as_json:
-                    stream.write(json.dumps(one, ensure_ascii=False) + "\n")
+                    stream.write(json.dumps(said, ensure_ascii=False) + "\n")
                 else:
-                    new = "" if one["new"] else " (was there)"
-                    matched = f": matches {counted(one['matched'], 'subscription')}" if "matched" in one else ""
-                    stream.write(one_line(f"{one['publication']}{new}{matched}") + "\n")
+                    new = "" if said["new"] else " (was there)"
+                    matched = f": matches {counted(said['matched'], 'subscription')}" if "matched" in said else ""
+                    stream.write(one_line(f"{said['publication']}{new}{matched}") + "\n")
     if report.exit_code:
         raise typer.Exit(report.exit_code)
 
@@ -80,7 +80,7 @@ def _published(service: Service, query: str, file: Path, report: Report) -> Iter
     """What the service says of each publication of a file that it has accepted; what it refuses goes to the report."""
     try:
         body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        said = service.ask("POST", f"/publish?{query}", body, "application/octet-stream")
+        answer = service.ask("POST", f"/publish?{query}", body, "application/octet-stream")
     except OSError as error:
         report.refuse(Refusal("publication", str(file), "", error.strerror or str(error)))
         return
@@ -89,11 +89,13 @@ def _published(service: Service, query: str, file: Path, report: Report) -> Iter
             raise
         report.refuse(Refusal("publication", str(file), "", error.what, error.remedy))
         return
-    for one in said if isinstance(said, list) else [said]:
-        if "publication" in one:
-            yield one
+    for said in answer if isinstance(answer, list) else [answer]:
+        if "publication" in said:
+            yield said
         else:
-            report.refuse(Refusal("publication", str(file), one.get("where", ""), one["title"], one.get("remedy", "")))
+            report.refuse(
+                Refusal("publication", str(file), said.get("where", ""), said["title"], said.get("remedy", ""))
+            )
 
 
 @grouped
