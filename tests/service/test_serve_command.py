@@ -13,7 +13,7 @@ import pytest
 from service.serving import TOKEN, Serving, serving
 from triplewire.cli import run
 from triplewire.store.database import Database, now
-from triplewire.store.tables import publications, sources
+from triplewire.store.tables import publications, sources, targets
 
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "puffin*") }'
 TTL = '<urn:{0}> <http://purl.org/rss/1.0/title> "{1}" .'
@@ -179,10 +179,17 @@ def _broken_feed(folder: Path, database: Database) -> None:
     database.write(lambda connection: connection.execute(sources.insert().values(row)))
 
 
+def _private_webhook(folder: Path, database: Database) -> None:
+    values = {"subscription": 1, "kind": "webhook", "address": "http://127.0.0.1:9999/hook", "secret": ""}
+    row = {**values, "settings": "{}", "state": "active", "failures": 0, "created": now()}
+    database.write(lambda connection: connection.execute(targets.insert().values(row)))
+
+
 FAULTS: dict[str, tuple[Spoil, str]] = {
     "dead letters": (_refused, "triplewire deadletter list"),
     "matching": (_waiting, "is a service running?"),
     "feeds": (_broken_feed, "GET /sources"),
+    "webhooks": (_private_webhook, "allow_private_addresses"),
     "database": (lambda folder, database: (folder / "broker.db").write_bytes(b"no database" * 100), ""),
 }
 
@@ -198,3 +205,39 @@ def test_the_doctor_names_each_fault(about: str, tmp_path: Path, capsys: pytest.
     assert (code, findings[about]["state"]) == (1, "fault")
     assert FAULTS[about][1] in findings[about]["remedy"]
     assert all(row["remedy"] for row in findings.values() if row["state"] != "fine")
+
+
+def doors_of(service: Serving) -> dict[str, object]:
+    """The paths of all doors that this service has."""
+    paths: dict[str, object] = json.loads(service.get("/openapi.json")[1])["paths"]
+    return paths
+
+
+def test_lists_in_opml(service: Serving, tmp_path: Path) -> None:
+    if "/opml" not in doors_of(service):
+        pytest.skip("this service takes no OPML")
+    service.out("subscribe", QUERY, "--id", "listed", "--title", "Listed")
+    lists = [tmp_path / "first.opml", tmp_path / "second.opml"]
+    service.out("export", "--output", str(lists[0]))
+    service.out("import", str(lists[0]))
+    service.out("export", "--output", str(lists[1]))
+    assert lists[0].read_bytes() == lists[1].read_bytes()
+    assert "Listed" in lists[0].read_text()
+    wrong = '<opml version="2.0"><body><outline text="w" xmlUrl="http://127.0.0.1/feed"/></body></opml>'
+    done = service.run("import", "-", given=wrong)
+    assert (done.returncode, "0 of 1 outlines were taken" in done.stderr) == (1, True)
+
+
+def test_dead_letters(tmp_path: Path) -> None:
+    with Database.open(f"sqlite:///{tmp_path / 'broker.db'}") as database:
+        _refused(tmp_path, database)
+    with serving(tmp_path) as service:
+        if "/deadletters" not in doors_of(service):
+            pytest.skip("this service shows no dead letters")
+        (letter,) = map(json.loads, service.out("deadletter", "list", "--json").splitlines())
+        assert letter["publication"] == "x"
+        assert "it crashed" in service.out("deadletter", "show", letter["id"])
+        assert letter["id"] in service.out("deadletter", "list")
+        service.out("deadletter", "drop", letter["id"])
+        assert "no dead letters" in service.out("deadletter", "list")
+        assert service.run("deadletter", "retry", letter["id"]).returncode == 2

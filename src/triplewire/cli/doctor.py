@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import typer
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 FINE, NOTE, FAULT = "fine", "note", "fault"
 _LEAST_FREE = 1 << 30  # bytes of a disk
 _MOST_SKEW = 1.0  # seconds between the clocks of this machine and of the database
+_MOST_HOSTS, _SHOWN = 200, 5  # addresses that are looked up, and what is named of them
 _LATE = 300.0  # seconds that an accepted publication waits
 _EXPAT = (2, 8, 5)  # CVE-2026-93990 is mended there
 
@@ -79,6 +81,7 @@ def _findings(settings: ServiceSettings, data: Path) -> Iterator[Finding]:
         with Database.open(url, alone=False) as database, database.reading() as connection:
             for look in (_clock, _waiting, _feeds, _letters, _subscriptions):
                 yield look(connection)
+            yield _addresses(connection, settings.allow_private_addresses)
     except TriplewireError as error:
         yield Finding("database", FAULT, error.what, error.remedy or "start it, or mend --database")
 
@@ -153,9 +156,31 @@ def _feeds(connection: Connection) -> Finding:
     rows = connection.execute(sa.select(sources.c.id, sources.c.state)).all()
     broken = [row.id for row in rows if json.loads(row.state or "{}").get("failures", 0) >= 3]
     if broken:
-        named = ", ".join(broken[:5]) + (" ..." if len(broken) > 5 else "")
+        named = ", ".join(broken[:_SHOWN]) + (" ..." if len(broken) > _SHOWN else "")
         return Finding("feeds", FAULT, f"{len(broken)} of {len(rows)} fail: {named}", "look at them: GET /sources")
     return Finding("feeds", FINE, f"{len(rows):,} are there")
+
+
+def _addresses(connection: Connection, allow_private: bool) -> Finding:
+    """Of the hosts of webhooks: which of them may not be asked, or have no address."""
+    import sqlalchemy as sa
+
+    from triplewire.net.guard import checked_addresses, target_of
+    from triplewire.store.tables import targets
+
+    here = sa.select(targets.c.address).where(targets.c.kind == "webhook", targets.c.state == "active").distinct()
+    refused: dict[str, str] = {}
+    for url in connection.execute(here.limit(_MOST_HOSTS)).scalars():
+        try:
+            asked = target_of(url, allow_private)
+            checked_addresses(asked.host, asked.port, allow_private=allow_private)
+        except (ValueError, TriplewireError) as error:
+            refused[urlsplit(url).hostname or ""] = str(error)
+    if refused:
+        named = "; ".join(f"{host}: {reason}" for host, reason in list(refused.items())[:_SHOWN])
+        remedy = "change them, or set allow_private_addresses where they lie in your own network"
+        return Finding("webhooks", FAULT, f"{len(refused)} hosts are not asked: {named}", remedy)
+    return Finding("webhooks", FINE, "their hosts have addresses that may be asked")
 
 
 def _letters(connection: Connection) -> Finding:

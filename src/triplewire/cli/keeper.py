@@ -11,13 +11,16 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import check_files, file_argument, grouped
-from triplewire.cli.client import Asking, JsonOption, Service
+from triplewire.cli.client import Asking, JsonOption, Service, in_path
 from triplewire.cli.report import Report, say
 from triplewire.cli.serve import database_of, folder_of, needs
 from triplewire.cli.settings import EffectiveSettings, with_settings
 from triplewire.errors import Refusal
 
-NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", help="Its number, as `deadletter list` shows it.")]
+LetterArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `deadletter list` shows it.")]
+
+
+_OF_LETTER = ("id", "kind", "subscription", "publication", "title", "answer")
 
 
 @grouped
@@ -36,16 +39,16 @@ def import_command(
     """
     check_files([file])
     body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    said = Service(asking).ask("POST", "/opml", body, "text/x-opml")
-    rows = said if isinstance(said, list) else said.get("outlines", [said])
+    rows = Service(asking).ask("POST", "/opml", body, "text/x-opml")
     report = Report()
     with output.text_output(None) as stream:
         for row in rows:
             if as_json:
                 stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-            if row.get("status", 201) >= 400:
+            if row["what"] == "refused":
+                problem = row.get("problem", row)
                 where = f"line {row['line']}" if "line" in row else ""
-                report.refuse(Refusal("subscription", str(file), where, row.get("title", ""), row.get("remedy", "")))
+                report.refuse(Refusal("subscription", str(file), where, problem["title"], problem.get("remedy", "")))
     say(f"{len(rows) - report.refused} of {len(rows)} outlines were taken")
     if report.exit_code:
         raise typer.Exit(report.exit_code)
@@ -83,49 +86,48 @@ def list_command(*, asking: Asking, as_json: JsonOption = False) -> None:
         if as_json:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             return
-        columns = tuple(rows[0]) if rows else ("number",)
-        shown = [tuple(str(row.get(name, "")) for name in columns) for row in rows]
-        output.print_table(stream, columns, shown, "no dead letters")
+        shown = [tuple(str(row.get(name, "")) for name in _OF_LETTER) for row in rows]
+        output.print_table(stream, _OF_LETTER, shown, "no dead letters")
 
 
 @grouped
-def show_command(number: NumberArgument, *, asking: Asking) -> None:
+def show_command(letter: LetterArgument, *, asking: Asking) -> None:
     """
     \b
-    triplewire deadletter show 7
+    triplewire deadletter show d7
 
     Show one of them, as JSON.
     """
     rows: list[dict[str, Any]] = Service(asking).ask("GET", "/deadletters")
-    letter = next((row for row in rows if row.get("number") == number), None)
-    if letter is None:
-        raise typer.BadParameter(f"there is no dead letter {number}", param_hint="NUMBER")
+    shown = [row for row in rows if row["id"] == letter]
+    if not shown:
+        raise typer.BadParameter(f"there is no dead letter {letter}", param_hint="ID")
     with output.text_output(None) as stream:
-        stream.write(json.dumps(letter, ensure_ascii=False, indent=1) + "\n")
+        stream.write(json.dumps(shown[0], ensure_ascii=False, indent=1) + "\n")
 
 
 @grouped
-def retry_command(number: NumberArgument, *, asking: Asking) -> None:
+def retry_command(letter: LetterArgument, *, asking: Asking) -> None:
     """
     \b
-    triplewire deadletter retry 7
+    triplewire deadletter retry d7
 
     Deliver it again, as if it were new.
     """
-    Service(asking).ask("POST", f"/deadletters/{number}/resend", {})
-    say(f"{number} is delivered again")
+    Service(asking).ask("POST", f"/deadletters/{in_path(letter)}/resend", {})
+    say(f"{letter} is delivered again")
 
 
 @grouped
-def drop_command(number: NumberArgument, *, asking: Asking) -> None:
+def drop_command(letter: LetterArgument, *, asking: Asking) -> None:
     """
     \b
-    triplewire deadletter drop 7
+    triplewire deadletter drop p7
 
     Forget it.
     """
-    Service(asking).ask("DELETE", f"/deadletters/{number}")
-    say(f"{number} is dropped")
+    Service(asking).ask("DELETE", f"/deadletters/{in_path(letter)}")
+    say(f"{letter} is dropped")
 
 
 @with_settings

@@ -56,9 +56,9 @@ def serve_command(effective: EffectiveSettings) -> None:
             timeout_graceful_shutdown=max(1, int(settings.stop_seconds)),
         )
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
         if not (settings.token or has_tokens(broker.database)):
             say(f"nobody has a token yet: triplewire token create --data {data} --owner {settings.owner}")
+        say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
         with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
             uvicorn.Server(config).run(sockets=[listening])
 
