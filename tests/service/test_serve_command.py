@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.connect.servers import free_port
 from service.serving import TOKEN, Serving, serving
 from triplewire.cli import run
 from triplewire.store.database import Database, now
@@ -129,12 +130,16 @@ def test_a_port_or_a_folder_that_another_process_has(
     assert f"another process listens at port {port}" in capsys.readouterr().err
     done = service.run("serve", "--data", str(service.folder), "--port", "0")
     assert done.returncode == 2
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     done = service.run("serve", "--data", str(service.folder), "--port", str(port))
     assert done.returncode == 75
     assert "another process serves it" in done.stderr
+
+
+def test_networks_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--port", str(free_port()), "--metrics-from", "127.0.0.1,everybody"]
+    assert run(["serve", "--data", str(tmp_path / "data"), *options]) == 2
+    assert "metrics_from: 'everybody'" in capsys.readouterr().err
 
 
 def test_who_has_no_token_is_told_how_to_make_one(tmp_path: Path) -> None:

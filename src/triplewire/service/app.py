@@ -23,7 +23,9 @@ _HEADERS = {
 
 
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
-    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
+    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy, and for
+    networks that are none."""
+    metrics.parsed_networks(settings.metrics_from)
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
     problems.install(app)

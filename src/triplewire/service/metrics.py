@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.counts import COUNTED
+from triplewire.errors import TriplewireError
 from triplewire.service.access import WATCHER, allowed, bearer, broker, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
@@ -53,8 +54,15 @@ def _is_from(request: Request, networks: str) -> bool:
         address = ipaddress.ip_address(request.client.host if request.client else "")
     except ValueError:  # a socket of the file system
         return False
-    of_each = (ipaddress.ip_network(text.strip(), strict=False) for text in networks.split(",") if text.strip())
-    return any(address in network for network in of_each)
+    return any(address in network for network in parsed_networks(networks))
+
+
+def parsed_networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The networks of a list. Raises `TriplewireError` for what is none."""
+    try:
+        return [ipaddress.ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise TriplewireError(f"metrics_from: {error}", remedy="networks by ',': 127.0.0.0/8,::1") from None
 
 
 class _OfBroker(Collector):
