@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pipeline.connect.servers import free_port
 
@@ -49,7 +51,15 @@ class Serving:
 
     def get(self, path: str, token: str = "") -> tuple[int, str]:
         """The status and the body of an answer."""
-        request = urllib.request.Request(self.url + path)
+        return self.ask("GET", path, token=token)
+
+    def ask(self, method: str, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, str]:
+        """The same of any request; `body`: bytes, or an object of JSON."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, method=method)
+        request.add_header(
+            "Content-Type", "application/octet-stream" if isinstance(body, bytes) else "application/json"
+        )
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,3 +93,48 @@ def test_what_prometheus_reads(tmp_path: Path) -> None:
     assert {f"triplewire_{name}" for name in (*COUNTED, "outbox_depth", "match_duration_seconds")} < set(families)
     labels = {label for sample in found for label in sample.labels}
     assert labels <= {"outcome", "type", "channel", "state", "kind", "le"}
+
+
+_KINDS = {"integer": int, "string": str, "number": int | float, "boolean": bool, "object": dict, "array": list}
+
+
+def fits(value: Any, schema: dict[str, Any], schemas: dict[str, Any]) -> bool:
+    """Is the value what the schema says? As much of JSON Schema as the description of our answers has."""
+    if "$ref" in schema:
+        return fits(value, schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return any(fits(value, part, schemas) for part in schema["anyOf"])
+    if not isinstance(value, _KINDS[schema["type"]]):
+        return False
+    if isinstance(value, list):
+        return all(fits(item, schema["items"], schemas) for item in value)
+    if not isinstance(value, dict):
+        return True
+    properties = schema.get("properties", {})
+    return set(schema.get("required", ())) <= set(value) and all(
+        fits(value[name], part, schemas) for name, part in properties.items() if name in value
+    )
+
+
+def test_answers_are_as_described(tmp_path: Path) -> None:
+    query, document = {"query": "SELECT ?t { ?i <urn:title> ?t }", "id": "a"}, "<urn:s> <urn:title> 'x' ."
+    dry = {"publication": document, "content_type": "text/turtle"}
+    with serving(tmp_path / "data") as served:
+        said = json.loads(served.get("/openapi.json")[1])
+        asked: list[tuple[str, str, Any]] = [
+            ("post", "/subscriptions", query),
+            ("post", "/subscriptions", [{**query, "id": "b"}, {"query": "SELECT {"}, {**query, "id": "a"}]),
+            ("get", "/subscriptions", None),
+            ("get", "/subscriptions/{id}", None),
+            ("patch", "/subscriptions/{id}", {"title": "T"}),
+            ("post", "/subscriptions/{id}/renew", {"seconds": 100}),
+            ("post", "/publish", document.encode()),
+            ("post", "/publish", b"<urn:g> { <urn:s> <urn:title> 'x' } <urn:h> { <urn:s> <urn:title> 'y' }"),
+            ("post", "/match", {"query": query["query"], **dry}),
+            ("post", "/explain", {"subscription": "a", **dry}),
+        ]
+        for method, path, body in asked:
+            status, answer = served.ask(method.upper(), path.replace("{id}", "a"), body)
+            schema = said["paths"][path][method]["responses"][str(status)]["content"]["application/json"]["schema"]
+            assert fits(json.loads(answer), schema, said["components"]["schemas"]), (path, answer)
+            assert not fits([{"id": 1}], schema, said["components"]["schemas"]), "this test is blind"
