@@ -205,6 +205,7 @@ def unknown_variable(name: str) -> str:
     # loaded where it is needed: most runs have no unknown variable
     import difflib
 
-    near = difflib.get_close_matches(name, VARIABLES, 1, 0.8)
-    meant = f"did you mean {near[0]}?" if near else "triplewire.config.VARIABLES has those that are read"
+    known = [variable.removeprefix(PREFIX) for variable in VARIABLES]
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), known, 1, 0.7)
+    meant = f"did you mean {PREFIX}{near[0]}?" if near else "triplewire.config.VARIABLES has those that are read"
     return f"the variable {name} of the environment is unknown; {meant}"
