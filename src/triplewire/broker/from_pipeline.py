@@ -88,10 +88,12 @@ class FromPipeline(Matching):
                     file.unlink()
         return begun
 
-    def _step(self) -> int:
-        self._kept.follow()
-        changed = self._index.bring(self._kept.taken())
-        return changed + self._hand_on() + self._take()
+    def step(self) -> int:
+        """Bring the index to what the store says, and hand on and take what there is; returns how much that was."""
+        with self._working:
+            self._kept.follow()
+            changed = self._index.bring(self._kept.taken())
+            return changed + self._hand_on() + self._take()
 
     def _hand_on(self) -> int:
         """Write accepted publications to a file of the inbox."""
