@@ -146,7 +146,7 @@ class FromPipeline(Matching):
             row.number: row.owner
             for row in connection.execute(sa.select(of.number, of.owner).where(of.number.in_(asked), of.state != ENDED))
         }
-        batch, at = Batch(matched=dict.fromkeys(contents, 0)), now()
+        new: dict[int, list[tuple[int, str, str]]] = {number: [] for number in contents}
         for row in rows:
             number, subscription = numbers[row.publication, row.content], number_of(row.subscription)
             if subscription is None or subscription not in owners:
@@ -157,8 +157,11 @@ class FromPipeline(Matching):
             if may_see and (number, subscription) not in told:
                 told.add((number, subscription))
                 kind = CHANGED if (content.previous, subscription) in before else MATCHED
-                self._add(batch, subscription, kind, number, at, row.bindings)
-                batch.matched[number] += 1
+                new[number].append((subscription, kind, row.bindings))
+        batch, at = Batch(matched={number: len(matches) for number, matches in new.items()}), now()
+        for number, matches in new.items():
+            for subscription, kind, bindings in matches:
+                self._add(batch, subscription, kind, number, at, bindings)
         accepted = [
             Accepted(row.number, row.previous, publication, None)
             for row in contents.values()
