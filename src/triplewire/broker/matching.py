@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATCHED
 from triplewire.broker.publications import restored
+from triplewire.broker.skipped import first_numbers
 from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.model.match import bindings_text
@@ -67,6 +69,7 @@ class Batch:
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
     matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
+    seconds: float = 0.0  # that matching took
 
 
 class Matching:
@@ -86,7 +89,7 @@ class Matching:
         self._told = told
         self._chosen = chosen  # see `triplewire.broker.stories`
         self._term: int | None = None
-        self._next_number = 1
+        self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
         self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
         self._working = threading.Lock()  # numbers are counted by one thread at a time
@@ -132,16 +135,18 @@ class Matching:
             self._followed.follow()  # to be ready when the other process ends
             return False
         with self._database.reading() as connection:
-            self._next_number = (connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0) + 1
+            first, self._first_sequence = first_numbers(connection)
+            last = connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0
+            self._next_number = max(first, last + 1)
             newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
             found = connection.execute(newest).all()
             waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
             self._careful = set(connection.execute(waiting).scalars())
-        self._sequences = np.zeros(1_024, np.int64)
+        self._sequences = np.full(1_024, self._first_sequence - 1, np.int64)
         if found:
             numbers, sequences = np.array(found, np.int64).T
             self._grow(int(numbers.max()))
-            self._sequences[numbers] = sequences
+            self._sequences[numbers] = np.maximum(sequences, self._first_sequence - 1)
         self._term = term
         return True
 
@@ -155,7 +160,9 @@ class Matching:
         if not accepted:
             return 0
         self._followed.follow()
+        begun = time.perf_counter()
         batch = self._matched(accepted)
+        batch.seconds = time.perf_counter() - begun
         # where this fails, the next term begins with the numbers that the store has
         self._database.write(lambda connection: self._write(connection, accepted, batch))
         self._careful.difference_update(entry.number for entry in accepted)
@@ -311,7 +318,8 @@ class Matching:
 
     def _grow(self, number: int) -> None:
         if number >= len(self._sequences):
-            self._sequences = np.concatenate([self._sequences, np.zeros(2 * number - len(self._sequences), np.int64)])
+            more = np.full(2 * number - len(self._sequences), self._first_sequence - 1, np.int64)
+            self._sequences = np.concatenate([self._sequences, more])
 
     # --- writing -----------------------------------------------------------------------------------------------------
 

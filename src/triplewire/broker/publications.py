@@ -16,6 +16,9 @@ from triplewire.model.terms import IRI, Literal
 from triplewire.read import read_document
 from triplewire.read.names import document_iri
 
+HANDED = "handed"
+"""The state of a publication that the pipeline matches (`triplewire.broker.from_pipeline`)."""
+
 _TITLES = ("rss:title", "dcterms:title", "dc:title", "schema:name", "schema:headline", "foaf:name", "rdfs:label")
 _NAMELESS = document_iri("")
 _TEXTS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -11,11 +10,14 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
+from triplewire.config import ServiceSettings
 from triplewire.service import (
     events,
     feeds,
     health,
     hub,
+    metrics,
+    openapi,
     opml,
     problems,
     publish,
@@ -37,30 +39,16 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class ServiceSettings:
-    """How the service answers. The limits of what is matched are `triplewire.config.Settings`."""
-
-    token: str = ""  # the API token of `owner`
-    owner: str = "owner"
-    base_url: str = ""  # as others reach it; "" for the address of each request
-    allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
-    most_body: int = 1 << 20  # bytes of a request
-    wait_seconds: float = 30.0  # that ?wait=1 waits for matching
-    source_folder: str = ""  # below which sources may be folders; "" for nowhere
-    shortest_poll: float = 60.0  # seconds between two requests for a feed, at least
-    longest_poll: float = 6 * 3600.0  # and at most
-    most_new: int = 100  # publications of one document with new ids that are told
-
-
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
-    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
+    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy, and for
+    networks that are none."""
+    metrics.parsed_networks(settings.metrics_from)
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
     app.state.streams = streams.Streams(broker)
     problems.install(app)
     doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
-    for door in (*doors, xml_rpc, sparql):
+    for door in (*doors, xml_rpc, sparql, metrics):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
@@ -72,6 +60,7 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
         return answer
 
     check_policies(app)
+    openapi.install(app)
     return app
 
 

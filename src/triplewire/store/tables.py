@@ -102,7 +102,7 @@ publications = Table(
     Column("title", Text, nullable=False),
     Column("link", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),  # `triplewire.broker.publications`
-    Column("state", Text, nullable=False),  # "accepted", "matched", "refused" (a dead letter)
+    Column("state", Text, nullable=False),  # "accepted", "handed" to the pipeline, "matched", "refused" (a dead letter)
     Column("tries", Integer, nullable=False),  # at matching it, that a crash may have ended
     Column("reason", Text, nullable=False),
     Index("publications_state", "state", "number"),
