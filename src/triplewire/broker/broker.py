@@ -19,7 +19,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -29,8 +29,10 @@ from triplewire.broker import events as events_
 from triplewire.broker import tickets
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
+from triplewire.broker.owed import Owed
 from triplewire.broker.publications import link_of, stored, title_of
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
+from triplewire.broker.targets import Target, Targets, add_target
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
@@ -44,7 +46,6 @@ from triplewire.store.tables import (
     events,
     publications,
     subscriptions,
-    targets,
     tokens,
 )
 
@@ -72,18 +73,6 @@ class Wanted:
     title: str = ""
     once_per_story: bool = False
     targets: Sequence[Target] = ()
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where events are delivered to (`triplewire.deliver`). `expires`: the end of a lease, None for none."""
-
-    kind: str
-    address: str
-    secret: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    expires: float | None = None
-    state: str = "active"
 
 
 @dataclass(frozen=True)
@@ -115,6 +104,8 @@ class Broker:
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
+        self.targets = Targets(database, self.followed)
+        self.owed = Owed(database)
         self.matching = Matching(database, self.followed, self.holder, self._told)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
@@ -253,42 +244,14 @@ class Broker:
         }
         number = inserted_number(connection, subscriptions, values)
         for target in wanted.targets:
-            self._add_target(connection, number, target)
+            add_target(connection, number, target)
         connection.execute(changes.insert().values(subscription=number))
         key = tickets.feed_key(number, self.secret)
         return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, {})
 
-    def _add_target(self, connection: Connection, number: int, target: Target) -> None:
-        same = (
-            targets.c.subscription == number,
-            targets.c.kind == target.kind,
-            targets.c.address == target.address,
-        )
-        connection.execute(targets.delete().where(*same))
-        connection.execute(
-            targets.insert().values(
-                subscription=number,
-                kind=target.kind,
-                address=target.address,
-                secret=target.secret,
-                settings=json.dumps(dict(target.settings)),
-                state=target.state,
-                expires=target.expires,
-                failures=0,
-                created=now(),
-            )
-        )
-
-    def add_target(self, number: int, target: Target) -> None:
-        """Deliver the events of a subscription there, too, from now on; in place of a target of the same kind and
-        address."""
-
-        def write(connection: Connection) -> None:
-            self._add_target(connection, number, target)
-            connection.execute(changes.insert().values(subscription=number))
-
-        self.database.write(write)
-        self.followed.follow()
+    def add_target(self, number: int, target: Target) -> int:
+        """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
+        return self.targets.add(number, target)
 
     def find(self, id: str, *, owner: str | None = None, ticket: str | None = None) -> Row[Any] | None:
         """The subscription of an owner, or the one that a ticket is of; None where there is none, or it is another's:

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
+from triplewire.broker.owed import add_total
 from triplewire.broker.publications import restored
 from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
 from triplewire.errors import BusyError, TriplewireError
@@ -65,6 +66,7 @@ class Batch:
 
     events: list[tuple[Any, ...]] = field(default_factory=list)
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
+    hosts: set[str] = field(default_factory=set)  # of the targets that events are delivered to
     matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
 
@@ -200,7 +202,7 @@ class Matching:
         table, at = subscriptions, now()
         over = sa.select(table.c.number).where(table.c.state != ENDED, table.c.expires <= at).limit(_EXPIRING)
 
-        def write(connection: Connection) -> list[int]:
+        def write(connection: Connection) -> tuple[list[int], Batch]:
             assert self._term is not None
             self._database.check_term(connection, WORK, self._term)
             ended = list(connection.execute(over.with_for_update()).scalars())
@@ -213,11 +215,13 @@ class Matching:
             insert_rows(connection, events, batch.events)
             if batch.delivering:
                 self._deliver(connection, batch)
-            return ended
+            return ended, batch
 
         with self._working:
-            ended = self._database.write(write)
+            ended, batch = self._database.write(write)
         self._followed.follow()
+        if ended:
+            self._told(batch)
         return len(ended)
 
     # --- events ------------------------------------------------------------------------------------------------------
@@ -313,21 +317,23 @@ class Matching:
 
     def _deliver(self, connection: Connection, batch: Batch) -> None:
         waiting = sorted({subscription for _, subscription in batch.delivering})
-        of_subscription: dict[int, list[int]] = {}
+        of_subscription: dict[int, list[tuple[int, str]]] = {}
         for begin in range(0, len(waiting), 500):
-            here = sa.select(targets.c.subscription, targets.c.number).where(
+            here = sa.select(targets.c.subscription, targets.c.number, targets.c.host).where(
                 targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active"
             )
-            for subscription, target in connection.execute(here):
-                of_subscription.setdefault(subscription, []).append(target)
-        due = now()
+            for subscription, target, host in connection.execute(here):
+                of_subscription.setdefault(subscription, []).append((target, host))
+        pending = {"state": "pending", "due": now(), "tries": 0, "status": ""}
         rows = [
-            {"event": event, "target": target, "state": "pending", "due": due, "tries": 0, "status": ""}
+            {"event": event, "target": target, "host": host, **pending}
             for event, subscription in batch.delivering
-            for target in of_subscription.get(subscription, ())
+            for target, host in of_subscription.get(subscription, ())
         ]
         if rows:
             connection.execute(deliveries.insert(), rows)
+            add_total(connection, "matched", len(rows))
+            batch.hosts.update(host for held in of_subscription.values() for _, host in held)
 
     @staticmethod
     def _refuse(connection: Connection, refused: dict[int, str]) -> None:

@@ -39,6 +39,8 @@ def serve_command(
     import uvicorn
 
     from triplewire.broker.broker import Broker
+    from triplewire.deliver.limits import DeliverySettings
+    from triplewire.deliver.schedule import Deliveries
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
@@ -52,13 +54,18 @@ def serve_command(
         settings=settings,
     )
     url = database or f"sqlite:///{(data / 'broker.db').absolute()}"
-    with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker:
-        how = ServiceSettings(
-            token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
-            allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
-        )
+    how = ServiceSettings(
+        token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
+        allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
+    )
+    base_url = how.base_url or f"http://{host}:{port}"
+    sending = DeliverySettings(base_url=base_url, allow_private_addresses=how.allow_private_addresses)
+    with (
+        Broker.open(url, secret_of(data), engine=engine, warn=say) as broker,
+        Deliveries(broker, sending) as delivering,
+    ):
         say(f"serving at http://{host}:{port}/")
-        uvicorn.run(service(broker, how), host=host, port=port, log_level="warning")
+        uvicorn.run(service(broker, how, delivering), host=host, port=port, log_level="warning")
 
 
 def secret_of(data: Path) -> bytes:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
     from triplewire.broker.broker import Broker
+    from triplewire.deliver.schedule import Deliveries
     from triplewire.service.app import ServiceSettings
 
 Door = TypeVar("Door", bound=Callable[..., object])
@@ -67,6 +68,12 @@ def broker(request: Request) -> Broker:
 def settings(request: Request) -> ServiceSettings:
     """The settings of the service."""
     found: ServiceSettings = request.app.state.settings
+    return found
+
+
+def delivering(request: Request) -> Deliveries:
+    """What delivers the events of the broker."""
+    found: Deliveries = request.app.state.delivering
     return found
 
 

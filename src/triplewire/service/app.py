@@ -11,7 +11,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, health, problems, publish, subscriptions
+from triplewire.deliver.limits import DeliverySettings
+from triplewire.deliver.schedule import Deliveries
+from triplewire.service import dead_letters, deliveries, events, health, problems, publish, subscriptions
 from triplewire.service.access import check_policies
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
@@ -34,12 +36,15 @@ class ServiceSettings:
     wait_seconds: float = 30.0  # that ?wait=1 waits for matching
 
 
-def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
-    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
+def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | None = None) -> FastAPI:
+    """The application of a broker that is open, and of what delivers its events. Raises `TriplewireError` for a door
+    without a policy."""
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
+    how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)
+    app.state.delivering = delivering or Deliveries(broker, how)
     problems.install(app)
-    for door in (subscriptions, publish, events, health):
+    for door in (subscriptions, publish, events, deliveries, dead_letters, health):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
