@@ -269,11 +269,38 @@ def test_what_nobody_waits_for_expires(broker: Broker, deliver: Deliver) -> None
         }
 
 
+def test_one_try_counts_for_all_where_a_target_is_down(broker: Broker, deliver: Deliver) -> None:
+    clock = Clock()
+    with serving(404) as server:
+        subscribed(broker, server.url)
+        published(broker, *range(20))
+        delivering = deliver(clock)
+        while not ended(broker, dead=20)():
+            clock.now += 100
+            delivering.wake()
+            law(broker)
+        assert len(server.requests) < 80, "not each of 20 deliveries 10 times"
+
+
+def test_a_message_that_is_never_taken_harms_no_other(broker: Broker, deliver: Deliver) -> None:
+    clock = Clock()
+    poison = {"1", "2", "3", "4", "5"}
+    with serving(lambda came: (502 if came.headers["ce-id"] in poison else 200, {}, b"")) as server:
+        subscribed(broker, server.url)
+        published(broker, *range(20))
+        delivering = deliver(clock, schedule=(0.0, *[100.0] * 9))
+        while not ended(broker, dead=5, delivered=15)():
+            clock.now += 10
+            delivering.wake()
+        assert law(broker)["matched"] == 20
+        assert set(server.ids) == {str(n) for n in range(1, 21)}
+
+
 def test_the_law_holds_at_any_moment(broker: Broker, deliver: Deliver) -> None:
-    with serving(lambda came: (200 if int(came.headers["ce-id"]) % 3 else 404, {}, b"")) as server:
+    with serving(lambda came: (200 if int(came.headers["ce-id"]) % 3 else 400, {}, b"")) as server:
         deliver(Clock(), schedule=(0.0, 0.0, 0.0))
         subscribed(broker, server.url, server.url + "/other")
-        publishing = threading.Thread(target=published, args=(broker, *range(30)))
+        publishing = threading.Thread(target=published, args=(broker, *range(30)), daemon=True)
         publishing.start()
         while publishing.is_alive() or law(broker)["pending"]:
             law(broker)

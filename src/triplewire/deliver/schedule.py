@@ -8,7 +8,7 @@
 What is pending stays so in the store until its outcome is written: who is killed between sending and writing sends it
 again, with the same id. A host that is slow or does not answer has one delivery at a time, and all such hosts together
 have half of the workers, so that they hold up nobody else. What fails is tried again after the pauses of
-`DeliverySettings.schedule`, then it is dead.
+`DeliverySettings.schedule`, then it is dead. Where a target fails again and again, one try counts for all that is due.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from triplewire.store.tables import deliveries, hosts, targets
 AHEAD = 20  # deliveries of a host that are read at once
 _LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
 _QUICK = 1.0  # seconds: who answers in less is held up by nobody who does not
+_DOWN = 3  # failures one after the other, from which on what is due at the target is not tried one by one
 _AGAIN = 5.0  # seconds after which what could not be written is tried again
 _END = 3.0  # seconds that deliveries under way have at the end
 _ABORT = 1.0  # seconds for those whose connections were closed then
@@ -423,17 +424,20 @@ class Deliveries:
                 connection.execute(table.update().where(*this).values(state="dead", **tried))
                 end_target(connection, sending.target, "the target is gone")
                 return
-            failed: tuple[Any, ...] = this
-            if outcome.of_target:  # then what is due there would fare as this one
-                failed = table.c.target == sending.target, table.c.state == "pending", table.c.due <= at
-            connection.execute(table.update().where(*failed).values(self._failed(outcome, at)))
+            connection.execute(table.update().where(*this).values(self._failed(outcome, at, 0.5)))
+            failures = connection.execute(sa.select(targets.c.failures).where(targets.c.number == sending.target))
+            if outcome.of_target and failures.scalar_one() >= _DOWN:
+                due = table.c.target == sending.target, table.c.state == "pending", table.c.due <= at
+                connection.execute(table.update().where(*due).values(self._failed(outcome, at, 0.0)))
 
         self._database.write(write)
 
-    def _failed(self, outcome: Outcome, at: float) -> dict[str, Any]:
-        """The values of a delivery that was tried once more in vain. The jitter is that of its number."""
+    def _failed(self, outcome: Outcome, at: float, part: float) -> dict[str, Any]:
+        """The values of a delivery that failed once more. The jitter is that of its number, in one half of it: what was
+        only thought to fail comes before what was tried."""
         table, schedule = deliveries.c, self.settings.schedule
-        jitter = 1.0 + sa.cast(table.number * 61 % 100, sa.Float) * (self.settings.jitter / 100)
+        share = part + sa.cast(table.number * 61 % 100, sa.Float) / 200
+        jitter = 1.0 + share * self.settings.jitter
         pauses = dict(enumerate(schedule[1:]))
         pause = sa.case(pauses, value=table.tries, else_=schedule[-1]) * jitter
         is_last = table.tries + 1 >= len(schedule)

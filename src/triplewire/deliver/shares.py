@@ -20,11 +20,6 @@ from triplewire.store.database import Database
 
 COUNT = 64
 _SHARE, _PRESENCE = 7_461_002, 7_461_003  # the first number of our advisory locks
-_SIGNS_OF_LIFE = {
-    "tcp_keepalives_idle": 10,
-    "tcp_keepalives_interval": 5,
-    "tcp_keepalives_count": 2,
-}  # seconds, and how many
 
 
 class Shares:
@@ -80,8 +75,6 @@ class Shares:
         if self._connection is None:
             connection = self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             self._connection = connection
-            for name, value in _SIGNS_OF_LIFE.items():  # a machine that is gone is noticed in 20 s
-                connection.execute(sa.select(sa.func.set_config(name, str(value), False)))
             connection.execute(sa.select(sa.func.pg_advisory_lock_shared(_PRESENCE, 0)))
         return self._connection
 
