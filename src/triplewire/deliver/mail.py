@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import smtplib
 import ssl
+from contextlib import suppress
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
@@ -59,16 +60,21 @@ class Mail:
         mail.set_content(message.text().encode("utf-8", "replace").decode())
         try:
             context = ssl.create_default_context()
-            with (
+            server = (
                 smtplib.SMTP_SSL(host, port, timeout=settings.seconds, context=context)
                 if is_secure
                 else smtplib.SMTP(host, port, timeout=settings.seconds)
-            ) as server:
+            )
+            try:
                 if not is_secure and settings.smtp_user:  # a password goes over no open line
                     server.starttls(context=context)
                 if settings.smtp_user:
                     server.login(settings.smtp_user, settings.smtp_password)
                 server.send_message(mail)
+                with suppress(OSError, smtplib.SMTPException):  # it has been taken, whatever comes now
+                    server.quit()
+            finally:
+                server.close()
         except smtplib.SMTPRecipientsRefused as error:
             code, said = error.recipients[mailbox]
             return Outcome(f"{code} {said.decode(errors='replace')}"[:200], is_gone=code >= 500)

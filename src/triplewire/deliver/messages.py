@@ -97,7 +97,7 @@ class Message:
         """The attributes of the CloudEvent. `sequence` (extension "Sequence") is compared as a text, so it has a fixed
         width; `partitionkey`, `dataref`: extensions "Partitioning" and "Dataref"."""
         event = self.event
-        source = f"{self.base_url.rstrip('/')}/subscriptions/{quote(event.id, safe='')}"
+        source = f"{self.base_url.rstrip('/')}/subscriptions/{quote(event.id, safe='', errors='replace')}"
         return {
             "specversion": "1.0",
             "id": self.id,

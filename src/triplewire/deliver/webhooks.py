@@ -98,7 +98,7 @@ class Webhooks(_OverHttp):
         """One try."""
         data, is_whole = message.data()
         body, attributes = json_bytes(data), message.attributes(is_whole)
-        headers = {f"ce-{name}": quote(value, safe=_SAFE) for name, value in attributes.items()}
+        headers = {f"ce-{name}": quote(value, safe=_SAFE, errors="replace") for name, value in attributes.items()}
         headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key := key_of(message.target.secret):
             headers |= signature_headers(key, message.id, body)
