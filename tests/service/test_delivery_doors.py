@@ -104,13 +104,13 @@ def test_dead_letters(setting: Setting) -> None:
         assert letters[0]["subscription"] == "games"
         ann = {"Authorization": f"Bearer {setting.broker.new_token('ann')}"}
         assert doors.get("/deadletters", headers=ann).json() == []
-        for path in (letters[0]["id"], "d999", "p1", "x", "d", "d1e3"):
+        for path in (letters[0]["number"], 1998, 3, 0, -2, 2**70):
             assert doors.post(f"/deadletters/{path}/resend", headers=ann).status_code == 404
             assert doors.delete(f"/deadletters/{path}", headers=ann).status_code == 404
         server.answer = lambda came: (200, {}, b"")
-        assert doors.post(f"/deadletters/{letters[0]['id']}/resend").status_code == 202
+        assert doors.post(f"/deadletters/{letters[0]['number']}/resend").status_code == 202
         until(lambda: setting.broker.owed.tally()["delivered"] == 1)
-        assert doors.delete(f"/deadletters/{letters[1]['id']}").status_code == 204
+        assert doors.delete(f"/deadletters/{letters[1]['number']}").status_code == 204
         assert doors.get("/deadletters").json() == []
         log = doors.get(f"{setting.path}/deliveries").json()
         assert {entry["answer"] for entry in log} == {"200 OK", "dropped by its owner"}
@@ -122,7 +122,7 @@ def test_a_dead_letter_of_a_target_that_is_gone(setting: Setting) -> None:
         published(setting.broker, 1)
         until(lambda: setting.broker.owed.tally()["dead"] == 1)
         (letter,) = setting.doors.get("/deadletters").json()
-        refused = setting.doors.post(f"/deadletters/{letter['id']}/resend")
+        refused = setting.doors.post(f"/deadletters/{letter['number']}/resend")
         assert refused.status_code == 400
         assert "add it again" in refused.json()["remedy"]
 
@@ -137,7 +137,7 @@ def test_refused_publications(setting: Setting) -> None:
         "urn:item:1",
         "it ended the process",
     )
-    assert setting.doors.post(f"/deadletters/{letter['id']}/resend").status_code == 202
+    assert setting.doors.post(f"/deadletters/{letter['number']}/resend").status_code == 202
 
     def state() -> str:
         with setting.broker.database.reading() as connection:
@@ -146,7 +146,7 @@ def test_refused_publications(setting: Setting) -> None:
     until(lambda: state() == "matched")
     assert setting.doors.get("/deadletters").json() == []
     setting.broker.database.write(lambda connection: connection.execute(refuse))
-    assert setting.doors.delete(f"/deadletters/{letter['id']}").status_code == 204
+    assert setting.doors.delete(f"/deadletters/{letter['number']}").status_code == 204
     assert state() == "dropped"
 
 

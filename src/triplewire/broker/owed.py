@@ -85,13 +85,13 @@ class Owed:
         with self._database.reading() as connection:
             return connection.execute(here).all()
 
-    def dead_one(self, number: int, owner: str | None) -> Row[Any] | None:
-        """One of them; None where there is none, or it is another's."""
+    def is_dead(self, number: int, owner: str | None) -> bool:
+        """Is it one of them?"""
         here = _LETTERS.where(deliveries.c.state == "dead", deliveries.c.number == number)
         if owner is not None:
             here = here.where(subscriptions.c.owner == owner)
         with self._database.reading() as connection:
-            return connection.execute(here).first()
+            return connection.execute(here).first() is not None
 
     def resend(self, number: int) -> None:
         """Try a dead delivery again, from the beginning. Raises `ArgumentError` where its target is gone."""
@@ -116,6 +116,12 @@ class Owed:
             here = columns.where(table.c.state == "refused").order_by(table.c.number.desc()).limit(most)
             rows: Sequence[Row[Any]] = connection.execute(here).all()
             return rows
+
+    def is_refused(self, number: int) -> bool:
+        """Is it one of them?"""
+        here = sa.select(publications.c.state).where(publications.c.number == number)
+        with self._database.reading() as connection:
+            return bool(connection.execute(here).scalar() == "refused")
 
     def accept_again(self, number: int) -> bool:
         """Have a refused publication matched after all; False where there is none. Wake the matching after it."""

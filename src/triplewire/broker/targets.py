@@ -22,7 +22,8 @@ _PORTS = {"http": 80, "https": 443}
 @dataclass(frozen=True)
 class Target:
     """Where events are delivered to (`triplewire.deliver.channels`). `secret`: what is signed with; `settings`:
-    `{"ordered": true}` has each event wait for the one before; `expires`: the end of a lease, None for none."""
+    `{"ordered": true}` has each event wait for the one before; `expires`: the end of a lease, None for none; `form`:
+    of the feed that is sent as a whole (WebSub), "" for each event by itself."""
 
     kind: str
     address: str
@@ -30,6 +31,7 @@ class Target:
     settings: Mapping[str, Any] = field(default_factory=dict)
     expires: float | None = None
     state: str = "active"
+    form: str = ""
 
 
 def host_of(address: str) -> str:
@@ -49,12 +51,8 @@ def host_of(address: str) -> str:
 
 
 def add_target(connection: Connection, subscription: int, target: Target) -> int:
-    """Write a target; one of the same kind and address is changed. Returns its number."""
-    same = (
-        targets.c.subscription == subscription,
-        targets.c.kind == target.kind,
-        targets.c.address == target.address,
-    )
+    """Write a target; one of the same kind, address and form is changed. Returns its number."""
+    same = {"subscription": subscription, "kind": target.kind, "address": target.address, "form": target.form}
     host = host_of(target.address)
     values = {
         "secret": target.secret,
@@ -66,12 +64,11 @@ def add_target(connection: Connection, subscription: int, target: Target) -> int
     }
     there = sa.text("INSERT INTO hosts (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
     connection.execute(there, {"name": host})
-    number = connection.execute(sa.select(targets.c.number).where(*same)).scalar()
+    number = connection.execute(sa.select(targets.c.number).filter_by(**same)).scalar()
     if number is not None:
         connection.execute(targets.update().where(targets.c.number == number).values(values))
         return int(number)
-    values |= {"subscription": subscription, "kind": target.kind, "address": target.address, "host": host}
-    return inserted_number(connection, targets, {**values, "created": now()})
+    return inserted_number(connection, targets, {**same, **values, "host": host, "created": now()})
 
 
 def end_target(connection: Connection, number: int, reason: str) -> None:

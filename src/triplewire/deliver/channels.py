@@ -20,7 +20,7 @@ from triplewire.deliver.mail import Mail
 from triplewire.deliver.messages import Message, Outcome
 from triplewire.deliver.messengers import Messengers
 from triplewire.deliver.topics import Topics
-from triplewire.deliver.webhooks import Webhooks, XmlRpc
+from triplewire.deliver.webhooks import Posts, XmlRpc, cloud_event
 from triplewire.errors import ArgumentError
 from triplewire.net.addresses import shown
 
@@ -54,7 +54,7 @@ class Channels:
 
     def __init__(self, settings: DeliverySettings, more: Mapping[str, Channel] | None = None) -> None:
         self._by_kind: dict[str, Channel] = {
-            "webhook": Webhooks(settings),
+            "webhook": Posts(settings, cloud_event),
             "xmlrpc": XmlRpc(settings),
             "kafka": Topics(settings),
             "mail": Mail(settings),

@@ -116,8 +116,8 @@ class Message:
         lines = [f"{event.title or event.id}: {event.type}", event.link or event.publication, ""]
         for binding in json.loads(event.bindings):
             lines += [f"{name}: {term.get('value', '')}" for name, term in binding.items() if isinstance(term, dict)]
-        kept = "\n".join(lines)[: MOST_BYTES // 4].strip()
-        return f"{'This is a test. ' if self.is_test else ''}{kept}\n\nSubscription {event.id}"
+        shortened = "\n".join(lines)[: MOST_BYTES // 4].strip()
+        return f"{'This is a test. ' if self.is_test else ''}{shortened}\n\nSubscription {event.id}"
 
 
 def json_bytes(data: dict[str, Any]) -> bytes:

@@ -225,8 +225,8 @@ class Deliveries:
             deliveries.c.state == "pending", deliveries.c.host == hosts.c.name
         )
         with self._database.reading() as connection:
-            found = connection.execute(sa.select(hosts, first.scalar_subquery().label("due"))).all()
-        for row in found:
+            rows = connection.execute(sa.select(hosts, first.scalar_subquery().label("due"))).all()
+        for row in rows:
             if row.due is not None and self._shares.has(row.name):
                 self._plan(row.name, row.due, row.per_minute)
         if time.monotonic() >= self._next_sweep and self._shares.has(""):
@@ -369,7 +369,7 @@ class Deliveries:
         return bool(host.waiting)
 
     def _message(self, event: Event, row: Row[Any], is_test: bool = False) -> Message:
-        target = Target(row.kind, row.address, row.secret, json.loads(row.settings), row.expires, row.state)
+        target = Target(row.kind, row.address, row.secret, json.loads(row.settings), row.expires, row.state, row.form)
         key = feed_key(event.subscription, self._broker.secret)
         return Message(event, target, key, self.settings.base_url, is_test)
 

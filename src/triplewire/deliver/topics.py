@@ -82,10 +82,10 @@ class Topics:
 
 
 def _topic(text: str) -> Address:
-    found = address(text, allowed=["kafka"])
-    if not found.name:
+    topic = address(text, allowed=["kafka"])
+    if not topic.name:
         raise ArgumentError("this is not kafka://HOST:PORT/TOPIC")
-    return found
+    return topic
 
 
 def _library() -> Any:

@@ -11,6 +11,7 @@ import re
 import threading
 import xmlrpc.client
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -91,19 +92,29 @@ class _OverHttp:
             return client
 
 
-class Webhooks(_OverHttp):
-    """Posts events as CloudEvents."""
+class Posts(_OverHttp):
+    """Posts what a function makes of an event: headers and a body."""
+
+    def __init__(self, settings: DeliverySettings, made: Callable[[Message], tuple[dict[str, str], bytes]]) -> None:
+        super().__init__(settings)
+        self._made = made
 
     def send(self, message: Message) -> Outcome:
         """One try."""
-        data, is_whole = message.data()
-        body, attributes = json_bytes(data), message.attributes(is_whole)
-        headers = {f"ce-{name}": quote(value, safe=_SAFE, errors="replace") for name, value in attributes.items()}
-        headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if key := key_of(message.target.secret):
-            headers |= signature_headers(key, message.id, body)
+        headers, body = self._made(message)
         answer = self._posted(message.target.address, headers, body)
         return answer if isinstance(answer, Outcome) else outcome_of(answer)
+
+
+def cloud_event(message: Message) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a webhook."""
+    data, is_whole = message.data()
+    body, attributes = json_bytes(data), message.attributes(is_whole)
+    headers = {f"ce-{name}": quote(value, safe=_SAFE, errors="replace") for name, value in attributes.items()}
+    headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    if key := key_of(message.target.secret):
+        headers |= signature_headers(key, message.id, body)
+    return headers, body
 
 
 class XmlRpc(_OverHttp):

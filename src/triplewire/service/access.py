@@ -73,8 +73,8 @@ def settings(request: Request) -> ServiceSettings:
 
 def delivering(request: Request) -> Deliveries:
     """What delivers the events of the broker."""
-    found: Deliveries = request.app.state.delivering
-    return found
+    deliveries: Deliveries = request.app.state.delivering
+    return deliveries
 
 
 def bearer(request: Request) -> str:

@@ -1,7 +1,7 @@
 """The doors of dead letters: deliveries that were given up, and publications that could not be matched.
 
-A dead letter has an id: `d` and the number of a delivery, or `p` and that of a publication. Publications belong to
-nobody, so the owner of the service sees them.
+The number of a dead letter is even for deliveries and odd for publications: twice their own number, or one more.
+Publications belong to nobody, so the owner of the service sees them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def dead_letters(request: Request) -> list[dict[str, Any]]:
     """All dead letters, the newest first of each kind."""
     whose, owed = _whose(request), broker(request).owed
     letters: list[dict[str, Any]] = [
-        {"id": f"d{row.number}", "kind": "delivery", "subscription": row.id, **delivery_shown(row)}
+        {**delivery_shown(row), "number": 2 * row.number, "kind": "delivery", "subscription": row.id}
         for row in owed.dead(whose)
     ]
     if whose is None:
         letters += (
             {
-                "id": f"p{row.number}",
+                "number": 2 * row.number + 1,
                 "kind": "publication",
                 "publication": row.id,
                 "title": row.title,
@@ -48,41 +48,40 @@ def dead_letters(request: Request) -> list[dict[str, Any]]:
     return letters
 
 
-@router.post("/deadletters/{letter}/resend", status_code=202)
+@router.post("/deadletters/{number}/resend", status_code=202)
 @allowed(OWNER)
-def resend(request: Request, letter: str) -> dict[str, Any]:
+def resend(request: Request, number: int) -> dict[str, Any]:
     """Try a dead letter again, from the beginning."""
-    kind, number = _letter(request, letter)
+    is_publication, own_number = _checked(request, number)
     of = broker(request)
-    if kind == "d":
-        of.owed.resend(number)
+    if not is_publication:
+        of.owed.resend(own_number)
         delivering(request).wake()
-    elif of.owed.accept_again(number):
+    elif of.owed.accept_again(own_number):
         of.matching.wake.set()
-    return {"id": letter, "state": "pending"}
+    return {"number": number, "state": "pending"}
 
 
-@router.delete("/deadletters/{letter}", status_code=204)
+@router.delete("/deadletters/{number}", status_code=204)
 @allowed(OWNER)
-def drop(request: Request, letter: str) -> Response:
+def drop(request: Request, number: int) -> Response:
     """Give a dead letter up for good."""
-    kind, number = _letter(request, letter)
+    is_publication, own_number = _checked(request, number)
     owed = broker(request).owed
-    if kind == "d":
-        owed.drop(number)
+    if is_publication:
+        owed.drop_publication(own_number)
     else:
-        owed.drop_publication(number)
+        owed.drop(own_number)
     return Response(status_code=204)
 
 
-def _letter(request: Request, letter: str) -> tuple[str, int]:
-    """The kind and the number of a dead letter. Raises `Problem` where there is none, or it is another's."""
+def _checked(request: Request, number: int) -> tuple[bool, int]:
+    """Is a dead letter a publication, and its own number. Raises `Problem` where there is none, or it is another's."""
     whose, owed = _whose(request), broker(request).owed
-    kind, digits = letter[:1], letter[1:]
-    number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else 0
-    is_there = (kind == "d" and owed.dead_one(number, whose) is not None) or (
-        kind == "p" and whose is None and any(row.number == number for row in owed.refused())
+    is_publication, own_number = number % 2 == 1, number // 2
+    is_there = 0 < number < 2**62 and (
+        whose is None and owed.is_refused(own_number) if is_publication else owed.is_dead(own_number, whose)
     )
     if not is_there:
-        raise Problem(404, f"there is no dead letter {letter!r}")
-    return kind, number
+        raise Problem(404, f"there is no dead letter {number}")
+    return is_publication, own_number

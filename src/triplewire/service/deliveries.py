@@ -110,7 +110,7 @@ def delivery_shown(row: Row[Any]) -> dict[str, Any]:
 def log(request: Request, id: str, before: int = 2**62) -> list[dict[str, Any]]:
     """The newest deliveries of a subscription, or those before a number."""
     row: Any = subscription(request, id)
-    return [delivery_shown(entry) for entry in broker(request).owed.of_subscription(row.number, before=before)]
+    return [delivery_shown(entry) for entry in broker(request).owed.of_subscription(row.number, before=min(before, 2**62))]
 
 
 @router.get("/s/{key}/events/{sequence}")
@@ -118,7 +118,7 @@ def log(request: Request, id: str, before: int = 2**62) -> list[dict[str, Any]]:
 def event(request: Request, key: str, sequence: int) -> dict[str, Any]:
     """One event of a subscription: what a notification that would have been too long has a link to."""
     row = broker(request).by_feed_key(key)
-    found = broker(request).events_of(row.number, sequence - 1, 1) if row is not None and sequence > 0 else []
-    if not found or found[0].sequence != sequence:
+    events = broker(request).events_of(row.number, sequence - 1, 1) if row is not None and 0 < sequence < 2**62 else []
+    if not events or events[0].sequence != sequence:
         raise Problem(404, "there is no such event")
-    return found[0].to_json()
+    return events[0].to_json()

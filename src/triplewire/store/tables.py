@@ -142,6 +142,7 @@ targets = Table(
     Column("subscription", BIG, nullable=False),
     Column("kind", Text, nullable=False),  # `triplewire.deliver.channels`
     Column("address", Text, nullable=False),
+    Column("form", Text, nullable=False),  # of the feed that is sent as a whole; "": each event by itself
     Column("host", Text, nullable=False),  # `triplewire.broker.targets.host_of`
     Column("secret", Text, nullable=False),  # which requests are signed with
     Column("settings", Text, nullable=False),  # a JSON object
@@ -150,7 +151,7 @@ targets = Table(
     Column("until", Float, nullable=False),  # it has asked not to be sent anything before
     Column("failures", Integer, nullable=False),  # since it took something last
     Column("created", Float, nullable=False),
-    UniqueConstraint("subscription", "kind", "address"),
+    UniqueConstraint("subscription", "kind", "address", "form"),
 )
 """Where events of a subscription are delivered to, beside its feed."""
 
