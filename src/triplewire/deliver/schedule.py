@@ -44,6 +44,7 @@ from triplewire.store.tables import deliveries, hosts, targets
 
 AHEAD = 20  # deliveries of a host that are read at once
 _LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
+_LOOK_SHARE = 20.0  # a look takes at most one part of so many of the time
 _QUICK = 1.0  # seconds: who answers in less is held up by nobody who does not
 _DOWN = 3  # failures one after the other, from which on what is due at the target is not tried one by one
 _AGAIN = 5.0  # seconds after which what could not be written is tried again
@@ -218,7 +219,8 @@ class Deliveries:
         return self._dispatch()
 
     def _look(self) -> None:
-        """Find the hosts that something is owed to."""
+        """Find the hosts that something is owed to. With many hosts it takes a while, and is done less often."""
+        begun = time.monotonic()
         busy = {share_of(name) for name, host in self._hosts.items() if host.sending}
         self._shares.update(busy.__contains__)
         first = sa.select(sa.func.min(deliveries.c.due)).where(
@@ -232,7 +234,8 @@ class Deliveries:
         if time.monotonic() >= self._next_sweep and self._shares.has(""):
             is_more = self._broker.owed.forget(self._clock() - self.settings.keep_days * DAY)
             self._next_sweep = time.monotonic() + (0 if is_more else _SWEEP)
-        self._next_look = time.monotonic() + _LOOK
+        ended = time.monotonic()
+        self._next_look = ended + max(_LOOK, _LOOK_SHARE * (ended - begun))
 
     def _plan(self, name: str, due: float, per_minute: float | None = None) -> None:
         """Have a host in the round from an instant on."""
@@ -341,7 +344,7 @@ class Deliveries:
             events = with_numbers(connection, [row.event for row in rows])
             if not rows:
                 due = connection.execute(sa.select(sa.func.min(deliveries.c.due)).where(*pending)).scalar()
-            firsts = {row.number: _first(connection, row.number) for row in rows if _is_ordered(row)}
+            firsts = {number: _first(connection, number) for number in {row.number for row in rows if _is_ordered(row)}}
         if not rows:
             if due is not None:
                 self._plan(host.name, due)

@@ -110,7 +110,9 @@ def delivery_shown(row: Row[Any]) -> dict[str, Any]:
 def log(request: Request, id: str, before: int = 2**62) -> list[dict[str, Any]]:
     """The newest deliveries of a subscription, or those before a number."""
     row: Any = subscription(request, id)
-    return [delivery_shown(entry) for entry in broker(request).owed.of_subscription(row.number, before=min(before, 2**62))]
+    return [
+        delivery_shown(entry) for entry in broker(request).owed.of_subscription(row.number, before=min(before, 2**62))
+    ]
 
 
 @router.get("/s/{key}/events/{sequence}")
