@@ -8,7 +8,8 @@
 What is pending stays so in the store until its outcome is written: who is killed between sending and writing sends it
 again, with the same id. A host that is slow or does not answer has one delivery at a time, and all such hosts together
 have half of the workers, so that they hold up nobody else. What fails is tried again after the pauses of
-`DeliverySettings.schedule`, then it is dead. Where a target fails again and again, one try counts for all that is due.
+`DeliverySettings.schedule`, then it is dead. Where a target fails again and again, a first
+try of a delivery counts for all that is due there.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ AHEAD = 20  # deliveries of a host that are read at once
 _LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
 _LOOK_SHARE = 20.0  # a look takes at most one part of so many of the time
 _QUICK = 1.0  # seconds: who answers in less is held up by nobody who does not
+_NOT_TRIED = "not tried, as others failed: "
 _DOWN = 3  # failures one after the other, from which on what is due at the target is not tried one by one
 _AGAIN = 5.0  # seconds after which what could not be written is tried again
 _END = 3.0  # seconds that deliveries under way have at the end
@@ -63,6 +65,7 @@ class _Sending(NamedTuple):
     target: int
     tries: int
     failures: int  # of its target
+    is_first: bool  # it was never tried itself
     message: Message
 
 
@@ -336,7 +339,7 @@ class Deliveries:
         """Read the next deliveries of a host; False where none can be sent now. Then the next time is planned."""
         pending = deliveries.c.host == host.name, deliveries.c.state == "pending"
         columns = sa.select(
-            deliveries.c.number.label("delivery"), deliveries.c.event, deliveries.c.tries, deliveries.c.due, targets
+            deliveries.c.number.label("delivery"), deliveries.c.event, deliveries.c.tries, deliveries.c.status, targets
         ).join(targets, targets.c.number == deliveries.c.target)
         with self._database.reading() as connection:
             here = columns.where(*pending, deliveries.c.due <= at).order_by(deliveries.c.due, deliveries.c.event)
@@ -364,7 +367,9 @@ class Deliveries:
                 later[row.number] = first.due
             else:
                 message = self._message(events[row.event], row)
-                host.waiting.append(_Sending(row.delivery, row.number, row.tries, row.failures, message))
+                host.waiting.append(
+                    _Sending(row.delivery, row.number, row.tries, row.failures, _is_first(row), message)
+                )
         if expired or any(due > at for due in later.values()):
             self._database.write(lambda connection: _postpone(connection, expired, later, at))
             if not host.waiting and not host.sending:
@@ -427,19 +432,23 @@ class Deliveries:
                 connection.execute(table.update().where(*this).values(state="dead", **tried))
                 end_target(connection, sending.target, "the target is gone")
                 return
-            connection.execute(table.update().where(*this).values(self._failed(outcome, at, 0.5)))
+            connection.execute(table.update().where(*this).values(self._failed(outcome, at, table.c.number, 0.5)))
             failures = connection.execute(sa.select(targets.c.failures).where(targets.c.number == sending.target))
-            if outcome.of_target and failures.scalar_one() >= _DOWN:
+            if outcome.of_target and sending.is_first and failures.scalar_one() >= _DOWN:
+                never = (table.c.status == "") | table.c.status.startswith(_NOT_TRIED, autoescape=True)
+                said = sa.case((never, _NOT_TRIED + outcome.text), else_=table.c.status)
                 due = table.c.target == sending.target, table.c.state == "pending", table.c.due <= at
-                connection.execute(table.update().where(*due).values(self._failed(outcome, at, 0.0)))
+                connection.execute(
+                    table.update().where(*due).values(self._failed(outcome, at, table.c.target, 0.0) | {"status": said})
+                )
 
         self._database.write(write)
 
-    def _failed(self, outcome: Outcome, at: float, part: float) -> dict[str, Any]:
-        """The values of a delivery that failed once more. The jitter is that of its number, in one half of it: what was
-        only thought to fail comes before what was tried."""
+    def _failed(self, outcome: Outcome, at: float, by: sa.Column[int], part: float) -> dict[str, Any]:
+        """The values of a delivery that failed once more. The jitter is in one half of what is allowed: what was only
+        thought to fail comes before what was tried, and, by the number of its target, all at one time."""
         table, schedule = deliveries.c, self.settings.schedule
-        share = part + sa.cast(table.number * 61 % 100, sa.Float) / 200
+        share = part + sa.cast(by * 61 % 100, sa.Float) / 200
         jitter = 1.0 + share * self.settings.jitter
         pauses = dict(enumerate(schedule[1:]))
         pause = sa.case(pauses, value=table.tries, else_=schedule[-1]) * jitter
@@ -454,6 +463,10 @@ class Deliveries:
 
 def _is_ordered(row: Row[Any]) -> bool:
     return bool(json.loads(row.settings).get("ordered"))
+
+
+def _is_first(row: Row[Any]) -> bool:
+    return not row.status or row.status.startswith(_NOT_TRIED)
 
 
 def _first(connection: Connection, target: int) -> Any:
