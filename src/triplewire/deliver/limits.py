@@ -23,6 +23,7 @@ class DeliverySettings:
     per_minute: float = 60.0  # to one host, unless it allows another rate
     without_rate: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1"})  # hosts: this machine
     workers: int = 64  # deliveries to all hosts at once
+    quick: float = 1.0  # seconds: a host that answers in less does not wait for those that do not
     seconds: float = 15.0  # that a receiver has to answer
     keep_days: float = 30.0  # what was delivered stays in the log
     smtp: str = ""  # smtp://HOST:PORT or smtps://HOST:PORT, the server that mail is given to

@@ -8,8 +8,8 @@
 What is pending stays so in the store until its outcome is written: who is killed between sending and writing sends it
 again, with the same id. A host that is slow or does not answer has one delivery at a time, and all such hosts together
 have half of the workers, so that they hold up nobody else. What fails is tried again after the pauses of
-`DeliverySettings.schedule`, then it is dead. Where a target fails again and again, a first
-try of a delivery counts for all that is due there.
+`DeliverySettings.schedule`, then it is dead. Where a target fails again and again, a first try of a delivery counts for
+all that is due there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from triplewire.store.tables import deliveries, hosts, targets
 AHEAD = 20  # deliveries of a host that are read at once
 _LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
 _LOOK_SHARE = 20.0  # a look takes at most one part of so many of the time
-_QUICK = 1.0  # seconds: who answers in less is held up by nobody who does not
 _NOT_TRIED = "not tried, as others failed: "
 _DOWN = 3  # failures one after the other, from which on what is due at the target is not tried one by one
 _AGAIN = 5.0  # seconds after which what could not be written is tried again
@@ -388,7 +387,7 @@ class Deliveries:
             host, sending, was_quick = task
             begun = time.monotonic()
             outcome = self._outcome(sending.message)
-            is_quick = outcome.is_delivered and time.monotonic() - begun < _QUICK
+            is_quick = outcome.is_delivered and time.monotonic() - begun < self.settings.quick
             if self._ended.is_set():
                 return
             is_written = False
