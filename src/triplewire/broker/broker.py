@@ -32,11 +32,12 @@ from triplewire.broker.accepted import Once, Taken, accept
 from triplewire.broker.counts import Counts
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
+from triplewire.broker.owed import Owed
 from triplewire.broker.publications import HANDED, link_of, stored, title_of
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
-from triplewire.broker.targets import Target, add_target
+from triplewire.broker.targets import Target, Targets, add_target
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
@@ -108,6 +109,8 @@ class Broker:
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         follow, match = _who_matches(outside)
         self.followed = follow(engine, database, warn)
+        self.targets = Targets(database, self.followed)
+        self.owed = Owed(database)
         self.sources = Sources(database, self.followed.follow)
         self.matching = match(database, self.followed, self.holder, self._told)
         self.sweeper = Sweeper(database, self.matching, retention)
@@ -273,16 +276,9 @@ class Broker:
         key = tickets.feed_key(number, self.secret)
         return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, {})
 
-    def add_target(self, number: int, target: Target) -> None:
-        """Deliver the events of a subscription there, too, from now on; in place of a target of the same kind and
-        address."""
-
-        def write(connection: Connection) -> None:
-            add_target(connection, number, target)
-            connection.execute(changes.insert().values(subscription=number))
-
-        self.database.write(write)
-        self.followed.follow()
+    def add_target(self, number: int, target: Target) -> int:
+        """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
+        return self.targets.add(number, target)
 
     def find(self, id: str, *, owner: str | None = None, ticket: str | None = None) -> Row[Any] | None:
         """The subscription of an owner, or the one that a ticket is of; None where there is none, or it is another's:

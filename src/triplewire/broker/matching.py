@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATCHED
+from triplewire.broker.owed import add_total
 from triplewire.broker.publications import restored
 from triplewire.broker.skipped import first_numbers
 from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed
@@ -67,6 +68,7 @@ class Batch:
 
     events: list[tuple[Any, ...]] = field(default_factory=list)
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
+    hosts: set[str] = field(default_factory=set)  # of the targets that events are delivered to
     matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
     seconds: float = 0.0  # that matching took
@@ -340,20 +342,23 @@ class Matching:
         waiting = sorted({subscription for _, subscription in batch.delivering})
         due = now()
         lasts = targets.c.expires.is_(None) | (targets.c.expires > due)
-        of_subscription: dict[int, list[int]] = {}
+        of_subscription: dict[int, list[tuple[int, str]]] = {}
         for begin in range(0, len(waiting), 500):
-            here = sa.select(targets.c.subscription, targets.c.number).where(
+            here = sa.select(targets.c.subscription, targets.c.number, targets.c.host).where(
                 targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active", lasts
             )
-            for subscription, target in connection.execute(here):
-                of_subscription.setdefault(subscription, []).append(target)
+            for subscription, target, host in connection.execute(here):
+                of_subscription.setdefault(subscription, []).append((target, host))
+        pending = {"state": "pending", "due": due, "tries": 0, "status": ""}
         rows = [
-            {"event": event, "target": target, "state": "pending", "due": due, "tries": 0, "status": ""}
+            {"event": event, "target": target, "host": host, **pending}
             for event, subscription in batch.delivering
-            for target in of_subscription.get(subscription, ())
+            for target, host in of_subscription.get(subscription, ())
         ]
         if rows:
             connection.execute(deliveries.insert(), rows)
+            add_total(connection, "matched", len(rows))
+            batch.hosts.update(host for held in of_subscription.values() for _, host in held)
 
     @staticmethod
     def _refuse(connection: Connection, refused: dict[int, str]) -> None:

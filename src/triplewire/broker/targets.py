@@ -1,23 +1,29 @@
-"""Targets: where events of a subscription are delivered to, beside its feed."""
+"""Targets: where events of a subscription are delivered to, beside its feed. How: `triplewire.deliver`."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
-from triplewire.store.database import inserted_number, now
+from triplewire.broker.subscriptions import Followed
+from triplewire.store.database import Database, inserted_number, now
 from triplewire.store.tables import changes, deliveries, targets
+
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where events are delivered to (`triplewire.deliver`). `form`: of the feed that is sent as a whole (WebSub), ""
-    for each event by itself; `expires`: the end of a lease, None for none."""
+    """Where events are delivered to (`triplewire.deliver.channels`). `secret`: what is signed with; `settings`:
+    `{"ordered": true}` has each event wait for the one before; `expires`: the end of a lease, None for none; `form`:
+    of the feed that is sent as a whole (WebSub), "" for each event by itself."""
 
     kind: str
     address: str
@@ -28,21 +34,41 @@ class Target:
     form: str = ""
 
 
+def host_of(address: str) -> str:
+    """Whose resources a delivery takes: HOST:PORT of a web address, the domain of a mailbox, the servers of a topic.
+    Of other addresses it may hold a secret, so a digest stands for it."""
+    try:
+        parts = urlsplit(address)
+        if parts.scheme in _PORTS:
+            return f"{(parts.hostname or '').lower()}:{parts.port or _PORTS[parts.scheme]}"
+    except ValueError:
+        return address
+    if parts.scheme == "mailto":
+        return f"mailto:{parts.path.rpartition('@')[2].lower()}"
+    if parts.scheme == "kafka":
+        return f"kafka:{parts.netloc}"
+    return f"{parts.scheme}:{hashlib.sha256(parts.netloc.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
 def add_target(connection: Connection, subscription: int, target: Target) -> int:
     """Write a target; one of the same kind, address and form is changed. Returns its number."""
     same = {"subscription": subscription, "kind": target.kind, "address": target.address, "form": target.form}
+    host = host_of(target.address)
     values = {
         "secret": target.secret,
         "settings": json.dumps(dict(target.settings)),
         "state": target.state,
         "expires": target.expires,
+        "until": 0.0,
         "failures": 0,
     }
+    there = sa.text("INSERT INTO hosts (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
+    connection.execute(there, {"name": host})
     number = connection.execute(sa.select(targets.c.number).filter_by(**same)).scalar()
-    if number is None:
-        return inserted_number(connection, targets, {**same, **values, "created": now()})
-    connection.execute(targets.update().where(targets.c.number == number).values(values))
-    return int(number)
+    if number is not None:
+        connection.execute(targets.update().where(targets.c.number == number).values(values))
+        return int(number)
+    return inserted_number(connection, targets, {**same, **values, "host": host, "created": now()})
 
 
 def end_target(connection: Connection, number: int, reason: str) -> None:
@@ -53,3 +79,34 @@ def end_target(connection: Connection, number: int, reason: str) -> None:
     connection.execute(waiting.values(state="expired", due=now(), status=reason))
     subscription = connection.execute(sa.select(targets.c.subscription).where(here)).scalar()
     connection.execute(changes.insert().values(subscription=subscription))
+
+
+class Targets:
+    """The targets of the store."""
+
+    def __init__(self, database: Database, followed: Followed) -> None:
+        self._database = database
+        self._followed = followed
+
+    def add(self, subscription: int, target: Target) -> int:
+        """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
+
+        def write(connection: Connection) -> int:
+            number = add_target(connection, subscription, target)
+            connection.execute(changes.insert().values(subscription=subscription))
+            return number
+
+        number = self._database.write(write)
+        self._followed.follow()
+        return number
+
+    def of(self, subscription: int) -> Sequence[Row[Any]]:
+        """All targets that a subscription has or had, in the order in which they came."""
+        with self._database.reading() as connection:
+            here = sa.select(targets).where(targets.c.subscription == subscription)
+            return connection.execute(here.order_by(targets.c.number)).all()
+
+    def end(self, number: int, reason: str = "the target was removed") -> None:
+        """Deliver nothing there any more."""
+        self._database.write(lambda connection: end_target(connection, number, reason))
+        self._followed.follow()

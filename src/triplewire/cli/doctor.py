@@ -173,7 +173,7 @@ def _addresses(connection: Connection, allow_private: bool) -> Finding:
     for url in connection.execute(here.limit(_MOST_HOSTS)).scalars():
         try:
             asked = target_of(url, allow_private)
-            checked_addresses(asked.host, asked.port, allow_private=allow_private, seconds=_LOOK_UP)
+            checked_addresses(asked.host, asked.port, allow_private=allow_private, seconds=5.0)
         except (ValueError, TriplewireError) as error:
             refused[urlsplit(url).hostname or ""] = str(error)
     if refused:

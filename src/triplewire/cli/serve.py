@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
     from triplewire.broker.from_pipeline import Outside
     from triplewire.config import ServiceSettings
+    from triplewire.deliver.schedule import Deliveries
     from triplewire.operators.files import OperatorFile
 
 
@@ -54,11 +55,12 @@ def serve_command(effective: EffectiveSettings) -> None:
     log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))
     with _listening(settings.host, settings.port) as listening, ExitStack() as running:
         broker = running.enter_context(_opened(effective, data))
+        delivering = running.enter_context(_delivering(broker, settings))
         running.enter_context(Polling(broker, polled(settings)))
         running.enter_context(Hub(broker, settings.allow_private_addresses))
         if settings.base_url:  # foreign hubs have to reach it
             running.enter_context(Subscriber(broker, settings.base_url, settings.allow_private_addresses))
-        app = service(broker, settings)
+        app = service(broker, settings, delivering)
 
         class Server(uvicorn.Server):
             """Ends streams at a signal: it waits for all answers."""
@@ -80,6 +82,29 @@ def serve_command(effective: EffectiveSettings) -> None:
         say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
         with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
             Server(config).run(sockets=[listening])
+
+
+def _delivering(broker: Broker, settings: ServiceSettings) -> Deliveries:
+    """What delivers events, those of feeds to subscribers of the hub included."""
+    from triplewire.broker.websub import message_of
+    from triplewire.deliver.limits import DeliverySettings
+    from triplewire.deliver.schedule import Deliveries
+    from triplewire.deliver.webhooks import Posts
+    from triplewire.service import feeds
+
+    sending = DeliverySettings(
+        base_url=settings.base_url or f"http://{settings.host}:{settings.port}",
+        allow_private_addresses=settings.allow_private_addresses,
+        at_once=settings.deliveries_at_once,
+        per_minute=settings.deliveries_per_minute,
+        seconds=settings.delivery_seconds,
+        smtp=settings.smtp,
+        smtp_user=settings.smtp_user,
+        smtp_password=settings.smtp_password,
+        mail_from=settings.mail_from,
+    )
+    posts = Posts(sending, lambda sent: message_of(broker, sent.event.subscription, sent.target, feeds.rendered))
+    return Deliveries(broker, sending, channels={"websub": posts})
 
 
 def needs(extra: str, *modules: str) -> None:

@@ -1,1 +1,5 @@
-"""Deliveries of events to who waits for them, over one durable schedule."""
+"""Deliveries of events to targets, each at least once, over one schedule that lasts: `schedule` says when and which,
+`channels` how: `webhooks`, `mail`, `topics` of Kafka, and `messengers`.
+
+What is owed stands in the store from the transaction of its event on: `triplewire.broker.matching`, `broker.owed`.
+"""

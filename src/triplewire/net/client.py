@@ -114,7 +114,7 @@ class Client:
             raise RequestError(f"the connection failed: {type(cause).__name__}: {cause}".rstrip(": ")) from None
 
     def close(self) -> None:
-        """Give up idle connections; a later request opens others."""
+        """Give up all connections; a request that is under way fails, a later one opens others."""
         if "_pool" in self.__dict__:
             self._pool.close()
 

@@ -5,6 +5,7 @@ It is imported where the first request is made: httpcore2 takes a while to load.
 
 from __future__ import annotations
 
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -95,7 +96,9 @@ class _Stream(httpcore2.NetworkStream):
         self._unsent.append(buffer)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. A thread that waits for an answer learns of it."""
+        with suppress(OSError):
+            socket.socket.shutdown(self._inner.get_extra_info("socket"), socket.SHUT_RDWR)
         self._inner.close()
 
     def start_tls(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from triplewire.broker.broker import Broker
     from triplewire.config import ServiceSettings
+    from triplewire.deliver.schedule import Deliveries
 
 Door = TypeVar("Door", bound=Callable[..., object])
 
@@ -80,6 +81,12 @@ def settings(request: Request) -> ServiceSettings:
     """The settings of the service."""
     found: ServiceSettings = request.app.state.settings
     return found
+
+
+def delivering(request: Request) -> Deliveries:
+    """What delivers the events of the broker."""
+    deliveries: Deliveries = request.app.state.delivering
+    return deliveries
 
 
 def bearer(request: Request) -> str:

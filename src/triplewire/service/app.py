@@ -11,7 +11,11 @@ from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
 from triplewire.config import ServiceSettings
+from triplewire.deliver.limits import DeliverySettings
+from triplewire.deliver.schedule import Deliveries
 from triplewire.service import (
+    dead_letters,
+    deliveries,
     events,
     feeds,
     health,
@@ -39,16 +43,18 @@ _HEADERS = {
 }
 
 
-def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
-    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy, and for
-    networks that are none."""
+def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | None = None) -> FastAPI:
+    """The application of a broker that is open, and of what delivers its events. Raises `TriplewireError` for a door
+    without a policy, and for networks that are none."""
     metrics.parsed_networks(settings.metrics_from)
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
+    how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)
+    app.state.delivering = delivering or Deliveries(broker, how)
     app.state.streams = streams.Streams(broker)
     problems.install(app)
     doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
-    for door in (*doors, xml_rpc, sparql, metrics):
+    for door in (*doors, xml_rpc, sparql, metrics, deliveries, dead_letters):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 

@@ -12,8 +12,8 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
 from triplewire.broker.tickets import feed_key
+from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
-from triplewire.net.guard import checked_addresses, target_of
 from triplewire.service.access import OWNER, OWNER_OR_TICKET, allowed, broker, owner, settings, subscription
 from triplewire.service.problems import Problem, details, details_of
 
@@ -90,14 +90,10 @@ def wanted_of(request: Request, new: NewSubscription) -> Wanted:
 
 def check_address(request: Request, url: str) -> None:
     """Raises `Problem` where an address may not be asked."""
-    allow_private = settings(request).allow_private_addresses
     try:
-        target = target_of(url, allow_private)
-        if not target.has_web_port:
-            raise ValueError(f"port {target.port} is none of a web server")
-        checked_addresses(target.host, target.port, allow_private=allow_private, seconds=_LOOK_UP)
-    except (ValueError, TriplewireError) as error:
-        raise Problem(400, f"the address cannot be used: {error}") from None
+        checked_target(url, settings(request).allow_private_addresses)
+    except TriplewireError as error:
+        raise Problem(400, error.what) from None
 
 
 @router.post("/subscriptions", status_code=201)

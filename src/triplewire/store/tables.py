@@ -149,14 +149,16 @@ targets = Table(
     metadata,
     _number(),
     Column("subscription", BIG, nullable=False),
-    Column("kind", Text, nullable=False),  # `triplewire.broker.delivery`
+    Column("kind", Text, nullable=False),  # `triplewire.deliver.channels`
     Column("address", Text, nullable=False),
     Column("form", Text, nullable=False),  # of the feed that is sent as a whole; "": each event by itself
+    Column("host", Text, nullable=False),  # `triplewire.broker.targets.host_of`
     Column("secret", Text, nullable=False),  # which requests are signed with
     Column("settings", Text, nullable=False),  # a JSON object
     Column("state", Text, nullable=False),  # "active", "pending" (not verified yet), "gone"
     Column("expires", Float),  # of a lease; null: with its subscription
-    Column("failures", Integer, nullable=False),
+    Column("until", Float, nullable=False),  # it has asked not to be sent anything before
+    Column("failures", Integer, nullable=False),  # since it took something last
     Column("created", Float, nullable=False),
     UniqueConstraint("subscription", "kind", "address", "form"),
 )
@@ -168,14 +170,32 @@ deliveries = Table(
     _number(),
     Column("event", BIG, nullable=False),
     Column("target", BIG, nullable=False),
+    Column("host", Text, nullable=False),  # of the target
     Column("state", Text, nullable=False),  # "pending", "delivered", "expired", "dead"
-    Column("due", Float, nullable=False),
+    Column("due", Float, nullable=False),  # when it is tried next; of what is not pending: when that ended
     Column("tries", Integer, nullable=False),
-    Column("status", Text, nullable=False),  # what the receiver answered last
-    Index("deliveries_due", "state", "due"),
-    Index("deliveries_target", "target", "state"),
+    Column("status", Text, nullable=False),  # what the receiver answered last, or why it was not asked
+    Index("deliveries_due", "state", "host", "due"),
+    Index("deliveries_target", "target", "state", "event"),
     Index("deliveries_event", "event"),
 )
+"""Events on their way to targets: `triplewire.deliver`."""
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("per_minute", Float),  # deliveries that it allows, where it has said so
+)
+"""The hosts of all targets."""
+
+totals = Table(
+    "totals",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("count", BIG, nullable=False),
+)
+"""Deliveries that were ever owed ("matched"), and by state those whose rows are not kept any more."""
 
 sources = Table(
     "sources",

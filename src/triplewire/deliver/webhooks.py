@@ -1,0 +1,160 @@
+"""Deliveries over HTTP: webhooks, and calls of XML-RPC. Both go through the guarded client, and follow no redirect.
+
+A webhook is a CloudEvent in binary mode (CloudEvents HTTP binding, section 3.1), and is signed as Standard Webhooks has
+it where the target has a secret. XML-RPC calls `notify` with one struct.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import threading
+import xmlrpc.client
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import quote
+
+from triplewire.deliver.limits import DAY, DeliverySettings
+from triplewire.deliver.messages import Message, Outcome, json_bytes
+from triplewire.errors import ArgumentError, RequestError, TriplewireError
+from triplewire.net.addresses import shown
+from triplewire.net.client import Answer, Client
+from triplewire.net.guard import Target, checked_addresses, target_of
+from triplewire.notify.webhook import signature_headers
+
+_SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')  # in a header: section 3.1.3.2
+_NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+_LOOK_UP = 5.0  # seconds for the name of a host
+_CLIENTS = 256  # kept for their open connections
+_ANSWER = 1 << 16  # bytes of an answer that are read
+_SLOW_DOWN = {429, 503}
+_NOT_THERE = {401, 403, 404, 405, 407, 502, 504}
+
+
+def checked_target(url: str, allow_private: bool) -> Target:
+    """What may be asked at an address that somebody names. Raises `ArgumentError`."""
+    try:
+        target = target_of(url, allow_private)
+        if not target.has_web_port:
+            raise ValueError(f"port {target.port} is none of a web server")
+        checked_addresses(target.host, target.port, allow_private=allow_private, seconds=_LOOK_UP)
+    except (ValueError, TriplewireError) as error:
+        raise ArgumentError(f"the address cannot be used: {shown(str(error))}") from None
+    return target
+
+
+def key_of(secret: str) -> bytes:
+    """What is signed with: the bytes behind `whsec_` (base64), or those of another text."""
+    if secret.startswith("whsec_"):
+        with suppress(ValueError):
+            encoded = secret.removeprefix("whsec_")
+            return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    return secret.encode("utf-8", "surrogatepass")
+
+
+class _OverHttp:
+    """Posts to addresses, over connections that stay open."""
+
+    def __init__(self, settings: DeliverySettings) -> None:
+        self._settings = settings
+        self._clients: OrderedDict[str, Client] = OrderedDict()  # by address; one that is left out ends with its use
+        self._lock = threading.Lock()
+
+    def check(self, address: str) -> None:
+        """Raises `ArgumentError` where the address may not be asked."""
+        checked_target(address, self._settings.allow_private_addresses)
+
+    def close(self) -> None:
+        """Close connections that lie idle."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    def _posted(self, address: str, headers: dict[str, str], body: bytes) -> Answer | Outcome:
+        try:
+            return self._client(address).request(
+                "POST", headers, body, seconds=self._settings.seconds, most=_ANSWER, whole=False
+            )
+        except ValueError as error:
+            return Outcome(f"the address cannot be used: {error}")
+        except RequestError as error:
+            return Outcome(shown(error.what), of_target=True)
+
+    def _client(self, address: str) -> Client:
+        with self._lock:
+            client = self._clients.pop(address, None)
+            if client is None:
+                client = Client(target_of(address, self._settings.allow_private_addresses), self._settings.at_once)
+            self._clients[address] = client
+            if len(self._clients) > _CLIENTS:
+                self._clients.popitem(last=False)
+            return client
+
+
+class Posts(_OverHttp):
+    """Posts what a function makes of an event: headers and a body."""
+
+    def __init__(self, settings: DeliverySettings, made: Callable[[Message], tuple[dict[str, str], bytes]]) -> None:
+        super().__init__(settings)
+        self._made = made
+
+    def send(self, message: Message) -> Outcome:
+        """One try."""
+        headers, body = self._made(message)
+        answer = self._posted(message.target.address, headers, body)
+        return answer if isinstance(answer, Outcome) else outcome_of(answer)
+
+
+def cloud_event(message: Message) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a webhook."""
+    data, is_whole = message.data()
+    body, attributes = json_bytes(data), message.attributes(is_whole)
+    headers = {f"ce-{name}": quote(value, safe=_SAFE, errors="replace") for name, value in attributes.items()}
+    headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    if key := key_of(message.target.secret):
+        headers |= signature_headers(key, message.id, body)
+    return headers, body
+
+
+class XmlRpc(_OverHttp):
+    """Calls `notify` of a program with an event as a struct."""
+
+    def send(self, message: Message) -> Outcome:
+        """One try."""
+        try:
+            text = xmlrpc.client.dumps((message.data()[0],), "notify")
+        except (TypeError, OverflowError) as error:
+            return Outcome(f"the event cannot be said in XML-RPC: {error}")
+        body = _NO_XML.sub("\ufffd", text).encode()
+        answer = self._posted(message.target.address, {"Content-Type": "text/xml"}, body)
+        if isinstance(answer, Outcome):
+            return answer
+        outcome = outcome_of(answer)
+        if outcome.is_delivered and answer.body:
+            try:
+                xmlrpc.client.loads(answer.body)
+            except xmlrpc.client.Fault as fault:
+                return Outcome(f"fault {fault.faultCode}: {fault.faultString}"[:200])
+            except Exception as error:  # whatever stands in the answer
+                return Outcome(f"the answer is no XML-RPC: {type(error).__name__}")
+        return outcome
+
+
+def outcome_of(answer: Answer) -> Outcome:
+    """What an answer says (CloudEvents HTTP webhook, section 2; RFC 9110, section 15)."""
+    text = f"{answer.status} {answer.reason}".strip()[:200]
+    rate = answer.headers.get("webhook-allowed-rate", "")
+    per_minute = float(rate) if rate.isascii() and rate.isdecimal() and len(rate) < 10 else None
+    if rate == "*":
+        per_minute = float("inf")
+    if 200 <= answer.status < 300:
+        return Outcome(text, is_delivered=True, per_minute=per_minute)
+    if answer.status == 410:
+        return Outcome(text, is_gone=True)
+    if 300 <= answer.status < 400:
+        return Outcome(f"{text}: redirects are not followed", of_target=True)
+    pause = answer.seconds_to_wait(DAY) if answer.status in _SLOW_DOWN else 0.0
+    is_of_target = answer.status in _SLOW_DOWN or answer.status in _NOT_THERE
+    return Outcome(text, of_target=is_of_target, pause=pause, per_minute=per_minute)

@@ -1,0 +1,163 @@
+"""The doors of targets, of the log of deliveries, and of dead letters."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from broker.receivers import QUERY, published, serving, until
+from triplewire.broker.broker import Broker
+from triplewire.deliver.limits import DeliverySettings
+from triplewire.deliver.schedule import Deliveries
+from triplewire.service.app import ServiceSettings, service
+from triplewire.store.tables import publications
+
+SECRET = "not-to-be-seen"
+
+
+class Setting:
+    """A service that delivers, its client with the owner's token, and a subscription."""
+
+    def __init__(self, broker: Broker, doors: TestClient) -> None:
+        self.broker, self.doors = broker, doors
+        made = doors.post("/subscriptions", json={"query": QUERY, "id": "games"})
+        assert made.status_code == 201
+        self.path = "/subscriptions/games"
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Iterator[Setting]:
+    how = DeliverySettings(base_url="http://testserver", allow_private_addresses=True, schedule=(0.0, 0.0))
+    with Broker.open(f"sqlite:///{tmp_path}/broker.db", b"s" * 32) as broker, Deliveries(broker, how) as delivering:
+        app = service(broker, ServiceSettings(token="t" * 32, allow_private_addresses=True), delivering)
+        with TestClient(app, headers={"Authorization": "Bearer " + "t" * 32}) as doors:
+            yield Setting(broker, doors)
+        tally = broker.owed.tally()
+        assert tally["matched"] == sum(tally.values()) - tally["matched"]
+
+
+def test_targets(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    doors, path = setting.doors, setting.path
+    with serving() as server:
+        address = f"{server.url}?token={SECRET}"
+        made = doors.post(f"{path}/targets", json={"address": address, "secret": SECRET, "ordered": True})
+        assert made.status_code == 201
+        target = made.json()
+        assert (target["kind"], target["state"], target["signed"], target["ordered"]) == (
+            "webhook",
+            "active",
+            True,
+            True,
+        )
+        assert doors.get(f"{path}/targets").json() == [target]
+        tested = doors.post(f"{made.headers['Location']}/test").json()
+        assert tested == {"delivered": True, "answer": "200 OK"}
+        assert json.loads(server.requests[0].body)["test"] is True
+        assert server.requests[0].headers["ce-id"].startswith("test-")
+        published(setting.broker, 1)
+        until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        (entry,) = doors.get(f"{path}/deliveries").json()
+        assert (entry["state"], entry["tries"], entry["answer"], entry["sequence"]) == ("delivered", 1, "200 OK", 1)
+        answers = [made.text, doors.get(f"{path}/targets").text, doors.get(f"{path}/deliveries").text]
+        assert doors.delete(made.headers["Location"]).status_code == 204
+        published(setting.broker, 2)
+        assert setting.broker.owed.tally()["matched"] == 1
+        again = doors.post(f"{path}/targets", json={"address": address, "secret": SECRET}).json()
+        assert (again["number"], again["state"], again["ordered"]) == (target["number"], "active", False)
+        assert not any(SECRET in text for text in (*answers, caplog.text))
+
+
+def test_tests_are_few(setting: Setting) -> None:
+    with serving() as server:
+        made = setting.doors.post(f"{setting.path}/targets", json={"address": server.url})
+        statuses = [setting.doors.post(f"{made.headers['Location']}/test").status_code for _ in range(8)]
+        assert statuses == [200] * 6 + [503] * 2
+        assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [("ftp://e.x/", 400), ("http://user:pw@e.x/", 400), ("mailto:a@e.x", 400), ("kafka://e.x:1/t", 400)],
+)
+def test_addresses_that_are_no_targets(setting: Setting, address: str, status: int) -> None:
+    refused = setting.doors.post(f"{setting.path}/targets", json={"address": address})
+    assert refused.status_code == status
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert "pw" not in refused.text
+
+
+def test_dead_letters(setting: Setting) -> None:
+    doors = setting.doors
+    with serving(500) as server:
+        doors.post(f"{setting.path}/targets", json={"address": server.url})
+        published(setting.broker, 1, 2)
+        until(lambda: setting.broker.owed.tally()["dead"] == 2)
+        letters = doors.get("/deadletters").json()
+        assert [letter["answer"] for letter in letters] == ["500 Internal Server Error"] * 2
+        assert letters[0]["subscription"] == "games"
+        ann = {"Authorization": f"Bearer {setting.broker.new_token('ann')}"}
+        assert doors.get("/deadletters", headers=ann).json() == []
+        for path in (letters[0]["number"], 1998, 3, 0, -2, 2**70):
+            assert doors.post(f"/deadletters/{path}/resend", headers=ann).status_code == 404
+            assert doors.delete(f"/deadletters/{path}", headers=ann).status_code == 404
+        server.answer = lambda came: (200, {}, b"")
+        assert doors.post(f"/deadletters/{letters[0]['number']}/resend").status_code == 202
+        until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        assert doors.delete(f"/deadletters/{letters[1]['number']}").status_code == 204
+        assert doors.get("/deadletters").json() == []
+        log = doors.get(f"{setting.path}/deliveries").json()
+        assert {entry["answer"] for entry in log} == {"200 OK", "dropped by its owner"}
+
+
+def test_a_dead_letter_of_a_target_that_is_gone(setting: Setting) -> None:
+    with serving(410) as server:
+        setting.doors.post(f"{setting.path}/targets", json={"address": server.url})
+        published(setting.broker, 1)
+        until(lambda: setting.broker.owed.tally()["dead"] == 1)
+        (letter,) = setting.doors.get("/deadletters").json()
+        refused = setting.doors.post(f"/deadletters/{letter['number']}/resend")
+        assert refused.status_code == 400
+        assert "add it again" in refused.json()["remedy"]
+
+
+def test_refused_publications(setting: Setting) -> None:
+    published(setting.broker, 1)
+    refuse = publications.update().values(state="refused", reason="it ended the process")
+    setting.broker.database.write(lambda connection: connection.execute(refuse))
+    (letter,) = setting.doors.get("/deadletters").json()
+    assert (letter["kind"], letter["publication"], letter["answer"]) == (
+        "publication",
+        "urn:item:1",
+        "it ended the process",
+    )
+    assert setting.doors.post(f"/deadletters/{letter['number']}/resend").status_code == 202
+
+    def state() -> str:
+        with setting.broker.database.reading() as connection:
+            return str(connection.execute(sa.select(publications.c.state)).scalar_one())
+
+    until(lambda: state() == "matched")
+    assert setting.doors.get("/deadletters").json() == []
+    setting.broker.database.write(lambda connection: connection.execute(refuse))
+    assert setting.doors.delete(f"/deadletters/{letter['number']}").status_code == 204
+    assert state() == "dropped"
+
+
+def test_a_notification_that_was_too_long_is_behind_its_link(setting: Setting) -> None:
+    with serving() as server:
+        setting.doors.post(f"{setting.path}/targets", json={"address": server.url})
+        published(setting.broker, 1, title="Olympic games " + "x" * 30_000)
+        until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        said = json.loads(server.requests[0].body)
+        whole = setting.doors.get(said["link"], headers={"Authorization": ""})
+        assert len(whole.json()["bindings"][0]["title"]["value"]) > 30_000
+        wrong = said["link"].replace("/events/1", "/events/2")
+        assert setting.doors.get(wrong).status_code == 404
+        assert setting.doors.get(said["link"].replace("/s/", "/s/9")).status_code == 404
