@@ -460,7 +460,7 @@ class Broker:
         """Why a subscription matches a publication, or not."""
         prefixes = json.loads(row.prefixes) if row.prefixes else None
         with self.probe(row.query, row.language, prefixes) as engine:
-            return engine.explain("query", publication)
+            return engine.explain("query", publication, nearest=True)
 
     # --- events ------------------------------------------------------------------------------------------------------
 

@@ -170,9 +170,17 @@ class _Query:
             return _joined("AND" if negated else "OR", parts)
 
     def _and(self, field: _Field, negated: bool) -> _Part:
+        tokens = self._tokens
+        begin = tokens.peek().offset
         parts = [self._not(field, negated)]
-        while self._tokens.accept("AND") or not (self._tokens.at(")", "OR") or self._tokens.peek().kind == END):
+        tokens.note(begin)
+        while not (tokens.at(")", "OR") or tokens.peek().kind == END):
+            following = tokens.peek().offset
+            if tokens.accept("AND"):
+                tokens.note(begin)
             parts.append(self._not(field, negated))
+            tokens.note(following)
+            begin = following
         return _joined("OR" if negated else "AND", parts)
 
     def _not(self, field: _Field, negated: bool) -> _Part:
@@ -192,6 +200,7 @@ class _Query:
             return part
         token = tokens.peek()
         if tokens.accept_kind("string"):
+            tokens.note(token.offset, "words")
             return _Term(field, (self._words(token, string_value(tokens, token), field),), negated, token)
         if tokens.accept_kind("text"):
             if token.text.upper() in OPERATORS:

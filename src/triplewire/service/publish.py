@@ -151,11 +151,13 @@ class WhyNot(BaseModel):
 @router.post("/explain")
 @allowed(OWNER)
 def explain(request: Request, body: WhyNot) -> dict[str, Any]:
-    """Why a subscription matches a publication, or not. Nothing is kept."""
+    """Why a subscription matches a publication, or not: its parts, and for a miss the nearest query that matches.
+    Nothing is kept."""
     row: Any = subscription(request, body.subscription)
     of = broker(request)
     came = came_in(body.publication.encode("utf-8", "surrogatepass"), body.content_type, of.settings)
     if not came.publications:
         raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
-    explanation = of.explain(row, came.publications[0])
-    return {"matched": explanation.matched, "reasons": explanation.to_dict()["parts"]}
+    explanation = of.explain(row, came.publications[0]).to_dict()
+    said = {"matched": explanation["matched"], "reasons": explanation["parts"], "unknown": explanation["unknown"]}
+    return said | {name: explanation[name] for name in ("nearest", "solution", "calls") if explanation.get(name)}
