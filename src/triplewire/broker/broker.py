@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from triplewire import crash
 from triplewire.broker import events as events_
 from triplewire.broker import tickets
 from triplewire.broker.events import EXPIRED, Event
@@ -219,7 +220,10 @@ class Broker:
 
     def compiled(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> tuple[str, ...]:
         """The warnings of a query. Raises `LanguageError`, with line and column, and `SubscriptionError`."""
-        probe = Engine(matcher="reference", settings=self.settings, taxonomy=self.engine.taxonomy)
+        engine = self.engine
+        probe = Engine(
+            matcher="reference", taxonomy=engine.taxonomy, operators=engine.operators, settings=engine.settings
+        )
         return probe.subscribe(query, language, id="query", prefixes=prefixes).warnings
 
     @staticmethod
@@ -322,9 +326,7 @@ class Broker:
         it has ended already, or the time is too short or too long."""
         self.check_seconds(seconds)
         expires = now() + seconds
-        here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
-        if not self.database.write(lambda connection: connection.execute(here.values(expires=expires)).rowcount):
-            raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
+        self._update(number, {"expires": expires})
         return expires
 
     def change(self, number: int, **values: Any) -> None:
@@ -338,7 +340,7 @@ class Broker:
         if {"query", "language", "prefixes"} & set(values):
             prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
             self.compiled(values.get("query", row.query), values.get("language", row.language), prefixes)
-            values["revision"] = row.revision + 1
+            values["revision"] = subscriptions.c.revision + 1
             values["prefixes"] = json.dumps(dict(prefixes)) if prefixes else None
         self._set(number, **values)
 
@@ -351,12 +353,22 @@ class Broker:
         self._set(number, state=ENDED, reason=reason)
 
     def _set(self, number: int, **values: Any) -> None:
-        def write(connection: Connection) -> None:
-            connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
-            connection.execute(changes.insert().values(subscription=number))
-
-        self.database.write(write)
+        self._update(number, values, changes.insert().values(subscription=number))
         self.followed.follow()
+
+    def _update(self, number: int, values: Mapping[str, Any], *more: sa.Insert) -> None:
+        """Change a row and execute more statements with it. Raises `SubscriptionError` where the subscription has
+        ended, be it at this moment: then nothing is changed."""
+        here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
+
+        def write(connection: Connection) -> bool:
+            lasts = connection.execute(here.values(values)).rowcount > 0
+            for statement in more if lasts else ():
+                connection.execute(statement)
+            return lasts
+
+        if not self.database.write(write):
+            raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
 
     def expire(self) -> int:
         """End the subscriptions whose time is over, with an event; returns how many. One process does it."""
@@ -375,7 +387,9 @@ class Broker:
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all."""
         rows = [self._prepared(publication, source, readers) for publication in given]
+        crash.point("publish.received")
         taken = self.database.write(lambda connection: _accept(connection, rows))
+        crash.point("publish.committed")
         if any(entry.is_new for entry in taken):
             self.matching.wake.set()
         return taken
@@ -445,7 +459,7 @@ class Broker:
     @contextmanager
     def probe(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> Iterator[Engine]:
         """An engine with this query alone, of the id "query", and the broker's taxonomy and operators."""
-        engine = Engine(taxonomy=self.engine.taxonomy, settings=self.settings)
+        engine = Engine(taxonomy=self.engine.taxonomy, operators=self.engine.operators, settings=self.settings)
         engine.subscribe(query, language, id="query", prefixes=prefixes)
         yield engine
 
@@ -528,6 +542,7 @@ def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping
             named = [{"publication": number, "name": name, "content": data} for name, data in files.items()]
             connection.execute(attachments.insert(), named)
         taken.append(Taken(number, id, True))
+    crash.point("publish.written")
     return taken
 
 

@@ -13,8 +13,9 @@ publications are written in one transaction. So a process that is killed leaves 
             matched: now - was    changed: now and was    unmatched: was - now
         write all, where this term still lasts
 
-A publication that ended a process (a term began with it accepted) is matched alone, and its tries are counted before:
-after `MOST_TRIES` it is refused, and the others go on.
+A publication that may have ended a process (it is in the first batch of a term) is matched alone, and its tries are
+counted before: after `MOST_TRIES` it is refused, and the others go on. Tries that the database alone has cut short do
+not count.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,10 +33,11 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from triplewire import crash
 from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
 from triplewire.broker.publications import restored
 from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
-from triplewire.errors import BusyError, TriplewireError
+from triplewire.errors import StoreError, TriplewireError, UnavailableError
 from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, insert_rows, now
@@ -88,7 +91,8 @@ class Matching:
         self._term: int | None = None
         self._next_number = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
-        self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
+        self._careful: set[int] = set()  # the first batch of this term: one of it may have ended the process before
+        self._counted: set[int] = set()  # tries that are counted already, but were cut short by the database alone
         self._working = threading.Lock()  # numbers are counted by one thread at a time
         self.wake = threading.Event()
         self._stop = threading.Event()
@@ -119,11 +123,12 @@ class Matching:
                 self.wake.clear()
                 if not self.step():
                     self.wake.wait(_LOOK)
-            except BusyError:
-                self._term = None
-            except Exception:  # as of a full disk or a database that is away: nothing is lost, so try again
+            except (StoreError, UnavailableError) as error:  # another process matches, the disk is full, and the like
+                _log.warning("matching waits: %s", error)
+                self._stop.wait(_TAKE_OVER)
+            except Exception:
                 _log.exception("matching failed, and is tried again")
-                self._term = None
+                self._counted.clear()
                 self._stop.wait(_TAKE_OVER)
 
     def _begin_term(self) -> bool:
@@ -136,7 +141,8 @@ class Matching:
             newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
             found = connection.execute(newest).all()
             waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
-            self._careful = set(connection.execute(waiting).scalars())
+            first = waiting.order_by(publications.c.number).limit(AT_ONCE)
+            self._careful = set(connection.execute(first).scalars())
         self._sequences = np.zeros(1_024, np.int64)
         if found:
             numbers, sequences = np.array(found, np.int64).T
@@ -145,9 +151,20 @@ class Matching:
         self._term = term
         return True
 
-    def step(self) -> int:
-        """Match the next batch; returns how many publications were in it."""
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Numbers of events are counted by one thread at a time. Where they could not be written, this term is over:
+        the next one begins with those that the store has."""
         with self._working:
+            try:
+                yield
+            except BaseException:
+                self._term = None
+                raise
+
+    def step(self) -> int:
+        """Match the next batch; returns how many publications were in it. Raises what the database does."""
+        with self._counting():
             return self._step()
 
     def _step(self) -> int:
@@ -155,10 +172,13 @@ class Matching:
         if not accepted:
             return 0
         self._followed.follow()
+        crash.point("matching.begun")
         batch = self._matched(accepted)
-        # where this fails, the next term begins with the numbers that the store has
+        crash.point("matching.found")
         self._database.write(lambda connection: self._write(connection, accepted, batch))
+        crash.point("events.committed")
         self._careful.difference_update(entry.number for entry in accepted)
+        self._counted.difference_update(entry.number for entry in accepted)
         self._told(batch)
         return len(accepted)
 
@@ -175,12 +195,14 @@ class Matching:
                 files.setdefault(file.publication, {})[file.name] = file.content
         if rows and rows[0].number in self._careful:
             rows = rows[:1]
-            if rows[0].tries >= MOST_TRIES:
+            if rows[0].tries >= MOST_TRIES and rows[0].number not in self._counted:
                 reason = f"it ended the process that matched it {rows[0].tries} times"
                 self._database.write(lambda connection: self._refuse(connection, {rows[0].number: reason}))
                 return self._next_batch()
-            one_more = table.update().where(table.c.number == rows[0].number).values(tries=rows[0].tries + 1)
-            self._database.write(lambda connection: connection.execute(one_more))
+            if rows[0].number not in self._counted:
+                one_more = table.update().where(table.c.number == rows[0].number).values(tries=table.c.tries + 1)
+                self._database.write(lambda connection: connection.execute(one_more))
+                self._counted.add(rows[0].number)
         accepted: list[Accepted] = []
         seen: set[str] = set()
         for row in rows:
@@ -195,8 +217,6 @@ class Matching:
     def expire(self) -> int:
         """End the subscriptions whose time is over, each with an event; returns how many. Nothing where another process
         matches. A subscription that is renewed at the same moment is either renewed, or has ended."""
-        if self._term is None:
-            return 0
         table, at = subscriptions, now()
         over = sa.select(table.c.number).where(table.c.state != ENDED, table.c.expires <= at).limit(_EXPIRING)
 
@@ -215,7 +235,9 @@ class Matching:
                 self._deliver(connection, batch)
             return ended
 
-        with self._working:
+        with self._counting():
+            if self._term is None:
+                return 0
             ended = self._database.write(write)
         self._followed.follow()
         return len(ended)
@@ -227,11 +249,15 @@ class Matching:
         batch = Batch()
         try:
             found = self._pairs([entry.publication for entry in accepted])
+        except (StoreError, UnavailableError):  # it is the database that has texts of subscriptions, not a publication
+            raise
         except TriplewireError:
             found = []
             for entry in accepted:
                 try:
                     found += self._pairs([entry.publication])
+                except (StoreError, UnavailableError):
+                    raise
                 except TriplewireError as error:
                     batch.refused[entry.number] = str(error)
                     found.append(([], []))
@@ -310,6 +336,7 @@ class Matching:
             part = publications.c.number.in_(done[begin : begin + 500])
             connection.execute(publications.update().where(part).values(state="matched"))
         self._refuse(connection, batch.refused)
+        crash.point("events.written")
 
     def _deliver(self, connection: Connection, batch: Batch) -> None:
         waiting = sorted({subscription for _, subscription in batch.delivering})
