@@ -48,7 +48,8 @@ AT_ONCE = 100  # publications of one batch
 MOST_TRIES = 2
 _EXPIRING = 1_000  # subscriptions that end in one transaction
 _LOOK = 0.5  # seconds between looks at what another process has accepted
-_TAKE_OVER = 2.0  # seconds between tries to become the process that matches
+_TAKE_OVER = 0.5  # seconds between tries to become the process that matches
+_AFTER_ERROR = 2.0  # seconds
 
 _log = logging.getLogger("triplewire.broker")
 
@@ -125,11 +126,11 @@ class Matching:
                     self.wake.wait(_LOOK)
             except (StoreError, UnavailableError) as error:  # another process matches, the disk is full, and the like
                 _log.warning("matching waits: %s", error)
-                self._stop.wait(_TAKE_OVER)
+                self._stop.wait(_AFTER_ERROR)
             except Exception:
                 _log.exception("matching failed, and is tried again")
                 self._counted.clear()
-                self._stop.wait(_TAKE_OVER)
+                self._stop.wait(_AFTER_ERROR)
 
     def _begin_term(self) -> bool:
         term = self._database.alone_at(WORK, self._holder)
@@ -293,16 +294,22 @@ class Matching:
         return found
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
-        """Content before -> the subscriptions that it matched."""
-        numbers = [entry.previous for entry in accepted if entry.previous is not None]
-        told: dict[int, set[int]] = {number: set() for number in numbers}
-        if numbers:
+        """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it."""
+        numbers = {entry.previous for entry in accepted if entry.previous is not None}
+        stands_for = {number: number for number in numbers}
+        no_events = publications.c.state.not_in(("accepted", "matched"))
+        refused = sa.select(publications.c.number, publications.c.previous).where(no_events)
+        with self._database.reading() as connection:
+            while numbers:
+                found = connection.execute(refused.where(publications.c.number.in_(numbers))).all()
+                stands_for |= {before: of for number, before in found if before and (of := stands_for.get(number))}
+                numbers = {before for _, before in found if before}
+            told: dict[int, set[int]] = {of: set() for of in stands_for.values()}
             here = sa.select(events.c.publication, events.c.subscription).where(
-                events.c.publication.in_(numbers), events.c.type != UNMATCHED
+                events.c.publication.in_(list(stands_for)), events.c.type != UNMATCHED
             )
-            with self._database.reading() as connection:
-                for publication, subscription in connection.execute(here):
-                    told[publication].add(subscription)
+            for publication, subscription in connection.execute(here) if stands_for else ():
+                told[stands_for[publication]].add(subscription)
         return told
 
     def _add(
@@ -329,6 +336,7 @@ class Matching:
         self._database.check_term(connection, WORK, self._term)
         self._chosen(connection, accepted, batch)
         insert_rows(connection, events, batch.events)
+        crash.point("events.inserted")
         if batch.delivering:
             self._deliver(connection, batch)
         done = list(batch.matched)
