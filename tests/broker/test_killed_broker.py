@@ -1,4 +1,4 @@
-"""kill -9: nothing that was accepted is lost, and nothing is told twice (reliability F1).
+"""kill -9: nothing that was accepted is lost, and nothing is told twice.
 
 `history.wrong` says what of the promises was not kept; it is tested on histories that are wrong, and on a broker that
 writes without transactions.

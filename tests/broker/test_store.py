@@ -133,7 +133,7 @@ def test_errors_show_no_values(database_url: str) -> None:
             cause = cause.__cause__
 
 
-# --- cursors (F4) ----------------------------------------------------------------------------------------------------
+# --- cursors----------------------------------------------------------------------------------------------------
 
 Accept = Callable[[Database, Callable[[Connection], None]], None]
 

@@ -17,8 +17,9 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -350,7 +351,8 @@ class Broker:
 
     def unsubscribe(self, number: int, reason: str = "unsubscribed") -> None:
         """End a subscription. Its feed stays, and says so; what is to be delivered is delivered."""
-        self._set(number, state=ENDED, reason=reason)
+        with suppress(SubscriptionError):  # it has ended already
+            self._set(number, state=ENDED, reason=reason)
 
     def _set(self, number: int, **values: Any) -> None:
         self._update(number, values, changes.insert().values(subscription=number))
@@ -417,9 +419,9 @@ class Broker:
     def wait(self, numbers: Iterable[int], seconds: float) -> dict[int, int]:
         """Wait until these publications are matched; returns by how many subscriptions each is. Those that are not
         matched in so many seconds, or are refused, are left out."""
-        wanted, deadline = set(numbers), now() + seconds
+        wanted, deadline = set(numbers), time.monotonic() + seconds
         found: dict[int, int] = {}
-        while wanted and (left := deadline - now()) > 0:
+        while wanted and (left := deadline - time.monotonic()) > 0:
             with self._matched:
                 for number in wanted & self._counts.keys():
                     found[number] = self._counts[number]

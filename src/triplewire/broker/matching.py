@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ WORK = "matching"
 AT_ONCE = 100  # publications of one batch
 MOST_TRIES = 2
 _EXPIRING = 1_000  # subscriptions that end in one transaction
+_LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
 _LOOK = 0.5  # seconds between looks at what another process has accepted
 _TAKE_OVER = 0.5  # seconds between tries to become the process that matches
 _AFTER_ERROR = 2.0  # seconds
@@ -94,6 +96,7 @@ class Matching:
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
         self._careful: set[int] = set()  # the first batch of this term: one of it may have ended the process before
         self._counted: set[int] = set()  # tries that are counted already, but were cut short by the database alone
+        self._ends_due = 0.0  # by the monotonic clock
         self._working = threading.Lock()  # numbers are counted by one thread at a time
         self.wake = threading.Event()
         self._stop = threading.Event()
@@ -121,6 +124,8 @@ class Matching:
                 if self._term is None and not self._begin_term():
                     self._stop.wait(_TAKE_OVER)
                     continue
+                if time.monotonic() >= self._ends_due and self.expire() < _EXPIRING:
+                    self._ends_due = time.monotonic() + _LOOK_AT_ENDS
                 self.wake.clear()
                 if not self.step():
                     self.wake.wait(_LOOK)
