@@ -15,7 +15,8 @@ publications are written in one transaction. So a process that is killed leaves 
 
 A publication that may have ended a process (it is in the first batch of a term) is matched alone, and its tries are
 counted before: after `MOST_TRIES` it is refused, and the others go on. Tries that the database alone has cut short do
-not count.
+not count. Where one subscription is to blame for `MOST_BLAMED` publications, it is suspended and they are matched after
+all (`triplewire.broker.blame`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -35,10 +36,12 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
+from triplewire.broker.blame import who_ends_it
 from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
 from triplewire.broker.publications import restored
-from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
+from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, SUSPENDED, Followed, StoreTexts
 from triplewire.errors import StoreError, TriplewireError, UnavailableError
+from triplewire.languages.sources.rows import Row
 from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, insert_rows, now
@@ -47,6 +50,7 @@ from triplewire.store.tables import attachments, changes, deliveries, events, pu
 WORK = "matching"
 AT_ONCE = 100  # publications of one batch
 MOST_TRIES = 2
+MOST_BLAMED = 2  # publications that a subscription has ended the process with
 _EXPIRING = 1_000  # subscriptions that end in one transaction
 _LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
 _LOOK = 0.5  # seconds between looks at what another process has accepted
@@ -202,8 +206,7 @@ class Matching:
         if rows and rows[0].number in self._careful:
             rows = rows[:1]
             if rows[0].tries >= MOST_TRIES and rows[0].number not in self._counted:
-                reason = f"it ended the process that matched it {rows[0].tries} times"
-                self._database.write(lambda connection: self._refuse(connection, {rows[0].number: reason}))
+                self._give_up(rows[0], files.get(rows[0].number))
                 return self._next_batch()
             if rows[0].number not in self._counted:
                 one_more = table.update().where(table.c.number == rows[0].number).values(tries=table.c.tries + 1)
@@ -219,6 +222,29 @@ class Matching:
             publication = restored(row.body, row.id, row.source, files.get(row.number))
             accepted.append(Accepted(row.number, row.previous, publication, readers))
         return accepted
+
+    def _give_up(self, row: Any, files: Mapping[str, bytes] | None) -> None:
+        """Refuse a publication that has ended the process, or suspend the subscription that did it again and again."""
+        texts = list(StoreTexts(self._database).rows())
+        given = restored(row.body, row.id, row.source, files)
+        culprit = who_ends_it(self._followed.engine, [text for text in texts if isinstance(text, Row)], given)
+        table, by = publications, subscriptions.c.number == culprit
+        blamed = table.c.culprit == culprit
+        refused = table.update().where(table.c.number == row.number)
+        reason = f"it ended the process that matched it {row.tries} times"
+
+        def write(connection: Connection) -> None:
+            connection.execute(refused.values(state="refused", reason=reason, culprit=culprit))
+            count = connection.execute(sa.select(sa.func.count()).select_from(table).where(blamed)).scalar_one()
+            if culprit is None or count < MOST_BLAMED:
+                return
+            why = f"it ended the process that matched it with {count} publications, as {row.id}"
+            connection.execute(subscriptions.update().where(by).values(state=SUSPENDED, reason=why))
+            connection.execute(changes.insert().values(subscription=culprit))
+            again = table.update().where(blamed, table.c.state == "refused")
+            connection.execute(again.values(state="accepted", tries=0, reason="", culprit=None))
+
+        self._database.write(write)
 
     def expire(self) -> int:
         """End the subscriptions whose time is over, each with an event; returns how many. Nothing where another process
