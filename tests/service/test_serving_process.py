@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -201,3 +202,16 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path, round: int) -> None:
         assert of.stop() == 0
         assert TOKEN not in of.log.read_text()
         assert "Traceback" not in of.log.read_text()
+
+
+def test_a_body_in_chunks_is_refused_when_it_is_too_long(tmp_path: Path) -> None:
+    """Also where the last chunk is the one too many: nobody waits for more. The next request is answered."""
+    with served(tmp_path) as of:
+        head = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        for path in ("/publish", "/subscriptions", "/match"):
+            for chunks in ([b"x" * (1 << 20), b"x"], [b"x" * 100_000] * 40, [b"x" * ((1 << 20) + 1)]):
+                connection = http.client.HTTPConnection("127.0.0.1", of.port, timeout=WITHIN)
+                connection.request("POST", path, iter(chunks), head, encode_chunked=True)
+                assert connection.getresponse().status == 413, (path, len(chunks))
+                connection.close()
+        assert of.ask("GET", "/readiness") == {"ready": True}
