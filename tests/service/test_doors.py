@@ -22,6 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 
 from amounts import usually
+from service.bodies import body
 from triplewire import Engine
 from triplewire.broker import tickets
 from triplewire.broker.broker import Broker, Made, Wanted
@@ -35,11 +36,6 @@ SECRET = b"s" * 32
 MARK = "only-for-bob"
 QUERY = f'SELECT ?s {{ ?s <urn:v:mark> "{MARK}" }}'
 TURTLE = f'<urn:p:bob> <urn:v:mark> "{MARK}" .'
-VALUES = {
-    "query": "SELECT ?s { ?s ?p ?o }", "language": "sparql", "publication": "<urn:a> <urn:b> <urn:c> .",
-    "seconds": 3_600, "title": "of ann", "state": "paused", "content_type": "text/turtle",
-}  # fmt: skip
-"""What is sent where a door takes a field of this name."""
 
 
 @dataclass
@@ -105,24 +101,6 @@ def asked(of: Setting, method: str, path: str, token: str, *, ours: bool = False
     if content is None:
         return of.doors.request(method, address, headers={**head, "Content-Type": "text/turtle"}, content=TURTLE)
     return of.doors.request(method, address, headers=head, json=body(content["schema"], schema, made.id))
-
-
-def body(schema: Any, whole: Any, id: str) -> Any:
-    """The least that a door takes, with the id of a subscription where it wants one."""
-    if "$ref" in schema:
-        return body(whole["components"]["schemas"][schema["$ref"].rpartition("/")[2]], whole, id)
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if choice in schema:
-            return body(schema[choice][0], whole, id)
-    if "properties" in schema:
-        needed = schema.get("required", [])
-        return {
-            name: id if name == "subscription" else VALUES.get(name) or body(each, whole, id)
-            for name, each in schema["properties"].items()
-            if name in needed or name in ("seconds", "title")
-        }
-    kinds = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
-    return kinds.get(schema.get("type"), "x")
 
 
 def kept(broker: Broker) -> list[str]:
