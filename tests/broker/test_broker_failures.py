@@ -24,6 +24,7 @@ from triplewire.broker.events import EXPIRED
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.service.app import ServiceSettings, service
+from triplewire.store.tables import events, publications
 
 SECRET = b"s" * 32
 TOKEN = "the token of the owner"
@@ -106,6 +107,22 @@ def test_contents_of_two_processes_follow_each_other(new_database: Callable[[], 
         assert [event.type for event in broker.events("ann", 0)] == ["matched"] + ["changed"] * 39
         if others[1] is not broker:
             others[1].close()
+
+
+def test_a_refused_content_is_passed_over(database_url: str) -> None:
+    """What comes after it is a change of what was told before it."""
+    with opened(database_url) as broker:
+        broker.subscribe(Wanted(ALL, id="all"), "ann")
+        for content in ("first", "refused", "third"):
+            numbers = [taken.number for taken in broker.publish([publication(1, content)])]
+            assert broker.wait(numbers, WITHIN)
+            if content == "refused":
+                here = publications.c.number == numbers[0]
+                refuse = publications.update().where(here).values(state="refused")
+                unsay = events.delete().where(events.c.publication == numbers[0])
+                for statement in (refuse, unsay):
+                    broker.database.write(lambda connection, statement=statement: connection.execute(statement))  # type: ignore[misc]
+        assert [event.type for event in broker.events("ann", 0)] == ["matched", "changed"]
 
 
 @contextmanager
@@ -235,6 +252,7 @@ from fastapi.testclient import TestClient
 from triplewire import Engine
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.service.app import ServiceSettings, service
+from triplewire.store.tables import events, publications
 
 def publish(number, size):
     title = f'<urn:p:{number}> <http://purl.org/rss/1.0/title> "{number}"'

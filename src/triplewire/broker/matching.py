@@ -332,9 +332,10 @@ class Matching:
         refused = sa.select(publications.c.number, publications.c.previous).where(no_events)
         with self._database.reading() as connection:
             while numbers:
-                found = connection.execute(refused.where(publications.c.number.in_(numbers))).all()
-                stands_for |= {before: of for number, before in found if before and (of := stands_for.get(number))}
-                numbers = {before for _, before in found if before}
+                passed_over = connection.execute(refused.where(publications.c.number.in_(numbers))).all()
+                steps = [(number, before) for number, before in passed_over if before]
+                stands_for |= {before: stands_for[number] for number, before in steps}
+                numbers = {before for _, before in steps}
             told: dict[int, set[int]] = {of: set() for of in stands_for.values()}
             here = sa.select(events.c.publication, events.c.subscription).where(
                 events.c.publication.in_(list(stands_for)), events.c.type != UNMATCHED

@@ -47,17 +47,17 @@ class StoreTexts:
         if ids is not None:
             for part in _parts(sorted(map(int, ids))):
                 with self._database.reading() as connection:
-                    found = connection.execute(columns.where(table.c.number.in_(part))).all()
-                yield from map(_row, found)
+                    texts = connection.execute(columns.where(table.c.number.in_(part))).all()
+                yield from map(_row, texts)
             return
         while True:  # portions, so that no query stays open
             with self._database.reading() as connection:
                 here = columns.where(table.c.state == ACTIVE, table.c.number > last).limit(_AT_ONCE)
-                found = connection.execute(here).all()
-            if not found:
+                texts = connection.execute(here).all()
+            if not texts:
                 return
-            last = found[-1].number
-            yield from map(_row, found)
+            last = texts[-1].number
+            yield from map(_row, texts)
 
 
 def _row(row: Any) -> Row:
@@ -100,10 +100,10 @@ class Followed:
         """Take over changes that were committed since: they are numbered in the order of commits."""
         with self._lock, self._database.reading() as connection:
             here = sa.select(changes.c.number, changes.c.subscription).where(changes.c.number > self._last)
-            found = connection.execute(here).all()
-            for part in _parts(sorted({row.subscription for row in found})):
+            new = connection.execute(here).all()
+            for part in _parts(sorted({row.subscription for row in new})):
                 self._take_over(connection, part)
-            self._last = max((row.number for row in found), default=self._last)
+            self._last = max((row.number for row in new), default=self._last)
 
     def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:
         self._about(connection, numbers)
