@@ -262,7 +262,7 @@ def publish(number, size):
 head = {"Authorization": "Bearer token"}
 with Broker.open(sys.argv[1], b"s" * 32, engine=Engine(matcher="reference")) as broker:
     broker.subscribe(Wanted("SELECT ?t { ?s <http://purl.org/rss/1.0/title> ?t }", id="all"), "owner")
-    doors = TestClient(service(broker, ServiceSettings(token="token")))
+    doors = TestClient(service(broker, ServiceSettings(token="token", wait_seconds=0.1)))
     statuses, accepted = [], []
     none, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for round in range(3):
