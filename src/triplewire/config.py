@@ -194,6 +194,7 @@ VARIABLES: Mapping[str, str] = {
     "TRIPLEWIRE_SERVICE": "the address of the service that commands as `triplewire publish` talk to",
     "TRIPLEWIRE_BENCH_DATA": "the folder of the bench's data",
     "TRIPLEWIRE_CACHE": "the folder of compiled code",
+    "TRIPLEWIRE_CRASH_AT": "tests: the point at which the process ends, and the how manyth time",
     "TRIPLEWIRE_DAMAGE": "tests: all tries all generated cases, and every moment to stop",
     "TRIPLEWIRE_ONTOLOGY": "the file of axioms of the operator entails",
     "TRIPLEWIRE_PLACES": "the file of places of the operator inPlace (GeoJSON)",

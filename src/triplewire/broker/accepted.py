@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from triplewire import crash
 from triplewire.errors import ArgumentError
 from triplewire.store.database import inserted_number, now
 from triplewire.store.tables import attachments, current, publications, requests
@@ -88,4 +89,5 @@ def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping
             named = [{"publication": number, "name": name, "content": data} for name, data in files.items()]
             connection.execute(attachments.insert(), named)
         taken.append(Taken(number, id, True))
+    crash.point("publish.written")
     return taken

@@ -16,9 +16,10 @@ import json
 import os
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from triplewire import crash
 from triplewire.broker import api_tokens, tickets
 from triplewire.broker import events as events_
 from triplewire.broker.accepted import Once, Taken, accept
@@ -235,7 +237,10 @@ class Broker:
 
     def compiled(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> tuple[str, ...]:
         """The warnings of a query. Raises `LanguageError`, with line and column, and `SubscriptionError`."""
-        probe = Engine(matcher="reference", settings=self.settings, taxonomy=self.engine.taxonomy)
+        engine = self.engine
+        probe = Engine(
+            matcher="reference", taxonomy=engine.taxonomy, operators=engine.operators, settings=engine.settings
+        )
         return probe.subscribe(query, language, id="query", prefixes=prefixes).warnings
 
     @staticmethod
@@ -313,10 +318,7 @@ class Broker:
         self.check_seconds(seconds)
         begin = now()
         expires = begin + seconds
-        here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
-        renewed = here.values(expires=expires, warns=_warns(begin, seconds))
-        if not self.database.write(lambda connection: connection.execute(renewed).rowcount):
-            raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
+        self._update(number, {"expires": expires, "warns": _warns(begin, seconds)})
         return expires
 
     def change(self, number: int, **values: Any) -> None:
@@ -330,7 +332,7 @@ class Broker:
         if {"query", "language", "prefixes"} & set(values):
             prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
             self.compiled(values.get("query", row.query), values.get("language", row.language), prefixes)
-            values["revision"] = row.revision + 1
+            values["revision"] = subscriptions.c.revision + 1
             values["prefixes"] = json.dumps(dict(prefixes)) if prefixes else None
         self._set(number, **values)
 
@@ -340,15 +342,26 @@ class Broker:
 
     def unsubscribe(self, number: int, reason: str = "unsubscribed") -> None:
         """End a subscription. Its feed stays, and says so; what is to be delivered is delivered."""
-        self._set(number, state=ENDED, reason=reason)
+        with suppress(SubscriptionError):  # it has ended already
+            self._set(number, state=ENDED, reason=reason)
 
     def _set(self, number: int, **values: Any) -> None:
-        def write(connection: Connection) -> None:
-            connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
-            connection.execute(changes.insert().values(subscription=number))
-
-        self.database.write(write)
+        self._update(number, values, changes.insert().values(subscription=number))
         self.followed.follow()
+
+    def _update(self, number: int, values: Mapping[str, Any], *more: sa.Insert) -> None:
+        """Change a row and execute more statements with it. Raises `SubscriptionError` where the subscription has
+        ended, be it at this moment: then nothing is changed."""
+        here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
+
+        def write(connection: Connection) -> bool:
+            lasts = connection.execute(here.values(values)).rowcount > 0
+            for statement in more if lasts else ():
+                connection.execute(statement)
+            return lasts
+
+        if not self.database.write(write):
+            raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
 
     def expire(self) -> int:
         """End the subscriptions whose time is over, with an event; returns how many. One process does it."""
@@ -370,10 +383,12 @@ class Broker:
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
         that may come again. Raises `ArgumentError` where its key is that of another."""
         rows = [self._prepared(publication, source, readers) for publication in given]
+        crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
                 values.update(state="refused", reason=held[values["id"]])
         taken = self.database.write(lambda connection: accept(connection, rows, once))
+        crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
         self.counts.add("publications", "accepted", by=new)
         self.counts.add("publications", "repeated", by=len(taken) - new)
@@ -404,9 +419,9 @@ class Broker:
     def wait(self, numbers: Iterable[int], seconds: float) -> dict[int, int]:
         """Wait until these publications are matched; returns by how many subscriptions each is. Those that are not
         matched in so many seconds, or are refused, are left out."""
-        wanted, deadline = set(numbers), now() + seconds
+        wanted, deadline = set(numbers), time.monotonic() + seconds
         found: dict[int, int] = {}
-        while wanted and (left := deadline - now()) > 0:
+        while wanted and (left := deadline - time.monotonic()) > 0:
             with self._matched:
                 for number in wanted & self._counts.keys():
                     found[number] = self._counts[number]
@@ -451,8 +466,7 @@ class Broker:
     @contextmanager
     def probe(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> Iterator[Engine]:
         """An engine with this query alone, of the id "query", and the broker's taxonomy and operators."""
-        engine = Engine(taxonomy=self.engine.taxonomy, settings=self.settings)
-        engine.source_names = self.engine.source_names
+        engine = Engine(taxonomy=self.engine.taxonomy, operators=self.engine.operators, settings=self.settings)
         engine.subscribe(query, language, id="query", prefixes=prefixes)
         yield engine
 

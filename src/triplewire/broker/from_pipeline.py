@@ -90,7 +90,7 @@ class FromPipeline(Matching):
 
     def step(self) -> int:
         """Bring the index to what the store says, and hand on and take what there is; returns how much that was."""
-        with self._working:
+        with self._counting():
             self._kept.follow()
             changed = self._index.bring(self._kept.taken())
             return changed + self._hand_on() + self._take()

@@ -13,8 +13,10 @@ publications are written in one transaction. So a process that is killed leaves 
             matched: now - was    changed: now and was    unmatched: was - now
         write all, where this term still lasts
 
-A publication that ended a process (a term began with it accepted) is matched alone, and its tries are counted before:
-after `MOST_TRIES` it is refused, and the others go on.
+A publication that may have ended a process (it is in the first batch of a term) is matched alone, and its tries are
+counted before: after `MOST_TRIES` it is refused, and the others go on. Tries that the database alone has cut short do
+not count. Where one subscription is to blame for `MOST_BLAMED` publications, it is suspended and they are matched after
+all (`triplewire.broker.blame`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,12 +35,15 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from triplewire import crash
+from triplewire.broker.blame import who_ends_it
 from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATCHED
 from triplewire.broker.owed import add_total
 from triplewire.broker.publications import restored
 from triplewire.broker.skipped import first_numbers
-from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed
-from triplewire.errors import BusyError, TriplewireError
+from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed, StoreTexts
+from triplewire.errors import StoreError, TriplewireError, UnavailableError
+from triplewire.languages.sources.rows import Row
 from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, insert_rows, now
@@ -46,9 +52,12 @@ from triplewire.store.tables import attachments, changes, deliveries, events, pu
 WORK = "matching"
 AT_ONCE = 100  # publications of one batch
 MOST_TRIES = 2
+MOST_BLAMED = 2  # publications that a subscription has ended the process with
 _EXPIRING = 1_000  # subscriptions that end in one transaction
+_LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
 _LOOK = 0.5  # seconds between looks at what another process has accepted
-_TAKE_OVER = 2.0  # seconds between tries to become the process that matches
+_TAKE_OVER = 0.5  # seconds between tries to become the process that matches
+_AFTER_ERROR = 2.0  # seconds
 
 _log = logging.getLogger("triplewire.broker")
 
@@ -93,7 +102,9 @@ class Matching:
         self._term: int | None = None
         self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
-        self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
+        self._careful: set[int] = set()  # the first batch of this term: one of it may have ended the process before
+        self._counted: set[int] = set()  # tries that are counted already, but were cut short by the database alone
+        self._ends_due = 0.0  # by the monotonic clock
         self._working = threading.Lock()  # numbers are counted by one thread at a time
         self.wake = threading.Event()
         self._stop = threading.Event()
@@ -121,15 +132,18 @@ class Matching:
                 if self._term is None and not self._begin_term():
                     self._stop.wait(_TAKE_OVER)
                     continue
+                if time.monotonic() >= self._ends_due and self.expire() < _EXPIRING:
+                    self._ends_due = time.monotonic() + _LOOK_AT_ENDS
                 self.wake.clear()
                 if not self.step():
                     self.wake.wait(_LOOK)
-            except BusyError:
-                self._term = None
-            except Exception:  # as of a full disk or a database that is away: nothing is lost, so try again
+            except (StoreError, UnavailableError) as error:  # another process matches, the disk is full, and the like
+                _log.warning("matching waits: %s", error)
+                self._stop.wait(_AFTER_ERROR)
+            except Exception:
                 _log.exception("matching failed, and is tried again")
-                self._term = None
-                self._stop.wait(_TAKE_OVER)
+                self._counted.clear()
+                self._stop.wait(_AFTER_ERROR)
 
     def _begin_term(self) -> bool:
         term = self._database.alone_at(WORK, self._holder)
@@ -143,7 +157,8 @@ class Matching:
             newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
             found = connection.execute(newest).all()
             waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
-            self._careful = set(connection.execute(waiting).scalars())
+            oldest = waiting.order_by(publications.c.number).limit(AT_ONCE)
+            self._careful = set(connection.execute(oldest).scalars())
         self._sequences = np.full(1_024, self._first_sequence - 1, np.int64)
         if found:
             numbers, sequences = np.array(found, np.int64).T
@@ -152,9 +167,20 @@ class Matching:
         self._term = term
         return True
 
-    def step(self) -> int:
-        """Match the next batch; returns how many publications were in it."""
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Numbers of events are counted by one thread at a time. Where they could not be written, this term is over:
+        the next one begins with those that the store has."""
         with self._working:
+            try:
+                yield
+            except BaseException:
+                self._term = None
+                raise
+
+    def step(self) -> int:
+        """Match the next batch; returns how many publications were in it. Raises what the database does."""
+        with self._counting():
             return self._step()
 
     def _step(self) -> int:
@@ -162,12 +188,15 @@ class Matching:
         if not accepted:
             return 0
         self._followed.follow()
+        crash.point("matching.begun")
         begun = time.perf_counter()
         batch = self._matched(accepted)
         batch.seconds = time.perf_counter() - begun
-        # where this fails, the next term begins with the numbers that the store has
+        crash.point("matching.found")
         self._database.write(lambda connection: self._write(connection, accepted, batch))
+        crash.point("events.committed")
         self._careful.difference_update(entry.number for entry in accepted)
+        self._counted.difference_update(entry.number for entry in accepted)
         self._told(batch)
         return len(accepted)
 
@@ -184,12 +213,13 @@ class Matching:
                 files.setdefault(file.publication, {})[file.name] = file.content
         if rows and rows[0].number in self._careful:
             rows = rows[:1]
-            if rows[0].tries >= MOST_TRIES:
-                reason = f"it ended the process that matched it {rows[0].tries} times"
-                self._database.write(lambda connection: self._refuse(connection, {rows[0].number: reason}))
+            if rows[0].tries >= MOST_TRIES and rows[0].number not in self._counted:
+                self._give_up(rows[0], files.get(rows[0].number))
                 return self._next_batch()
-            one_more = table.update().where(table.c.number == rows[0].number).values(tries=rows[0].tries + 1)
-            self._database.write(lambda connection: connection.execute(one_more))
+            if rows[0].number not in self._counted:
+                one_more = table.update().where(table.c.number == rows[0].number).values(tries=table.c.tries + 1)
+                self._database.write(lambda connection: connection.execute(one_more))
+                self._counted.add(rows[0].number)
         accepted: list[Accepted] = []
         seen: set[str] = set()
         for row in rows:
@@ -200,6 +230,29 @@ class Matching:
             publication = restored(row.body, row.id, row.source, files.get(row.number))
             accepted.append(Accepted(row.number, row.previous, publication, readers))
         return accepted
+
+    def _give_up(self, row: Any, files: Mapping[str, bytes] | None) -> None:
+        """Refuse a publication that has ended the process, or suspend the subscription that did it again and again."""
+        texts = list(StoreTexts(self._database).rows())
+        given = restored(row.body, row.id, row.source, files)
+        culprit = who_ends_it(self._followed.engine, [text for text in texts if isinstance(text, Row)], given)
+        table, by = publications, subscriptions.c.number == culprit
+        blamed = table.c.culprit == culprit
+        refused = table.update().where(table.c.number == row.number)
+        reason = f"it ended the process that matched it {row.tries} times"
+
+        def write(connection: Connection) -> None:
+            connection.execute(refused.values(state="refused", reason=reason, culprit=culprit))
+            count = connection.execute(sa.select(sa.func.count()).select_from(table).where(blamed)).scalar_one()
+            if culprit is None or count < MOST_BLAMED:
+                return
+            why = f"it ended the process that matched it with {count} publications, as {row.id}"
+            connection.execute(subscriptions.update().where(by).values(state=SUSPENDED, reason=why))
+            connection.execute(changes.insert().values(subscription=culprit))
+            again = table.update().where(blamed, table.c.state == "refused")
+            connection.execute(again.values(state="accepted", tries=0, reason="", culprit=None))
+
+        self._database.write(write)
 
     def expire(self) -> int:
         """End the subscriptions whose time is over, each with an event, and tell of those that end within a day;
@@ -237,12 +290,10 @@ class Matching:
                 self._deliver(connection, batch)
             return batch
 
-        with self._working:
-            try:
-                batch = self._database.write(write)
-            except BaseException:
-                self._term = None  # numbers were counted that were not written: the next term reads them again
-                raise
+        with self._counting():
+            if self._term is None:
+                return 0
+            batch = self._database.write(write)
         self._told(batch)
         return len(batch.events)
 
@@ -253,11 +304,15 @@ class Matching:
         batch = Batch()
         try:
             found = self._pairs([entry.publication for entry in accepted])
+        except (StoreError, UnavailableError):  # it is the database that has texts of subscriptions, not a publication
+            raise
         except TriplewireError:
             found = []
             for entry in accepted:
                 try:
                     found += self._pairs([entry.publication])
+                except (StoreError, UnavailableError):
+                    raise
                 except TriplewireError as error:
                     batch.refused[entry.number] = str(error)
                     found.append(([], []))
@@ -293,16 +348,23 @@ class Matching:
         return found
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
-        """Content before -> the subscriptions that it matched."""
-        numbers = [entry.previous for entry in accepted if entry.previous is not None]
-        told: dict[int, set[int]] = {number: set() for number in numbers}
-        if numbers:
+        """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it."""
+        numbers = {entry.previous for entry in accepted if entry.previous is not None}
+        stands_for = {number: number for number in numbers}
+        no_events = publications.c.state.not_in(("accepted", "matched"))
+        refused = sa.select(publications.c.number, publications.c.previous).where(no_events)
+        with self._database.reading() as connection:
+            while numbers:
+                passed_over = connection.execute(refused.where(publications.c.number.in_(numbers))).all()
+                steps = [(number, before) for number, before in passed_over if before]
+                stands_for |= {before: stands_for[number] for number, before in steps}
+                numbers = {before for _, before in steps}
+            told: dict[int, set[int]] = {of: set() for of in stands_for.values()}
             here = sa.select(events.c.publication, events.c.subscription).where(
-                events.c.publication.in_(numbers), events.c.type != UNMATCHED
+                events.c.publication.in_(list(stands_for)), events.c.type != UNMATCHED
             )
-            with self._database.reading() as connection:
-                for publication, subscription in connection.execute(here):
-                    told[publication].add(subscription)
+            for publication, subscription in connection.execute(here) if stands_for else ():
+                told[stands_for[publication]].add(subscription)
         return told
 
     def _add(
@@ -330,6 +392,7 @@ class Matching:
         self._database.check_term(connection, WORK, self._term)
         self._chosen(connection, accepted, batch)
         insert_rows(connection, events, batch.events)
+        crash.point("events.inserted")
         if batch.delivering:
             self._deliver(connection, batch)
         done = list(batch.matched)
@@ -337,6 +400,7 @@ class Matching:
             part = publications.c.number.in_(done[begin : begin + 500])
             connection.execute(publications.update().where(part).values(state="matched"))
         self._refuse(connection, batch.refused)
+        crash.point("events.written")
 
     def _deliver(self, connection: Connection, batch: Batch) -> None:
         waiting = sorted({subscription for _, subscription in batch.delivering})

@@ -44,7 +44,7 @@ class Retention:
 
 
 class Sweeper:
-    """Ends and removes in a thread, while this process matches."""
+    """Removes in a thread, while this process matches."""
 
     def __init__(self, database: Database, matching: Matching, retention: Retention) -> None:
         self._database = database
@@ -67,8 +67,6 @@ class Sweeper:
         due = time.monotonic() + _FIRST
         while not self._stop.wait(_LOOK):
             try:
-                while self._matching.expire() and not self._stop.is_set():
-                    pass
                 if time.monotonic() >= due and self._matching.is_ours:
                     due = time.monotonic() + _BETWEEN
                     self.sweep()

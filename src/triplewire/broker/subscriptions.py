@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.sources import names_by_source
 from triplewire.engine import Engine
-from triplewire.errors import Refusal, StoreError, TriplewireError
+from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages.sources.rows import Row
 from triplewire.store.database import Database
@@ -47,25 +47,23 @@ class StoreTexts:
         self._database = database
 
     def rows(self, ids: Any = None) -> Iterator[Row | Refusal]:
-        """The rows with these numbers, or of all active subscriptions. Raises `StoreError`."""
+        """The rows with these numbers, or of all active subscriptions. Raises as `Database.reading` does."""
         table, last = subscriptions, 0
         columns = sa.select(table.c.number, table.c.query, table.c.language, table.c.prefixes).order_by(table.c.number)
-        try:
-            if ids is not None:
+        if ids is not None:
+            for part in parts(sorted(map(int, ids))):
                 with self._database.reading() as connection:
-                    for part in parts(sorted(map(int, ids))):
-                        yield from map(_row, connection.execute(columns.where(table.c.number.in_(part))).all())
+                    texts = connection.execute(columns.where(table.c.number.in_(part))).all()
+                yield from map(_row, texts)
+            return
+        while True:  # portions, so that no query stays open
+            with self._database.reading() as connection:
+                here = columns.where(table.c.state == ACTIVE, table.c.number > last).limit(_AT_ONCE)
+                texts = connection.execute(here).all()
+            if not texts:
                 return
-            while True:  # portions, so that no query stays open
-                with self._database.reading() as connection:
-                    here = columns.where(table.c.state == ACTIVE, table.c.number > last).limit(_AT_ONCE)
-                    found = connection.execute(here).all()
-                if not found:
-                    return
-                last = found[-1].number
-                yield from map(_row, found)
-        except sa.exc.SQLAlchemyError as error:
-            raise StoreError(f"the texts of subscriptions cannot be read: {error}", source=self.name) from error
+            last = texts[-1].number
+            yield from map(_row, texts)
 
 
 def _row(row: Any) -> Row:
@@ -87,9 +85,8 @@ class Followed:
         self._database = database
         self._warn = warn
         self._lock = threading.Lock()
-        self._safe = 0  # all changes up to this number are done
+        self._last = 0  # the number of the last change that was taken over
         self.sources_seen = 0  # grows with each change of the sources
-        self._done: set[int] = set()  # and these, behind one that was not committed yet
         self.owners: list[str] = []
         self._owner_numbers: dict[str, int] = {}
         self.owner: NDArray[np.int32] = np.zeros(1_024, np.int32)
@@ -99,7 +96,7 @@ class Followed:
         """Register all active subscriptions. The taxonomy is that of the store, where it has one."""
         with self._lock:
             with self._database.reading() as connection:
-                self._safe = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
+                self._last = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
                 self._about(connection, None)
                 self._about_all(connection, (TAXONOMY, SOURCES))
             self.engine.load_subscriptions(
@@ -109,27 +106,16 @@ class Followed:
             )
 
     def follow(self) -> None:
-        """Take over changes that were committed since. A change whose transaction ends later than that of a higher
-        number is found, too."""
+        """Take over changes that were committed since: they are numbered in the order of commits."""
         with self._lock, self._database.reading() as connection:
-            found = connection.execute(
-                sa.select(changes.c.number, changes.c.subscription).where(changes.c.number > self._safe)
-            ).all()
-            new = [row for row in found if row.number not in self._done]
-            if not new:
-                return
+            here = sa.select(changes.c.number, changes.c.subscription).where(changes.c.number > self._last)
+            new = connection.execute(here).all()
             numbers = sorted({row.subscription for row in new})
             self._about_all(connection, numbers)
             numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
             for part in parts(numbers):
                 self._take_over(connection, part)
-            self._done.update(row.number for row in new)
-            while self._safe + 1 in self._done:
-                self._safe += 1
-                self._done.discard(self._safe)
-            if len(self._done) > 1_000:  # a number that was never committed: of a write that failed
-                self._safe = max(self._done) - 500
-                self._done = {number for number in self._done if number > self._safe}
+            self._last = max((row.number for row in new), default=self._last)
 
     def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:
         self._about(connection, numbers)

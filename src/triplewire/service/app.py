@@ -81,12 +81,15 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        taken, refused = 0, False
+        taken, has_more = 0, True
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        refused = declared.isdigit() and int(declared) > self._most
 
         async def counted() -> Any:
-            nonlocal taken, refused
+            nonlocal taken, refused, has_more
             message = await receive()
             taken += len(message.get("body", b""))
+            has_more = message.get("more_body", False)
             if taken > self._most:
                 refused = True
                 raise _TooLong
@@ -96,13 +99,15 @@ class BodyLimit:
             if not refused:
                 await send(message)
 
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
         try:
-            if declared.isdigit() and int(declared) > self._most:
-                raise _TooLong
-            await self._app(scope, counted, guarded)
-        except _TooLong:
-            await _drain(receive)
+            if not refused:
+                await self._app(scope, counted, guarded)
+        except Exception:  # a door may have made another error of it, or an answer, which is not sent
+            if not refused:
+                raise
+        if refused:
+            if has_more:
+                await _drain(receive)
             what = f"the body has more than {self._most:,} bytes"
             remedy = "send it in parts, or raise TRIPLEWIRE_MOST_BODY"
             answer = problems.problem(413, what, remedy, {"Connection": "close"})

@@ -21,12 +21,12 @@ def events(request: Request, after: int = 0, format: str = "ndjson") -> Streamin
     # the owner of the service sees the events of all
     whose = None if by == request.app.state.settings.owner else by
 
+    first = of.events(whose, after)  # where they cannot be read, the answer says so
+
     def lines() -> Iterator[str]:
-        last = after
-        while page := of.events(whose, last):
-            last = page[-1].number
+        page = first
+        while page:
             yield "".join(event.line() + "\n" for event in page)
-            if len(page) < MOST:
-                return
+            page = of.events(whose, page[-1].number) if len(page) == MOST else []
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")

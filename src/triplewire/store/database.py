@@ -5,8 +5,9 @@
         with database.reading() as connection: ...
 
 Writes of many threads share a commit: each runs in a savepoint of its own, and returns when all of them are committed
-and synced (group commit). A work that one process does at a time (`alone_at`) is guarded by an advisory lock of
-PostgreSQL, or by the lock of the SQLite file, which one process has.
+and synced (group commit). One commit is under way at a time over all processes, so numbers of rows grow in the order of
+commits: who reads behind a number misses nothing. A work that one process does at a time (`alone_at`) is guarded by an
+advisory lock of PostgreSQL, or by the lock of the SQLite file, which one process has.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from filelock import FileLock, Timeout
 from sqlalchemy.engine import Connection, Engine, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
-from triplewire.errors import BusyError, StoreError, TriplewireError, UnavailableError
+from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
 from triplewire.store.tables import metadata, terms
 
 T = TypeVar("T")
@@ -37,7 +39,14 @@ MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
 _LOCK_SECONDS = 5.0
 _CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
-_WORKS = {"matching": 1, "migrating": 2, "polling": 11}
+_WORKS = {"matching": 1, "migrating": 2, "writing": 3, "polling": 11}
+_SESSION = (
+    "idle_in_transaction_session_timeout=20s",
+    "tcp_keepalives_idle=5",
+    "tcp_keepalives_interval=5",
+    "tcp_keepalives_count=3",
+)
+"""Of a session of PostgreSQL: what a process holds that has stopped or lost its network is free within 20 seconds."""
 
 
 def has_wal_bug(version: tuple[int, ...]) -> bool:
@@ -63,6 +72,8 @@ class Database:
         self._lock = lock
         self._warn = warn
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
+        self._queueing = threading.Lock()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._write_all, name="database", daemon=True)
         self._held: dict[str, Connection] = {}
 
@@ -81,7 +92,7 @@ class Database:
             lock = _locked(Path(parsed.database or "")) if alone else None
             engine = _sqlite(parsed.render_as_string(hide_password=False), warn)
         elif parsed.get_backend_name() == "postgresql":
-            engine = sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=12, pool_pre_ping=True)
+            engine = _postgres(parsed)
         else:
             raise StoreError(f"{parsed.get_backend_name()} is no database of a broker", remedy="sqlite or postgresql")
         database = cls(engine, lock, warn)
@@ -106,7 +117,9 @@ class Database:
 
     def close(self) -> None:
         """Do what waits to be written, and close."""
-        self._queue.put(None)
+        with self._queueing:
+            self._is_closed = True
+            self._queue.put(None)
         if self._thread.is_alive():
             self._thread.join()
         self._release()
@@ -123,22 +136,25 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees what is committed. Nothing is written through it."""
-        with self.engine.connect() as connection:
+        """A connection that sees what is committed. Nothing is written through it. Raises as `write` does."""
+        with errors_of_database(""), self.engine.connect() as connection:
             yield connection
             connection.rollback()
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, once all that it has written is committed and synced. It may run again where another
-        write that shared its commit has failed, so it does nothing but write. Raises what `work` raises, and
-        `StoreError` where the database cannot be written: then nothing of it is there."""
+        """What `work` returns, once all that it has written is committed and synced. Raises what `work` raises,
+        `UnavailableError` where the database is away or closed, and `StoreError` where it cannot be written: then
+        nothing of it is there."""
         written: T = self.begin(work).result()
         return written
 
     def begin(self, work: Callable[[Connection], T]) -> Future[T]:
         """The same without waiting."""
         write = _Write(work)
-        self._queue.put(write)
+        with self._queueing:
+            if self._is_closed:
+                raise UnavailableError("the database is closed")
+            self._queue.put(write)
         return write.done
 
     def _write_all(self) -> None:
@@ -153,6 +169,7 @@ class Database:
                     break
                 following = self._queue.get()
             ended = following is None
+            writes = [write for write in writes if write.done.set_running_or_notify_cancel()]
             if writes:
                 self._commit(writes)
 
@@ -165,18 +182,18 @@ class Database:
         failed: list[tuple[_Write, BaseException]] = []
         try:
             with errors_of_database(""), self._writing() as connection, connection.begin():
+                if not self.is_sqlite:
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS["writing"])))
                 for write in writes:
+                    if len(writes) == 1:
+                        results.append((write, write.work(connection)))
+                        continue
                     try:
-                        if len(writes) == 1:
-                            results.append((write, write.work(connection)))
-                            continue
                         with connection.begin_nested():
                             results.append((write, write.work(connection)))
                     except OperationalError:
                         raise
                     except BaseException as error:
-                        if len(writes) == 1:
-                            raise
                         failed.append((write, error))
         except BaseException as error:
             for write in writes:
@@ -186,7 +203,11 @@ class Database:
         for write, result in results:
             write.done.set_result(result)
         for write, raised in failed:
-            write.done.set_exception(raised)
+            try:
+                with errors_of_database(""):
+                    raise raised
+            except BaseException as error:
+                write.done.set_exception(error)
 
     # --- work that one process does at a time ------------------------------------------------------------------------
 
@@ -218,7 +239,7 @@ class Database:
     @staticmethod
     def check_term(connection: Connection, work: str, term: int) -> None:
         """Raises `BusyError` in a write where another process has taken the work over since."""
-        now = connection.execute(sa.select(terms.c.term).where(terms.c.work == work).with_for_update()).scalar_one()
+        now = connection.execute(sa.select(terms.c.term).where(terms.c.work == work).with_for_update()).scalar()
         if now != term:
             raise BusyError(f"another process has taken over {work}")
 
@@ -259,13 +280,24 @@ def errors_of_database(name: str) -> Iterator[None]:
         yield
     except TriplewireError:
         raise
+    except NoneFree as error:
+        raise BusyError("all connections to the database are in use", source=name) from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise ArgumentError(f"the database cannot keep it: {error}", source=name) from error
     except DBAPIError as error:
         cause = " ".join(str(error.orig).split())
-        if isinstance(error.orig, sqlite3.Error):
-            kind: type[TriplewireError] = BusyError if "locked" in cause else StoreError
-        else:
-            kind = UnavailableError
-        raise kind(f"the database cannot be used: {cause}", source=name) from error
+        raise _kind(error, cause)(f"the database cannot be used: {cause}", source=name) from error
+
+
+def _kind(error: DBAPIError, cause: str) -> type[TriplewireError]:
+    """Which of our errors it is. PostgreSQL says it by a code (appendix A of its manual): 22 what was given is wrong,
+    23 it contradicts what is there, 42 the statement is wrong, 53100 the disk is full; others are of the server."""
+    if isinstance(error, DataError):  # as a text with U+0000
+        return ArgumentError
+    if isinstance(error.orig, sqlite3.Error):
+        return BusyError if "locked" in cause else StoreError
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return StoreError if code == "53100" or code[:2] in ("23", "42") else UnavailableError
 
 
 def _locked(file: Path) -> FileLock:
@@ -280,6 +312,18 @@ def _locked(file: Path) -> FileLock:
     return lock
 
 
+def _postgres(url: sa.URL) -> Engine:
+    """An engine for PostgreSQL, whose commits are synced as the server does it."""
+    options = " ".join(f"-c {setting}" for setting in _SESSION)
+    return sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=12,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        connect_args={"options": options, "connect_timeout": 10},
+    )
+
+
 def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
     """An engine for SQLite whose commits are synced to the disk."""
     journal = "WAL"
@@ -289,7 +333,9 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
             f"SQLite {sqlite3.sqlite_version} may lose commits in WAL mode: a slower journal is used; "
             "3.51.3 or newer has it mended"
         )
-    engine = sa.create_engine(url, connect_args={"timeout": 60, "check_same_thread": False}, pool_size=12)
+    engine = sa.create_engine(
+        url, connect_args={"timeout": 60, "check_same_thread": False}, pool_size=12, hide_parameters=True
+    )
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:

@@ -105,6 +105,7 @@ publications = Table(
     Column("state", Text, nullable=False),  # "accepted", "handed" to the pipeline, "matched", "refused" (a dead letter)
     Column("tries", Integer, nullable=False),  # at matching it, that a crash may have ended
     Column("reason", Text, nullable=False),
+    Column("culprit", BIG),  # the subscription that ended the process with it
     Index("publications_state", "state", "number"),
     Index("publications_received", "received"),
     Index("publications_source", "source", "number"),
