@@ -492,7 +492,11 @@ class Broker:
 
     def owner_of(self, token: str) -> str | None:
         """Whose API token it is; None for another text."""
-        here = sa.select(tokens.c.owner).where(tokens.c.digest == tickets.digest(token), tokens.c.revoked.is_(None))
+        return self.owner_of_digest(tickets.digest(token))
+
+    def owner_of_digest(self, digest: bytes) -> str | None:
+        """Whose API token has this digest; None for another one."""
+        here = sa.select(tokens.c.owner).where(tokens.c.digest == digest, tokens.c.revoked.is_(None))
         with self.database.reading() as connection:
             return connection.execute(here).scalar()
 

@@ -57,8 +57,10 @@ def serve_command(
             token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
             allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
         )
+        app = service(broker, how)
         say(f"serving at http://{host}:{port}/")
-        uvicorn.run(service(broker, how), host=host, port=port, log_level="warning")
+        say(f"your page, for the first visit: http://{host}:{port}/sign-in?key={app.state.first_visit}")
+        uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
 def secret_of(data: Path) -> bytes:

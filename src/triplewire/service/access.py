@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import FastAPI, Request
-from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from triplewire.errors import TriplewireError
 from triplewire.service.problems import Problem
@@ -35,9 +35,10 @@ class Policy(enum.Enum):
     OWNER = "owner"  # an API token
     OWNER_OR_TICKET = "owner or ticket"  # an API token, or the ticket of the subscription
     PUBLISHER = "publisher"  # an API token, or the ticket of a source, or a source that anybody may publish to
+    PAGE = "page"  # a person who is signed in (`triplewire.service.pages.sessions`)
 
 
-ANYBODY, KEY, OWNER = Policy.ANYBODY, Policy.KEY, Policy.OWNER
+ANYBODY, KEY, OWNER, PAGE = Policy.ANYBODY, Policy.KEY, Policy.OWNER, Policy.PAGE
 OWNER_OR_TICKET, PUBLISHER = Policy.OWNER_OR_TICKET, Policy.PUBLISHER
 
 
@@ -51,11 +52,22 @@ def allowed(policy: Policy) -> Callable[[Door], Door]:
     return declare
 
 
+def doors(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
+    """All doors of an application, also those of routers in routers."""
+    for route in routes:
+        inner = getattr(route, "original_router", None)  # FastAPI keeps an included router as it is
+        if inner is None:
+            yield route
+        else:
+            yield from doors(inner.routes)
+
+
 def check_policies(app: FastAPI) -> None:
-    """Raises `TriplewireError` where a door has no policy."""
-    for route in app.routes:
-        if isinstance(route, APIRoute) and not hasattr(route.endpoint, "policy"):
-            raise TriplewireError(f"the door {route.path} has no policy", remedy="declare it: @allowed(OWNER)")
+    """Raises `TriplewireError` where a door has no policy. The description of all doors is open to anybody."""
+    for route in doors(app.routes):
+        if not hasattr(getattr(route, "endpoint", None), "policy") and getattr(route, "path", "") != app.openapi_url:
+            what = f"the door {getattr(route, 'path', route)} has no policy"
+            raise TriplewireError(what, remedy="declare it: @allowed(OWNER)")
 
 
 def broker(request: Request) -> Broker:

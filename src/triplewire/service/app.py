@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -11,14 +12,16 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, health, problems, publish, subscriptions
+from triplewire.service import events, health, problems, publish, subscriptions, tester
 from triplewire.service.access import check_policies
+from triplewire.service.pages import posted, rendered, sessions, shown
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
 }
 
 
@@ -38,8 +41,9 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
-    problems.install(app)
-    for door in (subscriptions, publish, events, health):
+    app.state.window, app.state.first_visit = tester.Window(broker.database), secrets.token_urlsafe(24)
+    problems.install(app, sessions.refused)
+    for door in (subscriptions, publish, events, health, tester, sessions, rendered, shown, posted):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 

@@ -1,0 +1,93 @@
+"""What forms change in the store, beside what the broker's own methods do. Each change is only of what an owner has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from triplewire.broker import tickets
+from triplewire.broker.broker import Broker
+from triplewire.errors import ArgumentError
+from triplewire.store.database import now
+from triplewire.store.tables import changes, deliveries, events, publications, sources, subscriptions, targets, tokens
+
+
+def resend(of: Broker, owner: str, number: int) -> None:
+    """Have a delivery of an owner tried again at once."""
+    _change_delivery(of, owner, number, state="pending", due=now(), tries=0)
+
+
+def drop(of: Broker, owner: str, number: int) -> None:
+    """Give a delivery of an owner up for good; the log still has it."""
+    _change_delivery(of, owner, number, state="expired", status="dropped by its owner")
+
+
+def _change_delivery(of: Broker, owner: str, number: int, **values: Any) -> None:
+    own = (
+        sa.select(events.c.number)
+        .join(subscriptions, subscriptions.c.number == events.c.subscription)
+        .where(subscriptions.c.owner == owner, events.c.number == deliveries.c.event)
+    )
+    here = deliveries.update().where(deliveries.c.number == number, deliveries.c.state != "delivered", own.exists())
+    of.database.write(lambda connection: connection.execute(here.values(values)))
+
+
+def accept_again(of: Broker, number: int) -> None:
+    """Have a refused publication matched after all."""
+    here = publications.update().where(publications.c.number == number, publications.c.state == "refused")
+    again = here.values(state="accepted", tries=0, reason="")
+    of.database.write(lambda connection: connection.execute(again))
+    of.matching.wake.set()
+
+
+def remove_target(of: Broker, subscription: int, number: int) -> None:
+    """Deliver the events of a subscription there no more."""
+
+    def write(connection: Connection) -> None:
+        here = targets.c.number == number, targets.c.subscription == subscription
+        connection.execute(targets.update().where(*here).values(state="gone"))
+        connection.execute(changes.insert().values(subscription=subscription))
+
+    of.database.write(write)
+    of.followed.follow()
+
+
+def add_source(of: Broker, owner: str, *, url: str, kind: str, title: str, may_subscribe: bool) -> str:
+    """Register a source; returns the ticket with which one publishes to it. Raises `ArgumentError`."""
+    if bool(url) != (kind == "poll"):
+        raise ArgumentError("a feed needs an address, and what pushes has none", remedy="choose the kind")
+    ticket = tickets.new_ticket(tickets.PUBLISH)
+    values = {
+        "id": f"src-{tickets.digest(ticket).hex()[:12]}",
+        "owner": owner,
+        "kind": kind,
+        "url": url,
+        "title": title,
+        "may_subscribe": may_subscribe,
+        "anonymous": False,
+        "ticket": tickets.digest(ticket),
+        "state": "{}",
+        "created": now(),
+    }
+    of.database.write(lambda connection: connection.execute(sources.insert().values(values)))
+    return ticket
+
+
+def remove_source(of: Broker, owner: str, number: int) -> None:
+    """Take a source away. What came from it stays."""
+    here = sources.delete().where(sources.c.number == number, sources.c.owner == owner)
+    of.database.write(lambda connection: connection.execute(here))
+
+
+def health(row: Row[Any]) -> dict[str, Any]:
+    """How a source is: `state`, when it was asked last and is asked next, and why it fails."""
+    return {"state": "new", "last": None, "next": None, "reason": "", **json.loads(row.state)}
+
+
+def revoke(of: Broker, owner: str, digest: str) -> None:
+    """End a token of an owner."""
+    here = tokens.update().where(tokens.c.owner == owner, tokens.c.digest == bytes.fromhex(digest))
+    of.database.write(lambda connection: connection.execute(here.values(revoked=now())))
