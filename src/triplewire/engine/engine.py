@@ -40,6 +40,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
+from triplewire.model.origins import FROM_SOURCE, FromSource
 from triplewire.model.publication import Publication
 from triplewire.operators.order import GREEDY
 from triplewire.plugins import DEFAULT_MATCHER
@@ -67,8 +68,11 @@ class Engine:
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
     of `operators.order.ORDERS`. `operator_cache`: a folder for outcomes of operators that state a version; they are
     used again for publications of the same content. Any thread may call any method; a match call works on the
-    subscriptions, and the taxonomy, that there are then.
+    subscriptions, and the taxonomy, that there are then. An engine has no other attributes than these: setting one is
+    an `AttributeError`.
     """
+
+    __slots__ = ("__weakref__", "_current", "_last_number", "_matcher", "_matcher_name", "_recent")
 
     def __init__(
         self,
@@ -372,6 +376,13 @@ class Engine:
     def learned(self) -> LearnedCalls:
         """What operator calls have cost and how often they were true: `by_operator()` of it."""
         return self._compiler.learned
+
+    @property
+    def unknown_sources(self) -> list[str]:
+        """What FROM names, and no publication so far came from, of those that a subscription was otherwise about."""
+        operator = self._compiler.world.operators[FROM_SOURCE]
+        met = operator.met if isinstance(operator, FromSource) else {}
+        return sorted(name for name, is_known in dict(met).items() if not is_known)
 
     @property
     def operator_order(self) -> str:

@@ -8,13 +8,15 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, count, islice, takewhile
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from triplewire.argument_checks import refuse
 from triplewire.model.canonical import canonical_lines
 from triplewire.model.packed import suffix_of
+from triplewire.model.same import Same
 from triplewire.model.terms import IRI, Literal, Term, Triple, shortened, term_to_json, text_of
 
 Binding: TypeAlias = Mapping[str, Term]
@@ -39,7 +41,7 @@ class Origin(Protocol):
 
     @property
     def content(self) -> str:
-        """The content hash of the publication (`triplewire.model.canonical.content_hash`)."""
+        """The content hash of the publication (`triplewire.model.content`)."""
 
     def revision(self, subscription: str) -> str:
         """The revision of the subscription of this id (`triplewire.ir.subscription.revision_of`)."""
@@ -57,16 +59,68 @@ class KnownOrigin:
         return self.revision_text
 
 
+class MatchSource(Protocol):
+    """What matches are made from: it knows more of each than its subscription, by the number of its row there."""
+
+    matched_at: dt.datetime | None
+
+    def publication(self, row: int) -> str:
+        """The id of the publication."""
+
+    def bindings(self, row: int) -> tuple[Binding, ...]:
+        """The bindings."""
+
+    def truncated(self, row: int, bindings: tuple[Binding, ...]) -> bool:
+        """Are these bindings of it cut, or the graph that they make?"""
+
+    def construct(self, row: int, bindings: tuple[Binding, ...]) -> tuple[Triple, ...] | None:
+        """The graph that these bindings of it make, of a CONSTRUCT query."""
+
+    def origin(self, row: int) -> Origin | None:
+        """What the identity is worked out from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StatedMatch:
+    """The source of one match whose values are known."""
+
+    match: tuple[str, bool, tuple[Triple, ...] | None, Origin | None]
+    matched_at: dt.datetime | None
+
+    def publication(self, row: int) -> str:
+        return self.match[0]
+
+    def bindings(self, row: int) -> tuple[Binding, ...]:
+        raise AssertionError("they are stated")
+
+    def truncated(self, row: int, bindings: tuple[Binding, ...]) -> bool:
+        return self.match[1]
+
+    def construct(self, row: int, bindings: tuple[Binding, ...]) -> tuple[Triple, ...] | None:
+        return self.match[2]
+
+    def origin(self, row: int) -> Origin | None:
+        return self.match[3]
+
+
 class _Slots:
     """The slots of `Match`, without its frozen constructor. Filling them and changing the class to `Match`, which adds
     no slots, takes a quarter of the time of `Match(...)`."""
 
-    __slots__ = ("bindings", "construct", "matched_at", "origin", "publication", "subscription", "truncated")
+    __slots__ = ("_bindings", "_row", "_source", "subscription")
+
+    subscription: str
+    _source: MatchSource
+    _row: int
+    _bindings: tuple[Binding, ...] | None  # None until they are asked for
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+_keep_bindings = _Slots.__dict__["_bindings"].__set__
+
+
 class Match(_Slots):
-    """One publication that satisfies one subscription.
+    """One publication that satisfies one subscription. A match of an engine looks its other fields up when they are
+    asked for.
 
     `bindings` are distinct assignments of the selected variables (an ASK query has one empty one), at most
     `Settings.max_bindings`, in the order of `row_key`, with terms of at most `Settings.max_binding_bytes` together.
@@ -81,13 +135,56 @@ class Match(_Slots):
     `Engine.match` holds on to its `origin`, the publications that were matched with it.
     """
 
-    publication: str
-    subscription: str
-    bindings: tuple[Binding, ...]
-    truncated: bool = False
-    matched_at: dt.datetime | None = field(default=None, compare=False)
-    construct: tuple[Triple, ...] | None = None
-    origin: Origin | None = field(default=None, compare=False, repr=False)
+    __slots__ = ()
+
+    def __init__(
+        self,
+        publication: str,
+        subscription: str,
+        bindings: tuple[Binding, ...],
+        truncated: bool = False,
+        matched_at: dt.datetime | None = None,
+        construct: tuple[Triple, ...] | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        object.__setattr__(self, "subscription", subscription)
+        object.__setattr__(self, "_source", _StatedMatch((publication, truncated, construct, origin), matched_at))
+        object.__setattr__(self, "_row", 0)
+        _keep_bindings(self, bindings)
+
+    @property
+    def publication(self) -> str:
+        """The id of the publication."""
+        return self._source.publication(self._row)
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The answers."""
+        bindings = self._bindings
+        if bindings is None:
+            bindings = self._source.bindings(self._row)
+            _keep_bindings(self, bindings)
+        return bindings
+
+    @property
+    def truncated(self) -> bool:
+        """Are there, or may there be, more bindings than these?"""
+        return self._source.truncated(self._row, self.bindings)
+
+    @property
+    def construct(self) -> tuple[Triple, ...] | None:
+        """The graph that a CONSTRUCT query makes; None of another one."""
+        return self._source.construct(self._row, self.bindings)
+
+    @property
+    def matched_at(self) -> dt.datetime | None:
+        """When it was found; None of a match that no engine made."""
+        return self._source.matched_at
+
+    @property
+    def origin(self) -> Origin | None:
+        """What its identity is worked out from; None of a match that no engine made."""
+        return self._source.origin(self._row)
 
     @property
     def content(self) -> str:
@@ -103,6 +200,20 @@ class Match(_Slots):
     def identity(self) -> tuple[str, str, str, str]:
         """Publication, content, subscription, revision: two matches that agree in these tell the same."""
         return self.publication, self.content, self.subscription, self.revision
+
+    def told_as(self, same: Same | str = Same.ITEM) -> bytes:
+        """16 bytes by which a match that comes again is known to have been told, by a rule of `Same`: "item", "id" or
+        "bindings". Raises `ArgumentError` for another."""
+        if same not in tuple(Same):
+            raise refuse("Match.told_as(same)", f"one of {', '.join(Same)}", same)
+        texts = self.content, self.revision, self.publication, self.subscription, bindings_text(self.bindings)
+        return next(told_identities(Same(same), *(((text,), (0,)) for text in texts)))
+
+    def __eq__(self, other: object) -> bool:
+        return self._told() == other._told() if isinstance(other, Match) else NotImplemented
+
+    def _told(self) -> tuple[object, ...]:
+        return self.publication, self.subscription, self.bindings, self.truncated, self.construct
 
     def __hash__(self) -> int:
         return hash((self.publication, self.subscription))
@@ -139,18 +250,20 @@ class Match(_Slots):
         return Match, (*row, origin)
 
 
-MatchRow: TypeAlias = tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None, Origin | None]
-"""Publication, subscription, bindings, truncated, construct, origin."""
+# to its users it is a frozen dataclass: `dataclasses.replace` makes a copy, and nothing is set
+Match.__annotations__ = {name: kind for name, kind in Match.__init__.__annotations__.items() if name != "return"}
+dataclass(frozen=True, init=False, repr=False, eq=False)(Match)
 
 
-def matches_of(rows: Iterable[MatchRow], matched_at: dt.datetime) -> Iterator[Match]:
-    """The matches of rows, all with the same time."""
+def matches_of(
+    source: MatchSource, subscriptions: Iterable[str], bindings: Iterable[tuple[Binding, ...] | None], first: int = 0
+) -> Iterator[Match]:
+    """The matches of a source from row `first` on: of these subscriptions, with these bindings, or None where they are
+    looked up when they are asked for."""
     match: Any
-    for publication, subscription, bindings, truncated, construct, origin in rows:
+    for row, subscription, known in zip(count(first), subscriptions, bindings, strict=False):
         match = _Slots()
-        match.publication, match.subscription, match.bindings = publication, subscription, bindings
-        match.truncated, match.matched_at, match.construct = truncated, matched_at, construct
-        match.origin = origin
+        match.subscription, match._source, match._row, match._bindings = subscription, source, row, known
         match.__class__ = Match
         yield match
 
@@ -227,6 +340,33 @@ def match_identity(content: str, revision: str, publication: str, subscription: 
     """The identity of one match: see `match_identities`."""
     columns = [((text,), (0,)) for text in (content, revision, publication, subscription)]
     return next(match_identities(*columns))
+
+
+def told_identities(
+    same: Same,
+    content: TextColumn,
+    revision: TextColumn,
+    publication: TextColumn,
+    subscription: TextColumn,
+    bindings: TextColumn,
+) -> Iterator[bytes]:
+    """By which a match is known to have been told, row by row; `bindings` are texts (`bindings_text`)."""
+    nothing = ("",), (0,) * len(subscription[1])
+    if same is Same.BINDINGS:
+        return match_identities(
+            (tuple(map(_without_labels, bindings[0])), bindings[1]), revision, nothing, subscription
+        )
+    return match_identities(nothing if same is Same.ID else content, revision, publication, subscription)
+
+
+def _without_labels(bindings: str) -> str:
+    """Bindings as JSON text, without the labels of blank nodes, which change from file to file."""
+    if '"bnode"' not in bindings:
+        return bindings
+    rows = json.loads(bindings)
+    for term in (term for row in rows for term in row.values() if term["type"] == "bnode"):
+        term["value"] = ""
+    return json.dumps(sorted(json.dumps(row, sort_keys=True) for row in rows))
 
 
 def _escaped(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 import email.policy
-import json
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -138,4 +137,4 @@ def explain(request: Request, body: WhyNot) -> dict[str, Any]:
     if not came.publications:
         raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
     explanation = of.explain(row, came.publications[0])
-    return {"matched": explanation.matched, "reasons": json.loads(json.dumps(explanation.to_json(), default=str))}
+    return {"matched": explanation.matched, "reasons": explanation.to_dict()["parts"]}
