@@ -157,8 +157,10 @@ def try_query(request: Request, body: Attempt) -> dict[str, Any]:
     found = tried(broker(request), kept, body.query, body.language, body.prefixes or None)
     by_number = {each.number: each for each in kept}
     told = [by_number[number] for number in found.matched[:_TOLD]]
+    places = {each.number: place for place, each in enumerate(kept)}
     return {
         "matched": found.matched,
+        "places": [places[number] for number in found.matched],
         "count": len(found.matched),
         "of": found.of,
         "share": found.share,

@@ -14,9 +14,9 @@ from triplewire.ir.nodes import And, Call, Filter, Minus, Not, Optional, Or, Pat
 from triplewire.ir.show import show, show_position, show_term
 from triplewire.ir.walk import walk
 
-WIDTH, HEADING, LINE = 210, 46, 26  # of a box, of its names, of a condition
-_ACROSS, _DOWN, _MARGIN = 170, 26, 14  # between columns, between boxes of one, around all
-_CHARACTERS = 27  # of a line in a box
+WIDTH, HEADING, LINE = 250, 46, 26  # of a box, of its names, of a condition
+_ACROSS, _DOWN, _MARGIN = 190, 26, 14  # between columns, between boxes of one, around all
+_CHARACTERS = 31  # of a line in a box
 
 
 @dataclass
@@ -51,14 +51,14 @@ class Arrow:
         x, y = self.begin.x + WIDTH, self.begin.y + HEADING // 2
         to_x, to_y = self.end.x, self.end.y + HEADING // 2
         if to_x > x:
-            return f"M{x},{y} C{x + 70},{y} {to_x - 70},{to_y} {to_x},{to_y}"
+            return f"M{x},{y} C{x + 70},{y} {to_x - 150},{to_y} {to_x},{to_y}"
         return f"M{x},{y} C{x + 90},{y} {self.end.x + WIDTH + 90},{to_y} {self.end.x + WIDTH},{to_y}"
 
     @property
-    def label(self) -> tuple[int, int]:
-        """Where the text stands."""
-        right = self.end.x if self.end.x > self.begin.x else self.end.x + WIDTH + 150
-        return (self.begin.x + WIDTH + right) // 2, (self.begin.y + self.end.y + HEADING) // 2 - 6
+    def label(self) -> tuple[int, int, str]:
+        """Where the text stands: by the head of the arrow, so that arrows that begin at one box do not hide it."""
+        y = self.end.y + HEADING // 2 - 7
+        return (self.end.x - 16, y, "end") if self.end.x > self.begin.x else (self.end.x + WIDTH + 16, y, "start")
 
 
 @dataclass(frozen=True)

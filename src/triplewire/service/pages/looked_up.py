@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -37,8 +38,8 @@ def event_counts(connection: Connection, numbers: Sequence[int]) -> dict[int, tu
     return {row[0]: (row[1], row[2]) for row in connection.execute(here.group_by(events.c.subscription))}
 
 
-def newest_events(connection: Connection, owner: str) -> Rows:
-    """The newest events of an owner, with what they tell."""
+def newest_events(connection: Connection, owner: str) -> list[list[Row[Any]]]:
+    """The newest events of an owner, those of one publication together."""
     here = (
         sa.select(
             *(events.c[name] for name in ("number", "subscription", "type", "at", "publication")),
@@ -49,7 +50,8 @@ def newest_events(connection: Connection, owner: str) -> Rows:
         .outerjoin(publications, publications.c.number == events.c.publication)
         .where(subscriptions.c.owner == owner)
     )
-    return connection.execute(here.order_by(events.c.number.desc()).limit(_NEWEST)).all()
+    rows = connection.execute(here.order_by(events.c.number.desc()).limit(_NEWEST))
+    return [list(told) for _, told in groupby(rows, key=lambda row: (row.publication or row.number, row.type))]
 
 
 def sources_of(connection: Connection, owner: str) -> Rows:

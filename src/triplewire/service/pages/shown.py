@@ -15,6 +15,7 @@ from triplewire.broker.events import publication_of
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
 from triplewire.errors import TriplewireError
+from triplewire.ir.show import show_term
 from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
@@ -211,10 +212,10 @@ def why(request: Request, number: int, publication: int) -> Response:
         assert subscription is not None
         drawn = drawing(subscription.where, explanation)
     nearest = getattr(explanation, "nearest", None)
-    triples = [tuple(map(str, (t.subject, t.predicate, t.object))) for t in found.triples[:_LISTED]]
+    triples = [tuple(map(show_term, (t.subject, t.predicate, t.object))) for t in found.triples[:_LISTED]]
     return page(
-        request, "why.html", who, row=row, name=name_of(row), about=about, explanation=explanation, drawn=drawn, cut=cut,
-        nearest=nearest, triples=triples,
+        request, "why.html", who, row=row, name=name_of(row), about=about, explanation=explanation, drawn=drawn,
+        cut=cut, nearest=nearest, triples=triples,
     )  # fmt: skip
 
 

@@ -89,9 +89,23 @@ function tester(form) {
     const share = `${(100 * found.share).toFixed(1)} %`;
     const counts = { count: found.count.toLocaleString(), of: found.of.toLocaleString(), share, day };
     const text = found.of ? filled(form.dataset.found, counts) : form.dataset.none;
-    price.append(element("p", "price", text));
+    price.append(element("p", "price", text), strip(found.places, found.of));
     if (found.undecided) price.append(element("p", "hint", filled(form.dataset.undecided, { n: found.undecided })));
   }
+}
+
+// Where among the last publications those lie that match: the newest on the left.
+function strip(places, of) {
+  const space = "http://www.w3.org/2000/svg";
+  const picture = document.createElementNS(space, "svg");
+  const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
+  set(picture, { class: "strip", viewBox: `0 0 ${Math.max(of, 1)} 1`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  for (const place of places) {
+    const mark = document.createElementNS(space, "rect");
+    set(mark, { x: place, y: 0, width: Math.max(1, of / 200), height: 1 });
+    picture.append(mark);
+  }
+  return picture;
 }
 
 function filled(text, values) {
