@@ -99,7 +99,8 @@ def refused_publications(connection: Connection) -> Rows:
     table = publications
     columns = (table.c.number, table.c.id, table.c.title, table.c.source, table.c.received, table.c.reason)
     here = sa.select(*columns).where(table.c.state == "refused")
-    return connection.execute(here.order_by(table.c.number.desc()).limit(LISTED)).all()
+    found: Rows = connection.execute(here.order_by(table.c.number.desc()).limit(LISTED)).all()
+    return found
 
 
 def tokens_of(connection: Connection, owner: str) -> Rows:

@@ -91,7 +91,7 @@ def _environment(language: str) -> jinja2.Environment:
     texts = {} if language == ENGLISH else tomllib.loads(folder.joinpath(f"{language}.toml").read_text("utf-8"))
 
     def translated(text: str, **values: object) -> str:
-        found = texts.get(text, text)
+        found = str(texts.get(text, text))
         return found.format(**values) if values else found
 
     made.globals |= {"_": translated, "language": language, "static": _addresses()}
