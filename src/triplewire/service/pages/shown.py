@@ -18,7 +18,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.show import show_term
 from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI, LANG_STRING, XSD, Literal
 from triplewire.plugins import BUILT_IN
 from triplewire.service.access import PAGE, allowed, broker, settings
 from triplewire.service.pages import looked_up
@@ -47,6 +47,8 @@ _ENTRIES = 20
 _LISTED = 100  # publications beside the editor
 _FIELDS = 12  # of a publication that are offered as conditions
 _CHARACTERS = 200  # of a field
+_KINDS = {XSD + name: "number" for name in ("integer", "decimal", "double", "float")}
+_KINDS |= {XSD + "string": "text", LANG_STRING: "text"}
 
 
 def own(request: Request, who: Person, number: int) -> Row[Any]:
@@ -140,14 +142,15 @@ def editor(
 
 def fields_of(kept: Kept) -> list[tuple[str, str, str]]:
     """Properties of a publication that a condition can be made of: property, value, and whether the value is "text", a
-    "number" or an "address"; those of its own resource first."""
+    "number", another typed "value" as SPARQL writes it, or an "address"; those of its own resource first."""
     about = IRI(kept.publication.id)
     found: dict[tuple[str, str, str], bool] = {}
     for triple in sorted(kept.publication.triples, key=lambda triple: triple.subject != about):
         name = shorten(triple.predicate.value) or str(triple.predicate)
         if isinstance(triple.object, Literal):
-            is_number = triple.object.datatype.endswith(("#integer", "#decimal", "#double", "#float"))
-            found[name, cut(triple.object.lexical, _CHARACTERS), "number" if is_number else "text"] = True
+            kind = _KINDS.get(triple.object.datatype, "value")
+            value = show_term(triple.object) if kind == "value" else triple.object.lexical
+            found[name, cut(value, _CHARACTERS), kind] = True
         elif isinstance(triple.object, IRI):
             found[name, triple.object.value, "address"] = True
         if len(found) >= _FIELDS:

@@ -31,7 +31,10 @@ function tester(form) {
     timer = setTimeout(attempt, PAUSE);
   };
   query.addEventListener("input", later);
-  language.addEventListener("change", attempt);
+  language.addEventListener("change", () => {
+    offer();
+    attempt();
+  });
   document.getElementById("only").addEventListener("change", (event) => list.classList.toggle("only", event.target.checked));
   list.addEventListener("click", (event) => {
     const field = event.target.closest("button.field");
@@ -40,7 +43,12 @@ function tester(form) {
     query.focus();
     attempt();
   });
+  offer();
   attempt();
+
+  function offer() {
+    for (const field of list.querySelectorAll("button.field")) field.disabled = !canBeAsked(language.value, field.dataset);
+  }
 
   async function attempt() {
     asked.abort();
@@ -126,6 +134,12 @@ function withCondition(query, language, { property, value, kind }) {
   return (conditions[language] ?? conditions.sparql)(query.trimEnd(), property, value, kind);
 }
 
+// Keywords ask for texts and links alone, GQL for no typed value as it is written.
+function canBeAsked(language, { property, kind }) {
+  if (language === "keywords") return kind === "text" || (kind === "address" && /:(link|url|landingPage)$/.test(property));
+  return language === "sparql" || (language === "gql" && kind !== "value");
+}
+
 function phrase(value) {
   const short = value.length <= LONGEST ? value : value.slice(0, LONGEST).replace(/\s+\S*$/u, "");
   return `"${short.replace(/["\\…]/g, " ").replace(/\s+/g, " ").trim()}"`;
@@ -146,7 +160,8 @@ function keyword(query, property, value, kind) {
 function pattern(query, property, value, kind) {
   const name = fresh(query, property);
   const test = kind === "number" ? `(?${name} = ${value})` : `ftcontains(?${name}, ${phrase(value)})`;
-  const line = kind === "address" ? `  ?item ${property} <${value}> .` : `  ?item ${property} ?${name} . FILTER ${test}`;
+  const exact = { address: `<${value}>`, value }[kind];
+  const line = exact ? `  ?item ${property} ${exact} .` : `  ?item ${property} ?${name} . FILTER ${test}`;
   const end = query.lastIndexOf("}");
   if (end < 0) return `SELECT * WHERE {\n${line}\n}`;
   return `${query.slice(0, end).trimEnd()}\n${line}\n${query.slice(end)}`;
