@@ -73,9 +73,9 @@ class Window:
         with self._lock:
             self._read()
             newest: dict[str, Kept] = {}  # of a publication that has changed, the content that it has now
-            for kept in self._kept:
-                newest.setdefault(kept.publication.id, kept)
-        return [kept for kept in newest.values() if kept.may_be_seen_by(owner)]
+            for seen in self._kept:
+                newest.setdefault(seen.publication.id, seen)
+        return [seen for seen in newest.values() if seen.may_be_seen_by(owner)]
 
     def _read(self) -> None:
         table, last = publications, self._kept[0].number if self._kept else 0
@@ -91,7 +91,7 @@ class Window:
                     if size > MOST_BYTES:
                         break
         self._kept.extendleft(reversed(new))
-        self._bytes += sum(kept.size for kept in new)
+        self._bytes += sum(seen.size for seen in new)
         while len(self._kept) > MOST or (self._bytes > MOST_BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.pop().size
 
@@ -114,7 +114,7 @@ class Tried:
         return len(self.matched) / self.of if self.of else 0.0
 
 
-def tried(of: Broker, kept: list[Kept], query: str, language: str, prefixes: dict[str, str] | None = None) -> Tried:
+def tried(of: Broker, window: list[Kept], query: str, language: str, prefixes: dict[str, str] | None = None) -> Tried:
     """Match a query with publications. Raises what is wrong with it: `LanguageError`, with line and column."""
     matched: list[int] = []
     asked = undecided = 0
@@ -122,14 +122,14 @@ def tried(of: Broker, kept: list[Kept], query: str, language: str, prefixes: dic
         subscription = engine.get("query")
         assert subscription is not None
         end = time.monotonic() + _SECONDS
-        while asked < len(kept) and time.monotonic() < end:
-            part = kept[asked : asked + _AT_ONCE]
+        while asked < len(window) and time.monotonic() < end:
+            part = window[asked : asked + _AT_ONCE]
             asked += len(part)
             numbers = {each.publication.id: each.number for each in part}
             result = engine.match([each.publication for each in part])
             matched += sorted((numbers[match.publication] for match in result), reverse=True)
             undecided += len(result.refusals)
-    received = [each.received for each in kept[:asked]]
+    received = [each.received for each in window[:asked]]
     days = max((received[0] - received[-1]) / DAY, 1 / 24) if received else 1.0
     return Tried(matched, asked, len(matched) / days, show(subscription.where), subscription.warnings, undecided)
 
@@ -147,26 +147,26 @@ class Attempt(BaseModel):
 @router.post("/try")
 @allowed(OWNER)
 def try_query(request: Request, body: Attempt) -> dict[str, Any]:
-    """Which of the last publications does a query match? Nothing is kept."""
+    """Which of the last publications does a query match? Nothing is seen."""
     by = owner_or_none(request)
     if by is None:  # the page asks with its cookie
         who = person(request)
         check_code(who, request.headers.get(CODE_HEADER, ""))
         by = who.owner
-    kept = request.app.state.window.of(by)
-    found = tried(broker(request), kept, body.query, body.language, body.prefixes or None)
-    by_number = {each.number: each for each in kept}
-    told = [by_number[number] for number in found.matched[:_TOLD]]
-    places = {each.number: place for place, each in enumerate(kept)}
+    window = request.app.state.window.of(by)
+    outcome = tried(broker(request), window, body.query, body.language, body.prefixes or None)
+    by_number = {each.number: each for each in window}
+    told = [by_number[number] for number in outcome.matched[:_TOLD]]
+    places = {each.number: place for place, each in enumerate(window)}
     return {
-        "matched": found.matched,
-        "places": [places[number] for number in found.matched],
-        "count": len(found.matched),
-        "of": found.of,
-        "share": found.share,
-        "a_day": found.a_day,
-        "asks": found.asks,
-        "warnings": list(found.warnings),
-        "undecided": found.undecided,
+        "matched": outcome.matched,
+        "places": [places[number] for number in outcome.matched],
+        "count": len(outcome.matched),
+        "of": outcome.of,
+        "share": outcome.share,
+        "a_day": outcome.a_day,
+        "asks": outcome.asks,
+        "warnings": list(outcome.warnings),
+        "undecided": outcome.undecided,
         "publications": [{"number": each.number, "title": each.title, "at": each.received} for each in told],
     }

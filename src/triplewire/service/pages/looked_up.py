@@ -97,10 +97,16 @@ def deliveries_of(
 def refused_publications(connection: Connection) -> Rows:
     """The newest publications that could not be matched."""
     table = publications
-    columns = (table.c.number, table.c.id, table.c.title, table.c.source, table.c.received, table.c.reason)
+    columns: tuple[Any, ...] = (
+        table.c.number,
+        table.c.id,
+        table.c.title,
+        table.c.source,
+        table.c.received,
+        table.c.reason,
+    )
     here = sa.select(*columns).where(table.c.state == "refused")
-    found: Rows = connection.execute(here.order_by(table.c.number.desc()).limit(LISTED)).all()
-    return found
+    return connection.execute(here.order_by(table.c.number.desc()).limit(LISTED)).all()
 
 
 def tokens_of(connection: Connection, owner: str) -> Rows:

@@ -91,8 +91,8 @@ def _environment(language: str) -> jinja2.Environment:
     texts = {} if language == ENGLISH else tomllib.loads(folder.joinpath(f"{language}.toml").read_text("utf-8"))
 
     def translated(text: str, **values: object) -> str:
-        found = str(texts.get(text, text))
-        return found.format(**values) if values else found
+        translation = str(texts.get(text, text))
+        return translation.format(**values) if values else translation
 
     made.globals |= {"_": translated, "language": language, "static": _addresses()}
     made.filters |= {"span": _span, "web": _web_address, "share": _share, "indented": _indented, "iso": _iso}
@@ -103,8 +103,8 @@ def _environment(language: str) -> jinja2.Environment:
 @cache
 def languages() -> tuple[str, ...]:
     """The languages that pages have."""
-    found = (Path(entry.name) for entry in _FOLDER.joinpath("templates").iterdir())
-    return (ENGLISH, *sorted(path.stem for path in found if path.suffix == ".toml"))
+    names = (Path(entry.name) for entry in _FOLDER.joinpath("templates").iterdir())
+    return (ENGLISH, *sorted(path.stem for path in names if path.suffix == ".toml"))
 
 
 def _language_of(request: Request) -> str:
@@ -140,16 +140,16 @@ def page(
 @cache
 def _static() -> dict[str, tuple[bytes, str]]:
     """What pages load, by name, with its media type. htmx comes with the package django-htmx, of which no code runs."""
-    found = {
+    contents = {
         entry.name: entry.read_bytes()
         for entry in _FOLDER.joinpath("static").iterdir()
         if not entry.name.startswith("_")
     }
     package = find_spec("django_htmx")
     if package is not None and package.origin is not None:
-        found["htmx.js"] = (Path(package.origin).parent / "static/django_htmx/htmx-2.min.js").read_bytes()
+        contents["htmx.js"] = (Path(package.origin).parent / "static/django_htmx/htmx-2.min.js").read_bytes()
     kinds = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-    return {name: (content, kinds[Path(name).suffix]) for name, content in found.items()}
+    return {name: (content, kinds[Path(name).suffix]) for name, content in contents.items()}
 
 
 @cache

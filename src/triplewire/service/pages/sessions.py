@@ -55,10 +55,10 @@ def person_or_none(request: Request) -> Person | None:
 
 def person(request: Request) -> Person:
     """Who is signed in. Raises `Problem` (401)."""
-    found = person_or_none(request)
-    if found is None:
+    who = person_or_none(request)
+    if who is None:
         raise Problem(401, "sign in first", "with an API token")
-    return found
+    return who
 
 
 async def posted(request: Request) -> tuple[Person, FormData]:

@@ -88,8 +88,8 @@ def newest(request: Request) -> Response:
     """The newest events, as the start page looks at them again and again."""
     who = person(request)
     with broker(request).database.reading() as connection:
-        found = looked_up.newest_events(connection, who.owner)
-    return page(request, "_newest.html", who, newest=found)
+        told = looked_up.newest_events(connection, who.owner)
+    return page(request, "_newest.html", who, newest=told)
 
 
 # --- the tester ------------------------------------------------------------------------------------------------------
@@ -120,42 +120,42 @@ def editor(
     error: Mapping[str, Any] | None = None,
 ) -> Response:  # fmt: skip
     """The editor with what was given, what it matches, and what was wrong with it."""
-    kept = request.app.state.window.of(who.owner)
+    window = request.app.state.window.of(who.owner)
     known = [name for name in ("keywords", *BUILT_IN["language"]) if name in BUILT_IN["language"]]
     languages = tuple(dict.fromkeys(known))
     given = {**given, "language": given["language"] or languages[0]}
-    found = Tried()
+    outcome = Tried()
     if given["query"].strip() and error is None:
         try:
             prefixes = json.loads(row.prefixes) if row is not None and row.prefixes else None
-            found = tried(broker(request), kept, given["query"], given["language"], prefixes)
+            outcome = tried(broker(request), window, given["query"], given["language"], prefixes)
         except TriplewireError as wrong:
             error = details_of(wrong)
-    matched = set(found.matched)
-    listed = kept[:_LISTED] + [each for each in kept[_LISTED:] if each.number in matched][:_LISTED]
+    matched = set(outcome.matched)
+    listed = window[:_LISTED] + [each for each in window[_LISTED:] if each.number in matched][:_LISTED]
     return page(
-        request, "editor.html", who, given=given, row=row, error=error, found=found, listed=listed, of=len(kept),
+        request, "editor.html", who, given=given, row=row, error=error, found=outcome, listed=listed, of=len(window),
         fields=fields_of, languages=languages, durations=DURATIONS, matched=matched,
         prefixes=(row.prefixes or "{}") if row is not None else "{}", status=200 if error is None else 400,
     )  # fmt: skip
 
 
-def fields_of(kept: Kept) -> list[tuple[str, str, str]]:
+def fields_of(seen: Kept) -> list[tuple[str, str, str]]:
     """Properties of a publication that a condition can be made of: property, value, and whether the value is "text", a
     "number", another typed "value" as SPARQL writes it, or an "address"; those of its own resource first."""
-    about = IRI(kept.publication.id)
-    found: dict[tuple[str, str, str], bool] = {}
-    for triple in sorted(kept.publication.triples, key=lambda triple: triple.subject != about):
+    about = IRI(seen.publication.id)
+    fields: dict[tuple[str, str, str], bool] = {}
+    for triple in sorted(seen.publication.triples, key=lambda triple: triple.subject != about):
         name = shorten(triple.predicate.value) or str(triple.predicate)
         if isinstance(triple.object, Literal):
             kind = _KINDS.get(triple.object.datatype, "value")
             value = show_term(triple.object) if kind == "value" else triple.object.lexical
-            found[name, cut(value, _CHARACTERS), kind] = True
+            fields[name, cut(value, _CHARACTERS), kind] = True
         elif isinstance(triple.object, IRI):
-            found[name, triple.object.value, "address"] = True
-        if len(found) >= _FIELDS:
+            fields[name, triple.object.value, "address"] = True
+        if len(fields) >= _FIELDS:
             break
-    return list(found)
+    return list(fields)
 
 
 # --- a subscription ---------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def fields_of(kept: Kept) -> list[tuple[str, str, str]]:
 
 @router.get("/page/subscriptions/{number}")
 @allowed(PAGE)
-def one(request: Request, number: int, before: int = 2**62, said: str = "") -> Response:
+def look(request: Request, number: int, before: int = 2**62, said: str = "") -> Response:
     """A subscription: until when it is valid, its addresses, its entries, where they are delivered to, and how."""
     who, of = person(request), broker(request)
     row = own(request, who, number)
@@ -187,8 +187,8 @@ def deliveries(request: Request, number: int) -> Response:
     who = person(request)
     own(request, who, number)
     with broker(request).database.reading() as connection:
-        found = looked_up.deliveries_of(connection, subscription=number)
-    return page(request, "_deliveries.html", who, deliveries=found, then=f"/page/subscriptions/{number}")
+        log = looked_up.deliveries_of(connection, subscription=number)
+    return page(request, "_deliveries.html", who, deliveries=log, then=f"/page/subscriptions/{number}")
 
 
 @router.get("/page/subscriptions/{number}/why")
@@ -207,18 +207,16 @@ def why(request: Request, number: int, publication: int) -> Response:
     """Why a subscription matches a publication, or not: as a graph, and part by part."""
     who, of = person(request), broker(request)
     row = own(request, who, number)
-    about, found = _seen(request, who, publication)
+    about, content = _seen(request, who, publication)
     prefixes = json.loads(row.prefixes) if row.prefixes else None
+    explanation = of.explain(row, content)
     with of.probe(row.query, row.language, prefixes) as engine:
-        explanation = engine.explain("query", found)
         subscription = engine.get("query")
-        assert subscription is not None
-        drawn = drawing(subscription.where, explanation)
-    nearest = getattr(explanation, "nearest", None)
-    triples = [tuple(map(show_term, (t.subject, t.predicate, t.object))) for t in found.triples[:_LISTED]]
+    assert subscription is not None
+    triples = [tuple(map(show_term, (t.subject, t.predicate, t.object))) for t in content.triples[:_LISTED]]
     return page(
-        request, "why.html", who, row=row, name=name_of(row), about=about, explanation=explanation, drawn=drawn,
-        cut=cut, nearest=nearest, triples=triples,
+        request, "why.html", who, row=row, name=name_of(row), about=about, explanation=explanation, cut=cut,
+        drawn=drawing(subscription.where, explanation), nearest=getattr(explanation, "nearest", None), triples=triples,
     )  # fmt: skip
 
 
@@ -226,10 +224,10 @@ def _seen(request: Request, who: Person, number: int) -> tuple[Row[Any], Publica
     """A publication that who is signed in may see. Raises `Problem` (404) for another."""
     with broker(request).database.reading() as connection:
         row = connection.execute(publications.select().where(publications.c.number == number)).first()
-        found = publication_of(connection, number)
-    if row is None or found is None or (row.readers is not None and who.owner not in json.loads(row.readers)):
+        content = publication_of(connection, number)
+    if row is None or content is None or (row.readers is not None and who.owner not in json.loads(row.readers)):
         raise Problem(404, f"there is no publication {number}", "it may be too old to be kept")
-    return row, found
+    return row, content
 
 
 # --- sources, dead letters, settings ----------------------------------------------------------------------------------
@@ -278,5 +276,5 @@ def of_person(request: Request) -> Response:
 def tokens(request: Request, who: Person, made: str = "") -> Response:
     """The tokens of a person, and the one that was just made."""
     with broker(request).database.reading() as connection:
-        found = looked_up.tokens_of(connection, who.owner)
-    return page(request, "settings.html", who, tokens=found, made=made)
+        rows = looked_up.tokens_of(connection, who.owner)
+    return page(request, "settings.html", who, tokens=rows, made=made)
