@@ -29,7 +29,7 @@ from triplewire.store.tables import publications
 router = APIRouter(tags=["publications"])
 
 MOST, MOST_BYTES = 1_000, 64 << 20  # publications that are kept, and their bytes
-_AT_ONCE = 250  # publications between looks at the clock
+_AT_ONCE = 100  # publications between looks at the clock, at least
 _SECONDS = 3.0  # after which no more are asked: `Tried.of` says how many were
 _TOLD = 50  # publications that an answer describes
 
@@ -121,9 +121,11 @@ def tried(of: Broker, window: list[Kept], query: str, language: str, prefixes: d
     with of.probe(query, language, prefixes) as engine, _at_a_time:
         subscription = engine.get("query")
         assert subscription is not None
-        end = time.monotonic() + _SECONDS
-        while asked < len(window) and time.monotonic() < end:
-            part = window[asked : asked + _AT_ONCE]
+        begun, size = time.monotonic(), _AT_ONCE
+        while asked < len(window) and (left := begun + _SECONDS - time.monotonic()) > 0:
+            if asked:  # as many as there is time for, so far as those before can tell
+                size = max(_AT_ONCE, int(asked * left / max(_SECONDS - left, 1e-6)))
+            part = window[asked : asked + size]
             asked += len(part)
             numbers = {each.publication.id: each.number for each in part}
             result = engine.match([each.publication for each in part])
