@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import uvicorn
 from fastapi import FastAPI
 
@@ -152,6 +153,16 @@ def chromium() -> Iterator[Any]:
         browser = running.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def row_of(table: sa.Table, **values: Any) -> dict[str, Any]:
+    """A row with these values, and something empty in each other column that must have a value."""
+    empty = {
+        column.name: column.type.python_type()
+        for column in table.columns
+        if not column.nullable and not column.primary_key
+    }
+    return {**empty, **values}
 
 
 def sqlite_in(folder: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 import triplewire.service
-from broker.page_visits import TOKEN, Service, Visitor, served, sqlite_in
+from broker.page_visits import TOKEN, Service, Visitor, row_of, served, sqlite_in
 from triplewire.broker.broker import Target, Wanted
 from triplewire.service.access import doors
 from triplewire.service.app import ServiceSettings
@@ -44,7 +44,7 @@ def filled(service: Service) -> None:
     with service.broker.database.reading() as connection:
         event = connection.execute(sa.select(events.c.number)).scalar()
         target = connection.execute(sa.select(targets.c.number)).scalar()
-    row = {"event": event, "target": target, "state": "dead", "due": 0.0, "tries": 3, "status": "500 sorry"}
+    row = row_of(deliveries, event=event, target=target, state="dead", tries=3, status="500 sorry")
     service.broker.database.write(lambda connection: connection.execute(deliveries.insert().values(row)))
 
 
@@ -229,6 +229,7 @@ def test_dead_letters_are_sent_again_or_given_up(on_both: Service) -> None:
 
     visitor.send("/page/deliveries/1", do="resend")
     assert state() == "pending"
+    database.write(lambda connection: connection.execute(deliveries.update().values(state="dead")))
     visitor.send("/page/deliveries/1", do="drop")
     assert state() == "expired"
     refused = publications.update().where(publications.c.number == 2).values(state="refused", reason="it is too deep")

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy as sa
 
-from broker.page_visits import TOKEN, Service, chromium, served, sqlite_in
+from broker.page_visits import TOKEN, Service, chromium, row_of, served, sqlite_in
 from triplewire.broker.broker import Target, Wanted
 from triplewire.store.tables import deliveries, events, publications, sources
 
@@ -202,14 +202,14 @@ def poisoned(service: Service, vectors: list[str]) -> None:
             changed = {"link": vector, "reason": vector, "source": vector}
             here = publications.update().where(publications.c.number == place + 1)
             connection.execute(here.values(**changed, state="refused" if place % 2 else "matched"))
-            source = {"id": f"x{place}", "owner": "owner", "kind": "poll", "url": vector, "title": vector * (place % 2)}
-            state = json.dumps({"state": vector, "reason": vector})
-            more = {"may_subscribe": False, "anonymous": False, "ticket": b"", "state": state, "created": 0.0}
-            connection.execute(sources.insert().values(**source, **more))
+            state = json.dumps({"reason": vector, "told": [vector]})
+            named = {"id": f"x{place}", "owner": "owner", "kind": "poll", "url": vector, "title": vector * (place % 2)}
+            connection.execute(sources.insert().values(row_of(sources, **named, state=state)))
         for number in connection.execute(sa.select(events.c.number)).scalars().all():
             vector = vectors[number % len(vectors)]
-            row = {"event": number, "target": 1 + number % 5, "due": 0.0, "tries": 1, "status": vector}
-            connection.execute(deliveries.insert().values(**row, state="dead" if number % 2 else "pending"))
+            row = row_of(deliveries, event=number, target=1 + number % 5, tries=1, status=vector)
+            row["state"] = "dead" if number % 2 else "pending"
+            connection.execute(deliveries.insert().values(row))
 
     for place, vector in enumerate(vectors):
         if place < 5:
@@ -263,7 +263,7 @@ def test_pages_are_accessible_and_fit(browser: Any, running: Service, scheme: st
     with running.broker.database.reading() as connection:
         event = connection.execute(sa.select(events.c.number)).scalar()
     for state in ("dead", "pending", "delivered"):
-        row = {"event": event, "target": 1, "state": state, "due": 0.0, "tries": 3, "status": "500 sorry"}
+        row = row_of(deliveries, event=event, target=1, state=state, tries=3, status="500 sorry")
         running.broker.database.write(lambda connection, row=row: connection.execute(deliveries.insert().values(row)))
     window = signed_in(browser, running.base, viewport={"width": width, "height": 900}, color_scheme=scheme)
     rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
