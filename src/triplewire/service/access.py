@@ -89,7 +89,9 @@ def bearer(request: Request) -> str:
 
 
 def owner_or_none(request: Request) -> str | None:
-    """Whose API token a request has; None for none, or another text."""
+    """Whose API token a request has, or who has signed in to the page that it is for; None for nobody."""
+    if (signed_in := getattr(request.state, "owner", None)) is not None:
+        return str(signed_in)
     token, known = bearer(request), settings(request).token
     if not token:
         return None

@@ -54,10 +54,11 @@ def person_or_none(request: Request) -> Person | None:
 
 
 def person(request: Request) -> Person:
-    """Who is signed in. Raises `Problem` (401)."""
+    """Who is signed in: what the page calls for this request is done in that name. Raises `Problem` (401)."""
     who = person_or_none(request)
     if who is None:
         raise Problem(401, "sign in first", "with an API token")
+    request.state.owner = who.owner
     return who
 
 
