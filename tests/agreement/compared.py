@@ -107,6 +107,8 @@ def found_by(
         if "steps" in refusal.reason:
             over.add((publication, subscription))
     matches = [match for result in results for match in result]
+    for match in matches:  # listing its bindings may find that they are cut
+        assert match.bindings is not None
     return matches, refused, over, sum(result.truncated for result in results)
 
 

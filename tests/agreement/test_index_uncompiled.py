@@ -55,7 +55,7 @@ def test_uncompiled() -> None:
     seed = os.environ.get("TRIPLEWIRE_TEST_SEED") or "1"
     told = uncompiled("-W", "error::RuntimeWarning", "-c", SCRIPT, seed, str(PAIRS), PYTHONPATH=str(tests))
     counts = [line.split() for line in told.splitlines()]
-    assert len(counts) == 4
+    assert len(counts) == 5
     assert all(int(pairs) >= PAIRS and int(matches) > 0 for _, pairs, matches in counts), told
 
 

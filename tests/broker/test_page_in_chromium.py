@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import json
 import os
 import subprocess
 import sys
+import threading
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +21,7 @@ import pytest
 import sqlalchemy as sa
 
 from broker.page_visits import TOKEN, Service, chromium, row_of, served, sqlite_in
+from pipeline.connect.servers import free_port
 from triplewire.broker.broker import Target, Wanted
 from triplewire.store.tables import deliveries, events, publications, sources
 
@@ -58,50 +65,79 @@ def signed_in(browser: Any, base: str, **how: Any) -> Any:
     return window
 
 
-def test_the_tutorial_from_an_empty_folder(browser: Any, tmp_path: Path) -> None:
-    """Start the service, open the address that it prints, publish, type a query, save it, and read the first entry."""
-    command = [sys.executable, "-m", "triplewire", "serve", "--data", str(tmp_path / "data"), "--port"]
-    from pipeline.connect.servers import free_port
+FEED = (
+    b'<rss version="2.0"><channel><title>c</title><link>http://example.org/</link><description>d</description>'
+    b"<item><guid>urn:1</guid><title>Swimming in the lake</title></item></channel></rss>"
+)
 
-    port = str(free_port())
-    environment = {**os.environ, "TRIPLEWIRE_TOKEN": TOKEN, "TRIPLEWIRE_TIER": "interpreted"}
-    with subprocess.Popen([*command, port], stderr=subprocess.PIPE, text=True, env=environment) as process:
+
+class Feed(http.server.BaseHTTPRequestHandler):
+    """A server of a feed."""
+
+    def do_GET(self) -> None:
+        """The feed, whatever is asked for."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/rss+xml")
+        self.end_headers()
+        self.wfile.write(FEED)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def feed() -> Iterator[str]:
+    """The address of a feed on this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Feed) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/feed.xml"
+        server.shutdown()
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """`triplewire serve` from an empty folder; the address that it prints, once it answers there."""
+    more = {"TRIPLEWIRE_TOKEN": TOKEN, "TRIPLEWIRE_TIER": "interpreted", "TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES": "1"}
+    command = [sys.executable, "-m", "triplewire", "serve", "--data", str(folder), "--port", str(free_port())]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **more}) as process:
         try:
             assert process.stderr is not None
             address = next(line.split()[-1] for line in process.stderr if "/sign-in?key=" in line)
-            window = browser.new_context().new_page()
-            for _ in range(100):  # it listens a moment after it has said so
-                try:
-                    window.goto(address)
+            while True:  # it listens a moment after it has said so
+                with contextlib.suppress(urllib.error.URLError):
+                    urllib.request.urlopen(address.partition("/sign-in")[0] + "/liveness", timeout=10).close()
                     break
-                except Exception:
-                    window.wait_for_timeout(100)
-            assert window.locator(".welcome").count() == 1
-            window.click("text=Add a feed")
-            window.select_option("select[name=kind]", "push")
-            window.fill("main input[name=title]", "The Daily Example")
-            window.click("text=Add >> nth=-1")
-            assert window.locator("code.secret").inner_text().startswith("tw_pub_")
-            base = address.partition("/sign-in")[0]
-            feed = (
-                b'<rss version="2.0"><channel><title>c</title><link>http://example.org/</link><description>d</description>'
-                b"<item><guid>urn:1</guid><title>Swimming in the lake</title></item></channel></rss>"
-            )
-            headers = {"Authorization": f"Bearer {TOKEN}"}
-            assert window.request.post(f"{base}/publish?wait=1", data=feed, headers=headers).status == 202
-            window.click("text=New >> nth=0")
-            window.fill("#query", "swimming")
-            window.wait_for_selector("#publications li.lit")
-            window.fill("main input[name=title]", "Water")
-            window.click("text=Save")
-            again = feed.replace(b"urn:1", b"urn:2")
-            assert window.request.post(f"{base}/publish?wait=1", data=again, headers=headers).status == 202
-            window.reload()
-            assert window.locator("h1").inner_text() == "Water"
-            assert "Swimming in the lake" in window.locator("section[aria-labelledby=entries]").inner_text()
-            assert window.locator("section[aria-labelledby=addresses] input").count() == 7
+                time.sleep(0.1)
+            yield address
         finally:
             process.terminate()
+
+
+def test_the_tutorial_from_an_empty_folder(browser: Any, tmp_path: Path, feed: str) -> None:
+    """Start the service, open the address that it prints, add a feed, type a query while what matches lights up, save
+    it, and read the first entry."""
+    with serving(tmp_path / "data") as address:
+        window = browser.new_context().new_page()
+        window.goto(address)
+        assert window.locator(".welcome").count() == 1
+        window.click("text=Add a feed")
+        window.fill("input[name=url]", feed)
+        window.fill("main input[name=title]", "The Daily Example")
+        window.click("text=Add >> nth=-1")
+        assert window.locator("text=The Daily Example").count() == 1
+        while not window.locator("#publications li[data-number]").count():  # until it was polled
+            window.click("nav >> text=New")
+        window.fill("#query", "swimming")
+        window.wait_for_selector("#publications li.lit")
+        window.fill("main input[name=title]", "Water")
+        window.click("text=Save")
+        base, headers = address.partition("/sign-in")[0], {"Authorization": f"Bearer {TOKEN}"}
+        again = FEED.replace(b"urn:1", b"urn:2")
+        assert window.request.post(f"{base}/publish?wait=1", data=again, headers=headers).status == 202
+        window.reload()
+        assert window.locator("h1").inner_text() == "Water"
+        assert "Swimming in the lake" in window.locator("section[aria-labelledby=entries]").inner_text()
+        assert window.locator("section[aria-labelledby=addresses] input").count() == 7
 
 
 def test_matched_publications_light_up_while_typing(browser: Any, running: Service) -> None:

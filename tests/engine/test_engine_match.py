@@ -210,7 +210,7 @@ def test_operators_are_checked(matcher: str) -> None:
     with pytest.raises(SubscriptionError, match=r"no operator named 'mob'.*known: fromSource, one"):
         engine.subscribe(stranger, id="x")
     two = parse("one(a, b)", "predicates", operators={"one": Stub("one", 2, {})})
-    with pytest.raises(SubscriptionError, match="takes 1 arguments, not 2"):
+    with pytest.raises(SubscriptionError, match="takes 1 argument, not 2"):
         engine.subscribe(two, id="x")
 
 

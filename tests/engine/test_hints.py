@@ -31,7 +31,7 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
         lambda: Engine().subscribe("SELECT ?t WHERE (?s, dc:title, ?t)"),
         "a query in GQL is read where its language is named",
     ),
-    (own_operators, "known: near; it is built in: Engine"),
+    (own_operators, "near; it is built in: Engine"),
 ]
 
 

@@ -17,7 +17,7 @@ from triplewire.ir.nodes import And, AnyOf, Filter, InstanceOf, Label, Not, Patt
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple, made_iri
 
 CLASSES = [EX + name for name in ("Puffin", "Auk", "Bird", "Animal", "sea bird", "Gannet")]
 THINGS = [EX + name for name in ("ada", "bob")]
@@ -47,7 +47,9 @@ def random_taxonomy(chance: random.Random, most: int = 6) -> Taxonomy:
 def random_class(chance: random.Random) -> IRI | Label:
     name = chance.choice(CLASSES)
     label = chance.choice(NAMES)
-    return chance.choice([IRI(name), IRI(name), Label(label, ""), Label(label, EX + label.replace(" ", "%20"))])
+    return chance.choice(
+        [made_iri(name), made_iri(name), Label(label, ""), Label(label, EX + label.replace(" ", "%20"))]
+    )
 
 
 def random_tree(chance: random.Random) -> And:
@@ -79,14 +81,14 @@ def texts(chance: random.Random) -> Iterable[tuple[str, str]]:
 
 
 def random_publication(chance: random.Random, name: str) -> Publication:
-    subjects = [*map(IRI, THINGS), *map(IRI, CLASSES), IRI(EX + "other")]
+    subjects = [*map(made_iri, THINGS), *map(made_iri, CLASSES), IRI(EX + "other")]
     objects = [*subjects, *map(Literal, NAMES)]
     triples = [
         Triple(chance.choice(subjects), IRI(chance.choice(PROPERTIES)), chance.choice(objects))
         for _ in range(chance.randrange(1, 6))
     ]
     triples += [
-        Triple(chance.choice(subjects), RDF_TYPE, IRI(chance.choice(CLASSES))) for _ in range(chance.randrange(3))
+        Triple(chance.choice(subjects), RDF_TYPE, made_iri(chance.choice(CLASSES))) for _ in range(chance.randrange(3))
     ]
     return Publication(name, tuple(dict.fromkeys(triples)))
 

@@ -200,9 +200,9 @@ class Wrong:
 @pytest.mark.parametrize(
     ("verdict", "reason"),
     [
-        ([(Literal("a"), Literal("b"))], "a row is no tuple of 1 terms"),
-        ([("text",)], "a row is no tuple of 1 terms"),
-        (None, "not iterable"),
+        ([(Literal("a"), Literal("b"))], "and should give True, False, or rows (tuples of 1 term"),
+        ([("text",)], "it gives the row ('text',)"),
+        (None, "it gives None, and should give True, False"),
         (iter((Literal(str(n)),) for n in range(10_000)), "more than 5000 rows"),
     ],
 )

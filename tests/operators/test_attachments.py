@@ -179,7 +179,7 @@ def test_what_cannot_be_read_costs_the_calls_that_ask(folder: Path, spoil: Calla
     for isolated in (False, True):
         Path("attached.py").write_text(NAMES.replace("ISOLATED", str(isolated)))
         done = triplewire(
-            "match", "--subscriptions", "all.pred", "other.pred", "--publications", "events/event.ttl",
+            "match", "--subscriptions", "all.pred", "--subscriptions", "other.pred", "events/event.ttl",
             "--operators", "attached.py", "--operator-cache", "cache", "--format", "jsonl",
         )  # fmt: skip
         assert (done.code, [row["subscription"] for row in done.rows]) == (1, ["other"])

@@ -102,7 +102,9 @@ def test_an_absent_library_is_named_when_a_call_is_registered(
 ) -> None:
     monkeypatch.setattr(library, "find_spec", lambda module: None)
     arguments = ", ".join("?a" if n else "1" for n in range(len(operator.parameters)))
-    with pytest.raises(LanguageError, match=re.escape(f"is not installed; install triplewire[{operator.extra}]")):
+    with pytest.raises(
+        LanguageError, match=re.escape(f"is not installed; in a copy of the sources: pip install '.[{operator.extra}]'")
+    ):
         parse(f"{operator.name}({arguments})", "predicates", operators=built_in_operators())
     with pytest.raises(ValueError, match="is not installed"):
         operator.evaluate(Publication("p", ()), (None,) * len(operator.parameters))

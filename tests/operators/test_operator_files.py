@@ -62,7 +62,7 @@ GIVEN = ("--subscriptions", "queries", "--publications", "events.nq")
 
 
 @pytest.mark.parametrize(
-    "more", [("--operators", "holds.py", "also.py"), ("--operators=holds.py", "--operators=also.py")]
+    "more", [("--operators", "holds.py", "--operators", "also.py"), ("--operators=holds.py", "--operators=also.py")]
 )
 @pytest.mark.parametrize("matcher", ["reference", "trie"])
 @pytest.mark.usefixtures("folder")
@@ -81,7 +81,7 @@ def test_without_the_file_the_name_is_not_known() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_explain() -> None:
-    done = triplewire("explain", "--subscription", "one", *GIVEN, "--operators", "holds.py", "also.py")
+    done = triplewire("explain", "--subscription", "one", *GIVEN, "--operators", "holds.py", "--operators", "also.py")
     assert done.code == 0
     assert done.out.count("one matches urn:e1") == 1
     assert done.out.count("one does not match") == 2
@@ -201,7 +201,7 @@ def test_a_built_in_operator_is_replaced_where_that_is_asked_for(matcher: str) -
 def test_replaced_operators_of_other_commands() -> None:
     Path("own.py").write_text(HOLDS.replace('"holds"', '"locIn"'))
     Path("queries/near.pred").write_text("locIn(2)")
-    own = ("--operators", "own.py", "holds.py", "also.py", "--replace-operators")
+    own = ("--operators", "own.py", "--operators", "holds.py", "--operators", "also.py", "--replace-operators")
     listed = triplewire("operators", *own, "--json")
     (row,) = [row for row in listed.rows if row["name"] == "locIn"]
     assert [parameter["name"] for parameter in row["parameters"]] == ["number"]
@@ -215,7 +215,7 @@ def test_replaced_operators_of_other_commands() -> None:
 @pytest.mark.usefixtures("folder")
 def test_two_files_never_share_a_name() -> None:
     Path("again.py").write_text(HOLDS)
-    done = triplewire("match", *GIVEN, "--operators", "holds.py", "again.py", "--replace-operators")
+    done = triplewire("match", *GIVEN, "--operators", "holds.py", "--operators", "again.py", "--replace-operators")
     assert (done.code, "'holds' is taken by an operator of holds.py" in done.err) == (2, True)
 
 

@@ -75,5 +75,5 @@ def test_a_bare_environment_answers(wheel: Path, tmp_path: Path) -> None:
     assert (matched.returncode, len(matched.stdout.splitlines())) == (0, 2), matched.stderr
     spark = run(program, "pipeline", "run", "--input", EXAMPLES, "--subscriptions", EXAMPLES / "subscriptions",
                 "--output", tmp_path / "out")  # fmt: skip
-    assert spark.returncode == 1
-    assert "triplewire[spark]" in spark.stderr, spark.stderr
+    assert spark.returncode == 69
+    assert "pip install '.[spark]'" in spark.stderr, spark.stderr

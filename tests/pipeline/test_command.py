@@ -154,7 +154,7 @@ def test_a_failure_of_spark_is_one_sentence(
 ) -> None:
     """Here: a worker that cannot be started."""
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "no-python"))
-    assert pipeline_run(EXAMPLES / "publications", tmp_path / "out") == 1
+    assert pipeline_run(EXAMPLES / "publications", tmp_path / "out") == 69
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("triplewire: Spark failed: ")
     assert "no-python" in said

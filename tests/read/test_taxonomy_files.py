@@ -15,7 +15,7 @@ from triplewire.errors import TaxonomyError
 from triplewire.ir.nodes import Label, Relation
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.model.publication import Graph
-from triplewire.model.terms import IRI
+from triplewire.model.terms import IRI, made_iri
 from triplewire.read.taxonomy import load_taxonomy
 
 CASES = tomllib.loads((ROOT / "tests/cases/taxonomy/files.toml").read_text(encoding="utf-8"))["case"]
@@ -36,7 +36,7 @@ def test_case(case: dict[str, Any], packed: bool, tmp_path: Path) -> None:
     taxonomy = load_taxonomy(file)
     for line in case["holds"]:
         node, cls = line.split(" <= ")
-        assert taxonomy.holds(IRI(node), Relation.DESCENDANT, IRI(cls), Graph(()))
+        assert taxonomy.holds(made_iri(node), Relation.DESCENDANT, made_iri(cls), Graph(()))
     assert bool(taxonomy.superclasses) == bool(case["holds"])
 
 

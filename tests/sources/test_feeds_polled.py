@@ -6,7 +6,7 @@ import gzip
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.net.addresses import Connections
 from triplewire.pipeline.connect.documents import DocumentReader
-from triplewire.sources.feed_states import feeds_of
+from triplewire.sources.feed_states import Feed, feeds_of
 from triplewire.sources.fetch import Answered, fetch
 from triplewire.sources.inbox import Delivered
 from triplewire.sources.lists import addresses, is_list
@@ -319,3 +319,52 @@ def test_a_program_gets_what_came_in_place_of_the_inbox(web: Web, tmp_path: Path
     assert received[1:] == [(f"{web.root}/a", RSS.format(1).encode()), (f"{web.root}/gone", None)]
     assert polled.poll() == 0
     assert not (tmp_path / "documents").exists()
+
+
+class Kept:
+    """States of feeds in memory."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[str, Feed] = {}
+
+    def load(self) -> dict[str, Feed]:
+        return self.feeds
+
+    def store(self, feeds: Iterable[Feed], *, alone: bool = False) -> None:
+        self.feeds = {} if alone else self.feeds
+        self.feeds.update((feed.address, feed) for feed in feeds)
+
+
+def test_feeds_that_change_are_asked_more_often(web: Web) -> None:
+    clock, kept, came = Clock(), Kept(), list[Delivered]()
+    address = web.root + "/a"
+    polling = Poller(
+        [address], Path(), LOOPBACK, clock, receive=came.extend, states=kept, adapts=(INTERVAL / 4, 2 * INTERVAL)
+    )
+    intervals = []
+    for number in (1, 2, 3, 4, 4, 4, 4, 4, 4, 4):
+        web.pages["/a"] = 200, {}, RSS.format(number).encode()
+        polling.poll()
+        intervals.append(kept.feeds[address].interval / INTERVAL)
+        clock.now = kept.feeds[address].due
+    assert intervals == [1, 0.5, 0.25, 0.25, 0.375, 0.5625, 0.84375, 1.265625, 1.8984375, 2]
+    assert [entry.feed for entry in came] == [address] * 4
+
+
+def test_feeds_come_and_go_while_they_are_polled(web: Web) -> None:
+    clock, kept, came = Clock(), Kept(), list[Delivered]()
+    for path in ("/a", "/b"):
+        web.pages[path] = 200, {}, RSS.format(path).encode()
+    polling = Poller([web.root + "/a"], Path(), LOOPBACK, clock, receive=came.extend, states=kept)
+    polling.poll()
+    polling.follow([web.root + "/a", web.root + "/b"])
+    polling.poll()
+    assert web.paths() == ["/a", "/b"]
+    polling.follow([web.root + "/b"])
+    clock.now += 2 * INTERVAL
+    polling.poll()
+    assert web.paths() == ["/b"]
+    polling.follow([web.root + "/a"])
+    polling.poll()
+    assert web.paths() == ["/a"]
+    assert [entry.feed for entry in came] == [web.root + "/a", web.root + "/b"]

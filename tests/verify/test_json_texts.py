@@ -15,7 +15,7 @@ from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.text import json_strings as kernels
 from triplewire.model.match import bindings_text
 from triplewire.model.packed import suffix_of
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, text_of
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, made_iri, text_of
 from triplewire.verify.bindings import json_column, shared
 from triplewire.verify.rows import Bindings
 from verify.columns import terms_of
@@ -24,7 +24,7 @@ from verify.columns import terms_of
 CHARACTERS = 'ab"\\/\b\f\n\r\t\0\x01\x1f\x7f é\ud7ff\ud800\udbff\udc00\udfff\ue000\u2028\U0001f600'
 texts = st.text(st.sampled_from(CHARACTERS), max_size=6)
 terms = st.one_of(
-    st.builds(IRI, texts),
+    st.builds(made_iri, texts),
     st.builds(BlankNode, texts),
     st.builds(Literal, texts),
     st.builds(Literal, texts, st.sampled_from([XSD + "integer", XSD + "date", "@odd", "^odd", "\ud800"])),

@@ -14,34 +14,35 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import events as events_
 from triplewire.broker import tickets
+from triplewire.broker.accepted import Once, Taken, accept
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
+from triplewire.broker.sources import POLL, Sources, WantedSource
+from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
-from triplewire.ir.taxonomy import Taxonomy
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, inserted_number, now
 from triplewire.store.tables import (
-    attachments,
+    TAXONOMY,
     changes,
-    current,
     events,
+    facts,
     publications,
     subscriptions,
     targets,
@@ -57,12 +58,11 @@ DAY = 86_400.0
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
 
-_ID = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
-
 
 @dataclass(frozen=True)
 class Wanted:
-    """A subscription as somebody asks for it. `seconds`: how long it is valid."""
+    """A subscription as somebody asks for it. `seconds`: how long it is valid; `source`: the number of the source of
+    which an item asks for it."""
 
     query: str
     language: str = "sparql"
@@ -72,6 +72,7 @@ class Wanted:
     title: str = ""
     once_per_story: bool = False
     targets: Sequence[Target] = ()
+    source: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,6 @@ class Made:
     price: Mapping[str, Any]
 
 
-class Taken(NamedTuple):
-    """A publication as it was accepted. `is_new`: it was not there with this content."""
-
-    number: int
-    id: str
-    is_new: bool
-
-
 class Broker:
     """A broker over one database. Make it with `open`."""
 
@@ -115,6 +108,7 @@ class Broker:
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
+        self.sources = Sources(database, self.followed.follow)
         self.matching = Matching(database, self.followed, self.holder, self._told)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
@@ -137,7 +131,12 @@ class Broker:
         database = Database.open(url, warn=warn)
         try:
             broker = cls(database, secret, engine or Engine(), warn)
+            given = broker.taxonomy
             broker.followed.load(progress)
+            if given != EMPTY and given != broker.keep_taxonomy():
+                warn(
+                    "the taxonomy that is given is not used: there is one in the database, which PUT /taxonomy changes"
+                )
         except BaseException:
             database.close()
             raise
@@ -204,7 +203,7 @@ class Broker:
 
     def _checked(self, wanted: Wanted) -> tuple[str, ...]:
         """The warnings of a text. Raises what is wrong with it."""
-        if wanted.id and not _ID.fullmatch(wanted.id):
+        if wanted.id and not OF_ID.fullmatch(wanted.id):
             what = f"{wanted.id!r} is no id of a subscription"
             raise ArgumentError(what, remedy="up to 200 characters, none of / ? # or the end of a line")
         self.check_seconds(wanted.seconds)
@@ -250,6 +249,7 @@ class Broker:
             "created": created,
             "expires": created + wanted.seconds,
             "ticket": tickets.digest(ticket),
+            "source": wanted.source,
         }
         number = inserted_number(connection, subscriptions, values)
         for target in wanted.targets:
@@ -370,12 +370,18 @@ class Broker:
         *,
         source: str = "",
         readers: Iterable[str] | None = None,
+        held: Mapping[str, str] | None = None,
+        once: Once | None = None,
     ) -> list[Taken]:
         """Accept publications; returns them once they are committed and synced. One that is there with the same content
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
-        them, None for all."""
+        them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
+        that may come again. Raises `ArgumentError` where its key is that of another."""
         rows = [self._prepared(publication, source, readers) for publication in given]
-        taken = self.database.write(lambda connection: _accept(connection, rows))
+        for values, _ in rows:
+            if held and values["id"] in held:
+                values.update(state="refused", reason=held[values["id"]])
+        taken = self.database.write(lambda connection: accept(connection, rows, once))
         if any(entry.is_new for entry in taken):
             self.matching.wake.set()
         return taken
@@ -446,6 +452,7 @@ class Broker:
     def probe(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> Iterator[Engine]:
         """An engine with this query alone, of the id "query", and the broker's taxonomy and operators."""
         engine = Engine(taxonomy=self.engine.taxonomy, settings=self.settings)
+        engine.source_names = self.engine.source_names
         engine.subscribe(query, language, id="query", prefixes=prefixes)
         yield engine
 
@@ -505,34 +512,37 @@ class Broker:
         """The taxonomy that matching uses."""
         return self.engine.taxonomy
 
+    def keep_taxonomy(self) -> Taxonomy:
+        """The taxonomy of the store; that of the engine becomes it where there is none."""
+        with self.database.reading() as connection:
+            there = stored_taxonomy(connection)
+        return self.change_taxonomy(lambda today: today) if there is None else there
 
-def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]) -> list[Taken]:
-    """Write publications that are not there with the same content."""
-    ids = list({values["id"] for values, _ in rows})
-    there: dict[str, tuple[int, str]] = {}
-    for begin in range(0, len(ids), 500):
-        here = sa.select(current).where(current.c.id.in_(ids[begin : begin + 500]))
-        there.update((row.id, (row.publication, row.content)) for row in connection.execute(here))
-    taken: list[Taken] = []
-    for values, files in rows:
-        id, content = values["id"], values["content"]
-        before = there.get(id)
-        if before is not None and before[1] == content:
-            taken.append(Taken(before[0], id, False))
-            continue
-        previous = before[0] if before is not None else None
-        number = inserted_number(connection, publications, {"previous": previous, **values})
-        there[id] = number, content
-        if before is None:
-            connection.execute(current.insert().values(id=id, publication=number, content=content))
-        else:
-            changed = current.update().where(current.c.id == id)
-            connection.execute(changed.values(publication=number, content=content))
-        if files:
-            named = [{"publication": number, "name": name, "content": data} for name, data in files.items()]
-            connection.execute(attachments.insert(), named)
-        taken.append(Taken(number, id, True))
-    return taken
+    def change_taxonomy(self, change: Callable[[Taxonomy], Taxonomy]) -> Taxonomy:
+        """Put what `change` makes of today's taxonomy in its place, in all processes; publications that come later are
+        matched with it. Raises what that raises: then the one before stays."""
+
+        def write(connection: Connection) -> Taxonomy:
+            if not self.database.is_sqlite:  # one change after the other
+                connection.execute(sa.text("LOCK TABLE facts IN EXCLUSIVE MODE"))
+            new = change(stored_taxonomy(connection) or self.taxonomy)
+            connection.execute(facts.delete().where(facts.c.name == "taxonomy"))
+            connection.execute(facts.insert().values(name="taxonomy", value=json.dumps(new.to_json())))
+            connection.execute(changes.insert().values(subscription=TAXONOMY))
+            return new
+
+        new = self.database.write(write)
+        self.followed.follow()
+        return new
+
+    # --- sources -----------------------------------------------------------------------------------------------------
+
+    def add_source(self, url: str, owner: str, title: str = "") -> tuple[str, bool]:
+        """Have a feed polled for an owner; returns its id, and whether it is new. Raises what `Sources.add` raises."""
+        for row in self.sources.of_owner(owner):
+            if (row.kind, row.url) == (POLL, url):
+                return str(row.id), False
+        return str(self.sources.add(WantedSource(url, title=title), owner)[0].id), True
 
 
 __all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]

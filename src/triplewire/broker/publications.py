@@ -13,8 +13,10 @@ from triplewire.model.packed import Packed, pack
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
 from triplewire.read import read_document
+from triplewire.read.names import document_iri
 
 _TITLES = ("rss:title", "dcterms:title", "dc:title", "schema:name", "schema:headline", "foaf:name", "rdfs:label")
+_NAMELESS = document_iri("")
 _LINKS = ("rss:link", "schema:url", "foaf:page")
 
 
@@ -32,7 +34,15 @@ def read_body(body: bytes, source: str, settings: Settings) -> Came:
     publications = read_document(body, source, settings=settings, on_refusal=refusals.append)
     if not publications and not any(not refusal.is_warning for refusal in refusals):
         raise ReadError("there is no publication in it", remedy="RDF in any syntax, a feed, or a list of them")
-    return Came(publications, refusals)
+    return Came([_named(publication) for publication in publications], refusals)
+
+
+def _named(publication: Publication) -> Publication:
+    """A publication that has an id of its own: by its content, where it has neither name nor address."""
+    if not publication.id.startswith(_NAMELESS):
+        return publication
+    id, packed = f"urn:triplewire:sha256:{publication.content_hash}", publication.packed or pack(publication.triples)
+    return Publication.of_packed(id, packed, publication.source, publication.published, publication.notes)
 
 
 def stored(publication: Publication) -> bytes:

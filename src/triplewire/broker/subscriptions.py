@@ -8,8 +8,9 @@ lies in arrays by that number: nothing is kept a subscription as an object.
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,16 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from triplewire.broker.sources import names_by_source
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, StoreError, TriplewireError
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages.sources.rows import Row
 from triplewire.store.database import Database
-from triplewire.store.tables import changes, subscriptions, targets
+from triplewire.store.tables import SOURCES, TAXONOMY, changes, facts, subscriptions, targets
+
+OF_ID = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
+"""An id of a subscription."""
 
 ACTIVE, PAUSED, SUSPENDED, ENDED = "active", "paused", "suspended", "ended"
 
@@ -81,6 +87,7 @@ class Followed:
         self._warn = warn
         self._lock = threading.Lock()
         self._safe = 0  # all changes up to this number are done
+        self.sources_seen = 0  # grows with each change of the sources
         self._done: set[int] = set()  # and these, behind one that was not committed yet
         self.owners: list[str] = []
         self._owner_numbers: dict[str, int] = {}
@@ -88,11 +95,12 @@ class Followed:
         self.flags: NDArray[np.uint8] = np.zeros(1_024, np.uint8)
 
     def load(self, progress: Callable[[int], None] | None = None) -> None:
-        """Register all active subscriptions."""
+        """Register all active subscriptions. The taxonomy is that of the store, where it has one."""
         with self._lock:
             with self._database.reading() as connection:
                 self._safe = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
                 self._about(connection, None)
+                self._about_all(connection, (TAXONOMY, SOURCES))
             self.engine.load_subscriptions(
                 StoreTexts(self._database),
                 on_refusal=lambda refusal: self._warn(str(refusal)),
@@ -110,6 +118,8 @@ class Followed:
             if not new:
                 return
             numbers = sorted({row.subscription for row in new})
+            self._about_all(connection, numbers)
+            numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
             for part in _parts(numbers):
                 self._take_over(connection, part)
             self._done.update(row.number for row in new)
@@ -134,6 +144,14 @@ class Followed:
                 self.engine.subscribe(row.query, row.language, id=str(row.number), prefixes=prefixes, replace=True)
             except TriplewireError as error:
                 self._warn(f"subscription {row.id}: {error}")
+
+    def _about_all(self, connection: Connection, numbers: Collection[int]) -> None:
+        """Take over the taxonomy, or the names of sources, where these numbers say so."""
+        if TAXONOMY in numbers and (taxonomy := stored_taxonomy(connection)) is not None:
+            self.engine.taxonomy = taxonomy
+        if SOURCES in numbers:
+            self.engine.source_names = names_by_source(connection)
+            self.sources_seen += 1
 
     def _about(self, connection: Connection, numbers: Sequence[int] | None) -> None:
         """Learn of these subscriptions, or of all, what matching asks beside the query."""
@@ -165,3 +183,9 @@ class Followed:
     def owners_among(self, readers: Iterable[str]) -> NDArray[np.int32]:
         """The numbers of these owners, as far as they have subscriptions."""
         return np.array([self._owner_numbers[name] for name in readers if name in self._owner_numbers], np.int32)
+
+
+def stored_taxonomy(connection: Connection) -> Taxonomy | None:
+    """The taxonomy of the store; None where it has none."""
+    text = connection.execute(sa.select(facts.c.value).where(facts.c.name == "taxonomy")).scalar()
+    return None if text is None else Taxonomy.from_json(json.loads(text))

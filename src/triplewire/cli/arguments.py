@@ -22,7 +22,7 @@ import typer
 from triplewire import plugins
 from triplewire.cli.report import Report, exit_code_of, one_line, say
 from triplewire.config import Settings
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.folders import entries_below
 from triplewire.model.references import is_address
 from triplewire.model.same import Same
@@ -166,12 +166,12 @@ def _grouped(kinds: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]
 
 @contextmanager
 def wrong_usage(option: str = "") -> Iterator[None]:
-    """A `TriplewireError` in the block is wrong usage: of this option, where one is named. What is locked, cannot be
-    read or written, or is not there has an exit code of its own."""
+    """A `TriplewireError` in the block is wrong usage: of this option, where one is named. What is locked, damaged,
+    cannot be written or does not answer has an exit code of its own."""
     try:
         yield
     except TriplewireError as error:
-        if exit_code_of(error) != 2:
+        if exit_code_of(error) != 2 and not isinstance(error, ReadError):
             raise
         raise typer.BadParameter(one_line(str(error)), param_hint=option or None) from error
 

@@ -64,14 +64,14 @@ def shortened(text: str) -> str:
 
 def title(publication: Publication) -> str:
     """The title, name or label of a publication: that of the resource with its id, else the first one; "" for none."""
-    from triplewire.model.terms import IRI, Literal
+    from triplewire.model.terms import Literal, made_iri
 
     names = [
         (t.subject, t.object.lexical)
         for t in publication.triples
         if isinstance(t.object, Literal) and re.split(r"[/#]", t.predicate.value)[-1] in _NAMED
     ]
-    own = [text for subject, text in names if subject == IRI(publication.id)]
+    own = [text for subject, text in names if subject == made_iri(publication.id)]
     return (own or [text for _, text in names] or [""])[0]
 
 

@@ -39,10 +39,12 @@ def serve_command(
     import uvicorn
 
     from triplewire.broker.broker import Broker
+    from triplewire.broker.polling import Polling
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
     from triplewire.service.app import ServiceSettings, service
+    from triplewire.service.sources import polled
 
     data.mkdir(parents=True, exist_ok=True)
     settings = settings_from_environment()
@@ -52,11 +54,11 @@ def serve_command(
         settings=settings,
     )
     url = database or f"sqlite:///{(data / 'broker.db').absolute()}"
-    with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker:
-        how = ServiceSettings(
-            token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
-            allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
-        )
+    how = ServiceSettings(
+        token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
+        allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
+    )
+    with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker, Polling(broker, polled(how)):
         app = service(broker, how)
         say(f"serving at http://{host}:{port}/")
         say(f"your page, for the first visit: http://{host}:{port}/sign-in?key={app.state.first_visit}")

@@ -25,7 +25,7 @@ from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionTexts, whole_rows
 from triplewire.model.operator import Operator, parameters_of, takes, warnings_of_call
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI
+from triplewire.model.terms import IRI, made_iri
 from triplewire.operators import remedy_for_unknown
 from triplewire.operators.order.statistics import LearnedCalls
 
@@ -166,5 +166,5 @@ def class_warning(cls: IRI | Label, taxonomy: Taxonomy) -> str:
         return NO_TAXONOMY
     name = cls.text if isinstance(cls, Label) else show(cls)
     near = taxonomy.class_like(cls)
-    meant = f"; did you mean {show(IRI(near)) if isinstance(cls, IRI) else near}?" if near else ""
+    meant = f"; did you mean {show(made_iri(near)) if isinstance(cls, IRI) else near}?" if near else ""
     return f"the taxonomy knows no class {name!r}: only direct instances can match{meant}"

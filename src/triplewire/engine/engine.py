@@ -385,6 +385,20 @@ class Engine:
         return sorted(name for name, is_known in dict(met).items() if not is_known)
 
     @property
+    def source_names(self) -> Mapping[str, Iterable[str]]:
+        """Other names of sources, for FROM: what `Publication.source` says -> names. Other ones take their place where
+        they are set."""
+        operator = self._compiler.world.operators[FROM_SOURCE]
+        return operator.names if isinstance(operator, FromSource) else {}
+
+    @source_names.setter
+    def source_names(self, names: Mapping[str, Iterable[str]]) -> None:
+        """Put other names in their place."""
+        operator = self._compiler.world.operators[FROM_SOURCE]
+        if isinstance(operator, FromSource):
+            operator.names = names
+
+    @property
     def operator_order(self) -> str:
         """The order in which operators are called."""
         return self._compiler.world.operator_order

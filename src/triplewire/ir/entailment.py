@@ -20,7 +20,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.compare import reads_as_text
 from triplewire.ir.walk import rewrite
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple, made_iri
 
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
@@ -57,12 +57,12 @@ class Properties:
         stated = len(known)  # a publication may state a triple twice
         for triple in publication.triples:
             for name in self._at_or_above(triple.predicate.value):
-                known[Triple(triple.subject, IRI(name), triple.object)] = None
+                known[Triple(triple.subject, made_iri(name), triple.object)] = None
                 for cls in sorted(self.domains.get(name, NONE)):
-                    known[Triple(triple.subject, RDF_TYPE, IRI(cls))] = None
+                    known[Triple(triple.subject, RDF_TYPE, made_iri(cls))] = None
                 if not isinstance(triple.object, Literal):
                     for cls in sorted(self.ranges.get(name, NONE)):
-                        known[Triple(triple.object, RDF_TYPE, IRI(cls))] = None
+                        known[Triple(triple.object, RDF_TYPE, made_iri(cls))] = None
         return publication if len(known) == stated else replace(publication, triples=tuple(known))
 
     @cached_property
@@ -87,7 +87,7 @@ def with_subclasses(subscription: Subscription) -> Subscription:
 
     def widen(pattern: ir.Pattern) -> ir.Where:
         cls = pattern.object
-        iri = cls if isinstance(cls, IRI) else IRI(cls.iri) if isinstance(cls, ir.Label) and cls.iri else None
+        iri = cls if isinstance(cls, IRI) else made_iri(cls.iri) if isinstance(cls, ir.Label) and cls.iri else None
         if pattern.predicate != RDF_TYPE or iri is None:
             return pattern
         stated = ir.Variable(f".class{next(numbers)}")

@@ -58,7 +58,7 @@ def show_position(term: ir.PatternTerm) -> str:
         return f"?{term.name}"
     if isinstance(term, ir.Label):
         quoted = "'" + term.text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
-        return f"{quoted}({show_term(IRI(term.iri))})" if term.iri else quoted
+        return f"{quoted}({show_term(made_iri(term.iri))})" if term.iri else quoted
     return "*" if term is ir.ANY else show_term(term)
 
 
@@ -109,7 +109,7 @@ def _expression(node: ir.Expression | ir.PatternTerm) -> str:
         case ir.Function(name, arguments):
             if name in _INFIX and len(arguments) == 2:
                 return f"({show(arguments[0])} {name} {show(arguments[1])})"
-            return f"{show_term(IRI(name)) if ':' in name else name}({_list(arguments)})"
+            return f"{show_term(made_iri(name)) if ':' in name else name}({_list(arguments)})"
         case ir.AllOf(conditions):
             return f"({_list(conditions, ' && ')})" if len(conditions) > 1 else f"ALL({_list(conditions)})"
         case ir.AnyOf(conditions):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
 from triplewire.model.namespaces import PREDECLARED
@@ -51,7 +51,7 @@ class FromSource:
     A source is what `comes_from` says of `Publication.source`; or the publication's channel (dcterms:isPartOf), by its
     IRI, its page (foaf:page) or its title (dcterms:title, whatever its case and blanks). A text of several lines names
     a source a line, of which one has to be it. `met`: the sources that were asked of publications that
-    have one, and whether any came from there.
+    have one, and whether any came from there. `names`: other names of what `Publication.source` may say.
     """
 
     name = FROM_SOURCE
@@ -59,6 +59,7 @@ class FromSource:
 
     def __init__(self) -> None:
         self.met: dict[str, bool] = {}
+        self.names: Mapping[str, Iterable[str]] = {}
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
         """Raises `ValueError` where the argument is a blank node, or open."""
@@ -71,11 +72,12 @@ class FromSource:
             self.met[name] = name in fitting or self.met.get(name, False)
         return bool(fitting)
 
-    @staticmethod
-    def _is_source(publication: Publication, name: str) -> bool:
+    def _is_source(self, publication: Publication, name: str) -> bool:
         if comes_from(publication.source, name):
             return True
         plain, folded = _plain(name), _folded(name)
+        if any(_plain(other) == plain or _folded(other) == folded for other in self.names.get(publication.source, ())):
+            return True
         names = _channel(publication)
         return any(_plain(n.value) == plain if isinstance(n, IRI) else _folded(n.lexical) == folded for n in names)
 

@@ -34,7 +34,7 @@ from triplewire.model.operator import (
 )
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
-from triplewire.model.terms import IRI, Triple, term_to_json
+from triplewire.model.terms import Triple, made_iri, term_to_json
 from triplewire.net.client import Client
 from triplewire.net.guard import Target, target_of
 from triplewire.operators.calling.budgets import Budget
@@ -157,7 +157,7 @@ def _nquads(publication: Publication) -> str:
     key = publication.id, publication.triples
     text = _texts.get(key)
     if text is None:
-        graph = f" {IRI(publication.id)}" if is_absolute(publication.id) else ""
+        graph = f" {made_iri(publication.id)}" if is_absolute(publication.id) else ""
         text = "".join(f"{s} {p} {o}{graph} .\n" for s, p, o in dict.fromkeys(publication.triples))
         _texts.put(key, text, len(text), _MOST_TEXT)
     return text

@@ -246,7 +246,7 @@ def use_utf8(environment: MutableMapping[str, str]) -> None:
 def running_session() -> SparkSession | None:
     """The active session of this process, if any. Raises `SparkError` where Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
-        raise SparkError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
+        raise SparkError("Spark is not installed", remedy="in a copy of the sources: pip install '.[spark]'")
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()

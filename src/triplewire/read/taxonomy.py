@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,11 +87,23 @@ def load_taxonomy(
         raise
 
 
+def read_taxonomy(data: bytes, source: str, settings: Settings | None = None) -> Taxonomy:
+    """The taxonomy in the bytes of a file, read as `load_taxonomy` does. Raises `TaxonomyError`."""
+    settings = settings or Settings()
+    pairs: dict[str, Any] = {"subclasses": [], **_stated(lambda: data, source, settings)}
+    return Taxonomy.build(**pairs)
+
+
 def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """What a file states, as the arguments of `Taxonomy.build`."""
-    source = str(file)
+    return _stated(lambda: file_bytes(file, settings.max_input_bytes), str(file), settings)
+
+
+def _stated(load: Callable[[], bytes], source: str, settings: Settings) -> dict[str, list[tuple[str, str]]]:
+    """The same of the bytes that `load` gives."""
+    data = b""
     try:
-        data = gunzip(file_bytes(file, settings.max_input_bytes), settings.max_input_bytes)
+        data = gunzip(load(), settings.max_input_bytes)
         if separator := _separator(data, source):
             _refuse_queries(data)
             return {"subclasses": list(_two_columns(data, separator, source))}

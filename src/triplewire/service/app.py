@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, health, problems, publish, subscriptions, tester
+from triplewire.service import events, health, problems, publish, sources, subscriptions, taxonomy_door, tester
 from triplewire.service.access import check_policies
 from triplewire.service.pages import posted, rendered, sessions, shown
 
@@ -35,6 +35,10 @@ class ServiceSettings:
     allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
     most_body: int = 1 << 20  # bytes of a request
     wait_seconds: float = 30.0  # that ?wait=1 waits for matching
+    source_folder: str = ""  # below which sources may be folders; "" for nowhere
+    shortest_poll: float = 60.0  # seconds between two requests for a feed, at least
+    longest_poll: float = 6 * 3600.0  # and at most
+    most_new: int = 100  # publications of one document with new ids that are told
 
 
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
@@ -43,7 +47,8 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
     app.state.broker, app.state.settings = broker, settings
     app.state.window, app.state.first_visit = tester.Window(broker.database), secrets.token_urlsafe(24)
     problems.install(app, sessions.refused)
-    for door in (subscriptions, publish, events, health, tester, sessions, rendered, shown, posted):
+    doors = (subscriptions, publish, events, health, sources, taxonomy_door, tester)
+    for door in (*doors, sessions, rendered, shown, posted):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 

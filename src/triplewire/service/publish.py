@@ -11,9 +11,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.broker import Taken
+from triplewire.broker.accepted import Once, Taken
+from triplewire.broker.intake import take
 from triplewire.broker.publications import Came, read_body
-from triplewire.errors import ReadError
+from triplewire.errors import ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json
 from triplewire.service.access import (
     OWNER,
@@ -21,11 +22,12 @@ from triplewire.service.access import (
     allowed,
     broker,
     owner,
-    owner_or_none,
     settings,
     subscription,
 )
-from triplewire.service.problems import Problem, details
+from triplewire.service.cloud_events import CloudEvent, events_in
+from triplewire.service.problems import details, details_of, status_of
+from triplewire.service.sources import publisher
 
 router = APIRouter(tags=["publications"])
 
@@ -33,36 +35,54 @@ router = APIRouter(tags=["publications"])
 @router.post("/publish", status_code=202)
 @allowed(PUBLISHER)
 async def publish(request: Request, wait: int = 0, readers: str | None = None, source: str = "") -> Response:
-    """Publish a document in any syntax: RDF, a feed, or `multipart/related` with attachments. With `wait=1` the answer
-    says how many subscriptions each publication matches. `readers` are the owners who may see it; `source` names where
-    it comes from."""
+    """Publish a document in any syntax: RDF, a feed, `multipart/related` with attachments, or CloudEvents of such
+    documents. With `wait=1` the answer says how many subscriptions each publication matches. `readers` are the owners
+    who may see it; `source` is the id of the source, or names where it comes from. A request that is sent again with
+    the same header `Idempotency-Key` is accepted once."""
     body = await request.body()
     return await run_in_threadpool(_publish, request, body, bool(wait), readers, source)
 
 
 def _publish(request: Request, body: bytes, wait: bool, readers: str | None, source: str) -> Response:
-    if owner_or_none(request) is None:
-        raise Problem(401, "an API token is needed", "send the header Authorization: Bearer TOKEN")
-    of = broker(request)
-    came = came_in(body, request.headers.get("content-type", ""), of.settings)
+    by, row = publisher(request, source)
+    rows, of = [row] if row is not None else [], broker(request)
     may_see = None if readers is None else [name for name in readers.split(",") if name]
-    taken = of.publish(came.publications, source=source, readers=may_see)
-    refused = [details(400, refusal.reason, refusal.remedy, where=refusal.where) for refusal in came.refusals]
-    counts = of.wait([one.number for one in taken if one.is_new], settings(request).wait_seconds) if wait else {}
-    if refused and not taken:
-        return JSONResponse(refused[0], 400, media_type="application/problem+json")
-    answers = [_told(one, counts, wait) for one in taken]
-    answer: Any = answers[0] if len(answers) == 1 else answers
-    if refused and len(answers) != 1:
-        answer = [*answers, *refused]
-    return JSONResponse(answer, 202)
+    events = events_in(request.headers, body)
+    key = request.headers.get("idempotency-key", "")
+    parts = events or [CloudEvent("", key, request.headers.get("content-type", ""), body)]
+    taken: list[Taken] = []
+    answers: list[Any] = []
+    for part in parts:
+        if isinstance(part, ReadError):
+            answers.append(details_of(part))
+            continue
+        once = Once.of(by, part.key if events else key, part.data) if events or key else None
+        try:
+            came = came_in(part.data, part.content_type, of.settings)
+            done = take(of, came, rows, source=source, readers=may_see, once=once)
+        except TriplewireError as error:
+            if events is None or status_of(error) >= 500:
+                raise
+            answers.append(details_of(error))
+            continue
+        taken += done.taken
+        answers += done.taken
+        answers += ({"subscription": id} for id in done.subscribed)
+        wrong = [refusal for refusal in done.refusals if not (refusal.is_warning and (done.taken or done.subscribed))]
+        answers += (details(400, refusal.reason, refusal.remedy, where=refusal.where) for refusal in wrong)
+    counts = of.wait([entry.number for entry in taken if entry.is_new], settings(request).wait_seconds) if wait else {}
+    said = [_told(answer, counts, wait) if isinstance(answer, Taken) else answer for answer in answers]
+    if all("status" in answer for answer in said):
+        return JSONResponse(said[0] if len(said) == 1 else {**said[0], "errors": said}, said[0]["status"],
+                            media_type="application/problem+json")  # fmt: skip
+    return JSONResponse(said[0] if len(said) == 1 else said, 202)
 
 
-def _told(one: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
+def _told(taken: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
     """What is said of a publication: by how many subscriptions it was matched now."""
-    said: dict[str, Any] = {"publication": one.id, "new": one.is_new}
-    if wait and (not one.is_new or one.number in counts):
-        said["matched"] = counts.get(one.number, 0)
+    said: dict[str, Any] = {"publication": taken.id, "new": taken.is_new}
+    if wait and (not taken.is_new or taken.number in counts):
+        said["matched"] = counts.get(taken.number, 0)
     return said
 
 
@@ -71,7 +91,7 @@ def came_in(body: bytes, content_type: str, settings: Any) -> Came:
     attachments by their Content-ID or Content-Location. Raises `ReadError`."""
     if not content_type.lower().startswith("multipart/"):
         return read_body(body, "", settings)
-    head = b"Content-Type: " + content_type.encode("latin-1") + b"\r\n\r\n"
+    head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
     message = email.message_from_bytes(head + body, policy=email.policy.HTTP)
     parts = list(message.iter_parts())
     if not parts:
@@ -113,7 +133,7 @@ def match(request: Request, body: DryRun) -> dict[str, Any]:
     with of.probe(body.query, body.language, body.prefixes or None) as engine:
         result = engine.match(came.publications)
         matches = list(result)
-    bindings = [binding for one in matches for binding in bindings_to_json(one.bindings)]
+    bindings = [binding for match in matches for binding in bindings_to_json(match.bindings)]
     return {"matched": bool(matches), "bindings": bindings, "refused": [str(refusal) for refusal in result.refusals]}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from triplewire.net.addresses import shown
 from triplewire.sources.fetch import Known
@@ -36,7 +36,8 @@ _LATER = {
 class Feed:
     """A feed as it is known: its address in the list, the `url` that is asked, when it is `due` and was `asked` (in
     seconds since 1970; 0: never), how often it failed in a row, the last status (0: no answer), the SHA-256 of what it
-    gave, the `reason` why it waits for longer than its interval, and a hash of the settings that it was asked with."""
+    gave, the `reason` why it waits for longer than its interval, a hash of the settings that it was asked with, and the
+    seconds of its own `interval`, 0 where it has that of the settings."""
 
     address: str
     url: str
@@ -48,6 +49,7 @@ class Feed:
     asked: float = 0.0
     reason: str = ""
     setup: bytes = b""
+    interval: float = 0.0
 
     @property
     def is_gone(self) -> bool:
@@ -76,6 +78,16 @@ class FeedStatus:
     status: int
     failures: int
     reason: str
+
+
+class States(Protocol):
+    """Where feeds are known from start to start."""
+
+    def load(self) -> Mapping[str, Feed]:
+        """The feeds by their addresses."""
+
+    def store(self, feeds: Iterable[Feed], *, alone: bool = False) -> None:
+        """Write down how feeds are known; `alone`: and forget all others."""
 
 
 class FeedStates:

@@ -35,12 +35,14 @@ _SCHEMA = pa.schema(
 
 
 class Delivered(NamedTuple):
-    """A document and where it came from; or, without content, why there is none. `fetched` in seconds since 1970."""
+    """A document and where it came from; or, without content, why there is none. `fetched` in seconds since 1970;
+    `feed`: the address of the feed in its list, which may have secrets, or ""."""
 
     place: str
     content: bytes | None
     reason: str
     fetched: float
+    feed: str = ""
 
 
 class Inbox:

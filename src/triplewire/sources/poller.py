@@ -15,15 +15,16 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from triplewire.errors import ReadError, RequestError, TriplewireError
 from triplewire.net.addresses import Connections, shown
-from triplewire.sources.feed_states import Feed, FeedStates
+from triplewire.sources.feed_states import Feed, FeedStates, States
 from triplewire.sources.fetch import LONGEST, Answered, fetch
 from triplewire.sources.inbox import FOLDER, Delivered, Inbox
 
@@ -37,6 +38,7 @@ AT_ONCE = 8
 """How many servers are asked at once, usually; of one server, one feed at a time."""
 
 _SECONDS = 20.0  # for one answer
+_ENDING = 3.0  # seconds for answers that are under way at the end
 _BETWEEN = 0.2  # seconds between two requests to a server
 _PAUSE = 10.0  # seconds after a failure of the inbox, doubled for each in a row
 _TURN = 30.0  # seconds that a server is asked for its feeds, until others have their turn
@@ -56,7 +58,9 @@ class Poller:
     called as polling begins, and each hour; `at_once`: how many servers are asked at once.
 
     What came goes to `receive`, from several threads but from one at a time. It returns once that is kept; what it
-    raises has the feeds asked again. Without it, there is an inbox in the folder.
+    raises has the feeds asked again. Without it, there is an inbox in the folder. `states`: where feeds are known, in
+    place of a file in the folder. `adapts`: the shortest and the longest interval, in seconds, between which each feed
+    gets one of its own: half of that before where it has changed, half as long again where it has not.
 
     Raises `TriplewireError` for an interval that is no number, and where what is known of feeds is damaged or in use.
     """
@@ -70,6 +74,8 @@ class Poller:
     tidy: Callable[[], object] = lambda: None
     receive: Callable[[Sequence[Delivered]], object] | None = None
     at_once: int = AT_ONCE
+    states: States | None = None
+    adapts: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for beginning, settings in self.connections.tables.items():  # a feed may move to any of them
@@ -79,14 +85,16 @@ class Poller:
             if not (settings.get("authorization", "").isascii() and settings.get("authorization", " ").isprintable()):
                 what = "authorization has a character, such as the end of a line, that no header may have"
                 raise TriplewireError(what, source=beginning)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.states is None or self.receive is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
         self._receive = self.receive or Inbox(self.folder / FOLDER).append
-        self._states = FeedStates(self.folder)
+        self._states = self.states or FeedStates(self.folder)
         before = self._states.load()
         known = (before.get(address, Feed(address, address)) for address in self.addresses)
         self.feeds = {feed.address: self._as_set_up(feed) for feed in known}
         self._states.store(self.feeds.values(), alone=True)
         self._writing = threading.Lock()
+        self._has_ended = False
 
     def _as_set_up(self, feed: Feed) -> Feed:
         """The feed with the settings of this start. Where they have changed, it is due at once, however it failed or
@@ -96,6 +104,13 @@ class Poller:
         if feed.setup not in (b"", setup):
             return replace(feed, due=0.0, failures=0, status=0, reason="", setup=setup)
         return replace(feed, setup=setup)
+
+    def follow(self, addresses: Iterable[str]) -> None:
+        """Have these be the feeds from now on, as they are known in `states`; those that are new there are due."""
+        known = self._states.load()
+        with self._writing:
+            feeds = (known.get(address, Feed(address, address)) for address in addresses)
+            self.feeds = {feed.address: self._as_set_up(feed) for feed in feeds}
 
     def begin(self, watch: bool) -> Callable[[], None]:
         """Poll what is due: once, or, to `watch`, in a thread. Returns what ends it."""
@@ -108,35 +123,39 @@ class Poller:
 
         def end() -> None:
             self.stop.set()
-            thread.join(_SECONDS)
+            thread.join()
 
         return end
 
     def _watch(self) -> None:
         """Poll until `stop` is set. A server that is slow holds up none but its own feeds, and has its turn for
         `_TURN` seconds."""
-        was_wrong, pause, under_way = "", _PAUSE, dict[str, Future[int]]()
+        was_wrong, pause, under_way = "", _PAUSE, dict[str, _Turn]()
         tidied = -math.inf
-        with ThreadPoolExecutor(self.at_once) as pool:
-            while not self.stop.is_set():
-                try:
-                    if time.monotonic() - tidied >= _TIDY:
-                        tidied = time.monotonic()
-                        self.tidy()
-                    for server in [server for server, turn in under_way.items() if turn.done()]:
-                        under_way.pop(server).result()
-                        was_wrong, pause = "", _PAUSE
-                    for server, feeds in self._due().items():
-                        if server not in under_way:
-                            under_way[server] = pool.submit(self._of_server, feeds, _TURN)
-                except Exception as error:  # a full disk, say: nobody would see that the thread has ended
-                    if str(error) != was_wrong:
-                        was_wrong = str(error)
-                        what = shown(f"{type(error).__name__}: {error}")
-                        self.on_note(f"polling failed, and is tried again: {what}")
-                    self.stop.wait(pause)
-                    pause = min(2 * pause, INTERVAL)  # what could not be written is fetched again
-                self.stop.wait(_LOOK)
+        while not self.stop.is_set():
+            try:
+                if time.monotonic() - tidied >= _TIDY:
+                    tidied = time.monotonic()
+                    self.tidy()
+                for server in [server for server, turn in under_way.items() if not turn.is_alive()]:
+                    under_way.pop(server).check()
+                    was_wrong, pause = "", _PAUSE
+                for server, feeds in self._due().items():
+                    if server not in under_way and len(under_way) < self.at_once:
+                        under_way[server] = _Turn(partial(self._of_server, feeds, _TURN))
+            except Exception as error:  # a full disk, say: nobody would see that the thread has ended
+                if str(error) != was_wrong:
+                    was_wrong = str(error)
+                    what = shown(f"{type(error).__name__}: {error}")
+                    self.on_note(f"polling failed, and is tried again: {what}")
+                self.stop.wait(pause)
+                pause = min(2 * pause, INTERVAL)  # what could not be written is fetched again
+            self.stop.wait(_LOOK)
+        latest = time.monotonic() + _ENDING
+        for turn in under_way.values():
+            turn.join(max(latest - time.monotonic(), 0.0))
+        with self._writing:
+            self._has_ended = True
 
     def poll(self) -> int:
         """Ask for each feed that is due, once; returns how many documents came."""
@@ -160,6 +179,7 @@ class Poller:
         written in pieces, as it comes. Returns how many documents these were."""
         after: list[Feed] = []  # the feeds as they are known afterwards
         came: list[Delivered] = []
+        asked = {feed.address: feed for feed in feeds}
         count, begun = 0, time.monotonic()
         for number, feed in enumerate(feeds):
             if time.monotonic() - begun > seconds or self.stop.wait(_BETWEEN if number else 0):
@@ -175,15 +195,20 @@ class Poller:
                 )
                 break
             if sum(len(entry.content or b"") for entry in came) >= _PIECE:
-                count += self._write(after, came)
+                count += self._write(asked, after, came)
                 after, came = [], []
-        return count + self._write(after, came)
+        return count + self._write(asked, after, came)
 
-    def _write(self, feeds: Sequence[Feed], came: Sequence[Delivered]) -> int:
-        """Write down what came, and then how the feeds are known; returns how many documents came."""
+    def _write(self, asked: Mapping[str, Feed], feeds: Sequence[Feed], came: Sequence[Delivered]) -> int:
+        """Write down what came, and then how the feeds are known; returns how many documents came. What comes after
+        the end is left, to be fetched again. `asked`: the feeds as they were known before, by their addresses."""
         with self._writing:
+            if self._has_ended:
+                return 0
             if came:
                 self._receive(came)
+            # others are not polled any more, or are to be asked anew
+            feeds = [feed for feed in feeds if self.feeds.get(feed.address) == asked[feed.address]]
             self.feeds.update((feed.address, feed) for feed in feeds)
             self._states.store(feeds)
         return sum(entry.content is not None for entry in came)
@@ -204,10 +229,12 @@ class Poller:
                 body = body[:4] + bytes(4) + body[8:]
             digest = hashlib.sha256(body).digest()
             if digest != feed.digest:
-                came.append(Delivered(shown(answer.address), answer.body, "", self.clock()))
+                came.append(Delivered(shown(answer.address), answer.body, "", self.clock(), feed.address))
+            feed = self._adapted(feed, digest != feed.digest)
             due = self._due_again(feed, answer)
             return replace(feed, known=answer.known, due=due, failures=0, status=200, digest=digest)
         if answer.status == 304:
+            feed = self._adapted(feed, False)
             return replace(feed, due=self._due_again(feed, answer), failures=0, status=304)
         return self._failed(feed, answer, f"the feed's server answers {answer.status}", came)
 
@@ -216,7 +243,7 @@ class Poller:
         failures, is_gone = feed.failures + 1, answer.status == _GONE and answer.is_lasting
         reason = shown(reason) + (": it is not asked again" if is_gone else "")
         if failures == 1 or is_gone:
-            came.append(Delivered(shown(feed.url), None, reason, self.clock()))
+            came.append(Delivered(shown(feed.url), None, reason, self.clock(), feed.address))
         due = self._due_again(feed, answer, 2 ** min(failures, 10))
         status = 0 if answer.status == _GONE and not is_gone else answer.status  # see `Feed.is_gone`
         return replace(feed, due=due, failures=failures, status=status, asked=self.clock(), reason=reason)
@@ -238,4 +265,34 @@ class Poller:
         return now + max(LONGEST, self._interval(feed)) * (1 + _JITTER)
 
     def _interval(self, feed: Feed) -> float:
-        return max(float(self.connections.of(feed.url).get("interval", INTERVAL)), LEAST)
+        return max(feed.interval or float(self.connections.of(feed.url).get("interval", INTERVAL)), LEAST)
+
+    def _adapted(self, feed: Feed, has_changed: bool) -> Feed:
+        """The feed with the interval that follows from whether it has changed since it was asked before."""
+        if self.adapts is None:
+            return feed
+        least, most = self.adapts
+        factor = 1.0 if not feed.digest else 0.5 if has_changed else 1.5
+        return replace(feed, interval=min(max(self._interval(feed) * factor, least), most))
+
+
+class _Turn(threading.Thread):
+    """The turn of one server, in a thread that nobody has to wait for: a server may take long to answer."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        super().__init__(name="feeds of a server", daemon=True)
+        self._ask = ask
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Ask it for its feeds."""
+        try:
+            self._ask()
+        except Exception as error:
+            self._error = error
+
+    def check(self) -> None:
+        """Raises what was raised in it."""
+        if self._error is not None:
+            raise self._error

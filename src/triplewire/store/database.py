@@ -37,7 +37,7 @@ MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
 _LOCK_SECONDS = 5.0
 _CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
-_WORKS = {"matching": 1, "migrating": 2}
+_WORKS = {"matching": 1, "migrating": 2, "polling": 11}
 
 
 def has_wal_bug(version: tuple[int, ...]) -> bool:
@@ -188,19 +188,27 @@ class Database:
     def alone_at(self, work: str, holder: str) -> int | None:
         """The number of the term in which this process does a work, or None while another one does it. Ask again and
         again: the process before may have been killed. `holder` is shown to people."""
-        if self.is_sqlite:  # the file has one process
-            return self.write(lambda connection: _new_term(connection, work, holder))
-        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            taken = connection.execute(sa.select(sa.func.pg_try_advisory_lock(_CLASS, _WORKS[work]))).scalar_one()
-        except SQLAlchemyError:
-            connection.close()
-            raise
-        if not taken:
-            connection.close()
+        if not self.is_sqlite and not self._locks(work):  # a SQLite file has one process
             return None
-        self._held[work] = connection
-        return self.write(lambda writing: _new_term(writing, work, holder))
+        return self.write(lambda connection: _new_term(connection, work, holder))
+
+    def _locks(self, work: str) -> bool:
+        """Take the lock of a work, or keep it; it lasts as long as its session."""
+        with errors_of_database(""):
+            session = self._held.pop(work, None)
+            if session is None:
+                session = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            try:
+                taken = session.execute(sa.select(sa.func.pg_try_advisory_lock(_CLASS, _WORKS[work]))).scalar_one()
+            except BaseException:
+                session.invalidate()
+                session.close()
+                raise
+        if taken:
+            self._held[work] = session
+        else:
+            session.close()
+        return bool(taken)
 
     @staticmethod
     def check_term(connection: Connection, work: str, term: int) -> None:

@@ -74,12 +74,17 @@ subscriptions = Table(
     Column("created", Float, nullable=False),
     Column("expires", Float, nullable=False),
     Column("ticket", LargeBinary, nullable=False),
+    Column("source", BIG),  # the number of the source of which an item asked for it
     UniqueConstraint("owner", "id"),
     Index("subscriptions_expire", "state", "expires"),
+    Index("subscriptions_source", "source"),
 )
 
 changes = Table("changes", metadata, _number(), Column("subscription", BIG, nullable=False))
-"""Each change of a subscription that an engine has to follow: its state or its query."""
+"""Each change that an engine has to follow: of a subscription's state or query; or `TAXONOMY` or `SOURCES` in place of
+its number."""
+
+TAXONOMY, SOURCES = 0, -1
 
 publications = Table(
     "publications",
@@ -100,6 +105,7 @@ publications = Table(
     Column("reason", Text, nullable=False),
     Index("publications_state", "state", "number"),
     Index("publications_received", "received"),
+    Index("publications_source", "source", "number"),
 )
 """Contents of publications: a publication that changes has several."""
 
@@ -172,15 +178,26 @@ sources = Table(
     _number(),
     Column("id", Text, nullable=False, unique=True),
     Column("owner", Text, nullable=False),
-    Column("kind", Text, nullable=False),  # "poll", "push"
+    Column("kind", Text, nullable=False),  # `triplewire.broker.sources.KINDS`
     Column("url", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("may_subscribe", Boolean, nullable=False),
     Column("anonymous", Boolean, nullable=False),  # may anybody publish to it?
     Column("ticket", LargeBinary, nullable=False),
-    Column("state", Text, nullable=False),  # a JSON object: the last fetch, the next one, failures
+    Column("state", Text, nullable=False),  # a JSON object: `triplewire.broker.sources.State`
     Column("created", Float, nullable=False),
 )
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),  # SHA-256
+    Column("content", LargeBinary, nullable=False),  # SHA-256
+    Column("answer", Text, nullable=False),  # a JSON array
+    Column("at", Float, nullable=False),
+    Index("requests_at", "at"),
+)
+"""What was accepted by requests that may be sent again, by their keys."""
 
 stories = Table(
     "stories",

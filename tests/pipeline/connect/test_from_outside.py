@@ -229,8 +229,17 @@ def test_subscriptions_from_tables(
         files = fetched(address(text, Connections.read(secrets_file)), tmp_path / str(number), lambda: linked, 1_000)
         texts = [text for file in files for text in pq.read_table(file)["query"].to_pylist() if text]
         assert max(map(len, texts)) == 1_001, "the database has cut it"
-    arguments = ["pipeline", "index", "--subscriptions", f"{postgres}#users_queries", f"sqlite:{database}"]
-    arguments += [str(tmp_path / "more.rq"), "--connect", str(secrets_file), "--output", str(out)]
+    arguments = ["pipeline", "index", "--subscriptions", f"{postgres}#users_queries"]
+    arguments += [
+        "--subscriptions",
+        f"sqlite:{database}",
+        "--subscriptions",
+        str(tmp_path / "more.rq"),
+        "--connect",
+        str(secrets_file),
+        "--output",
+        str(out),
+    ]
     code = command(arguments)
     said = capsys.readouterr().err
     assert code == 1, said

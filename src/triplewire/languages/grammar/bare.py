@@ -372,7 +372,8 @@ def call_of(tokens: Tokens, token: Token, name: str, read_argument: Callable[[st
     try:
         warnings_of_call(operator, arguments)
     except ValueError as error:
-        tokens.fail(token, f"{name}: {error}", remedy)
+        # with one argument its form says nothing about what is wrong with the value
+        tokens.fail(token, f"{name}: {error}", remedy if len(arguments) > 1 else "")
     return Call(name, tuple(arguments))
 
 

@@ -78,7 +78,9 @@ def require(extra: str, libraries: Iterable[Library]) -> None:
     """Raises `ValueError` that says what to install where a library is absent. Nothing is imported."""
     for distribution, module in libraries:
         if find_spec(module) is None:
-            raise ValueError(f"the library {distribution} is not installed; install triplewire[{extra}]")
+            raise ValueError(
+                f"the library {distribution} is not installed; in a copy of the sources: pip install '.[{extra}]'"
+            )
 
 
 @cache

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
-from triplewire.broker import tickets
 from triplewire.broker.broker import Broker
 from triplewire.errors import ArgumentError
 from triplewire.store.database import now
-from triplewire.store.tables import changes, deliveries, events, publications, sources, subscriptions, targets, tokens
+from triplewire.store.tables import changes, deliveries, events, publications, subscriptions, targets, tokens
 
 
 def resend(of: Broker, owner: str, number: int) -> None:
@@ -55,36 +53,11 @@ def remove_target(of: Broker, subscription: int, number: int) -> None:
     of.followed.follow()
 
 
-def add_source(of: Broker, owner: str, *, url: str, kind: str, title: str, may_subscribe: bool) -> str:
-    """Register a source; returns the ticket with which one publishes to it. Raises `ArgumentError`."""
-    if bool(url) != (kind == "poll"):
-        raise ArgumentError("a feed needs an address, and what pushes has none", remedy="choose the kind")
-    ticket = tickets.new_ticket(tickets.PUBLISH)
-    values = {
-        "id": f"src-{tickets.digest(ticket).hex()[:12]}",
-        "owner": owner,
-        "kind": kind,
-        "url": url,
-        "title": title,
-        "may_subscribe": may_subscribe,
-        "anonymous": False,
-        "ticket": tickets.digest(ticket),
-        "state": "{}",
-        "created": now(),
-    }
-    of.database.write(lambda connection: connection.execute(sources.insert().values(values)))
-    return ticket
-
-
 def remove_source(of: Broker, owner: str, number: int) -> None:
-    """Take a source away. What came from it stays."""
-    here = sources.delete().where(sources.c.number == number, sources.c.owner == owner)
-    of.database.write(lambda connection: connection.execute(here))
-
-
-def health(row: Row[Any]) -> dict[str, Any]:
-    """How a source is: `state`, when it was asked last and is asked next, and why it fails."""
-    return {"state": "new", "last": None, "next": None, "reason": "", **json.loads(row.state)}
+    """Take a source away. What came from it stays. Raises `ArgumentError` for another's."""
+    if number not in {source.number for source in of.sources.of_owner(owner)}:
+        raise ArgumentError(f"there is no source {number}")
+    of.sources.remove(number)
 
 
 def revoke(of: Broker, owner: str, digest: str) -> None:

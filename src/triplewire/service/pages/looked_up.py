@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.subscriptions import ENDED
-from triplewire.store.tables import deliveries, events, publications, sources, subscriptions, targets, tokens
+from triplewire.store.tables import deliveries, events, publications, subscriptions, targets, tokens
 
 Rows = Sequence[Row[Any]]
 
@@ -52,13 +52,6 @@ def newest_events(connection: Connection, owner: str) -> list[list[Row[Any]]]:
     )
     rows = connection.execute(here.order_by(events.c.number.desc()).limit(_NEWEST))
     return [list(told) for _, told in groupby(rows, key=lambda row: (row.publication or row.number, row.type))]
-
-
-def sources_of(connection: Connection, owner: str) -> Rows:
-    """The sources of an owner, the newest first."""
-    return connection.execute(
-        sa.select(sources).where(sources.c.owner == owner).order_by(sources.c.number.desc())
-    ).all()
 
 
 def targets_of(connection: Connection, subscription: int) -> Rows:

@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from triplewire.broker.broker import DAY, Target, Wanted
+from triplewire.broker.sources import POLL, PUSH, WantedSource
 from triplewire.errors import ArgumentError, TriplewireError
 from triplewire.service.access import PAGE, allowed, broker, settings
 from triplewire.service.pages import actions
@@ -167,14 +168,17 @@ def add_source(request: Request, sent: Posted) -> Response:
     if given.get("remove"):
         actions.remove_source(broker(request), who.owner, _number(given["remove"]))
         return RedirectResponse("/page/sources", 303)
-    named = {name: given[name] for name in ("url", "kind", "title")}
+    if given["kind"] not in (POLL, PUSH):
+        raise ArgumentError("the page makes no such source", remedy="POST /sources does")
+    may_subscribe = bool(given.get("may_subscribe"))
     try:
-        if given["url"]:
+        if given["kind"] == POLL:
             check_address(request, given["url"])
-        ticket = actions.add_source(broker(request), who.owner, **named, may_subscribe=bool(given.get("may_subscribe")))
+        wanted = WantedSource(given["url"], given["kind"], title=given["title"], may_subscribe=may_subscribe)
+        ticket = broker(request).sources.add(wanted, who.owner)[1]
     except (TriplewireError, Problem) as error:
         return sources_page(request, who, given=given, error=_said_of(error))
-    if given["kind"] == "push":
+    if ticket:
         return sources_page(request, who, ticket=ticket)
     return RedirectResponse("/page/sources?said=made", 303)
 

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY
 from triplewire.broker.events import publication_of
+from triplewire.broker.sources import health
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
 from triplewire.errors import TriplewireError
@@ -22,7 +23,6 @@ from triplewire.model.terms import IRI, LANG_STRING, XSD, Literal
 from triplewire.plugins import BUILT_IN
 from triplewire.service.access import PAGE, allowed, broker, settings
 from triplewire.service.pages import looked_up
-from triplewire.service.pages.actions import health
 from triplewire.service.pages.drawn import cut, drawing
 from triplewire.service.pages.rendered import page
 from triplewire.service.pages.sessions import Person, person
@@ -73,8 +73,8 @@ def start(request: Request, before: int = 2**62, word: str = "") -> Response:
         rows = looked_up.subscriptions_of(connection, who.owner, before, word)
         shown, more = rows[: looked_up.LISTED], len(rows) > looked_up.LISTED
         counts = looked_up.event_counts(connection, [row.number for row in shown])
-        sources = looked_up.sources_of(connection, who.owner)
         newest = looked_up.newest_events(connection, who.owner)
+    sources = of.sources.of_owner(who.owner)
     prices = {row.number: json.loads(row.price) for row in shown}
     return page(
         request, "start.html", who, rows=shown, counts=counts, prices=prices, newest=newest, name_of=name_of, word=word,
@@ -246,8 +246,7 @@ def sources_page(
     error: Mapping[str, Any] | None = None,
 ) -> Response:  # fmt: skip
     """The sources, with the ticket of one that was just made, or what was given and what was wrong with it."""
-    with broker(request).database.reading() as connection:
-        rows = [(row, health(row)) for row in looked_up.sources_of(connection, who.owner)]
+    rows = [(row, health(row)) for row in broker(request).sources.of_owner(who.owner)]
     given = given or {"url": "", "kind": "poll", "title": ""}
     status = 200 if error is None else 400
     more = {"sources": rows, "said": said, "ticket": ticket, "given": given, "error": error}

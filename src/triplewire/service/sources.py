@@ -1,0 +1,158 @@
+"""The door of sources: feeds that are polled, publishers that push, folders, topics of Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.engine import Row
+
+from triplewire.broker import sources as sources_
+from triplewire.broker.folder_sources import below
+from triplewire.broker.polling import Polled
+from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, health
+from triplewire.net.addresses import address
+from triplewire.service.access import OWNER, allowed, bearer, broker, owner, owner_or_none, settings
+from triplewire.service.problems import Problem
+from triplewire.service.subscriptions import check_address
+
+if TYPE_CHECKING:
+    from triplewire.service.app import ServiceSettings
+
+router = APIRouter(tags=["sources"])
+
+
+class NewSource(BaseModel):
+    """A source as it is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str = Field("", description="Of a feed; a folder below the allowed one; kafka://HOST:PORT/TOPIC.")
+    kind: str = Field(POLL, description="poll, push, folder or kafka; the last two are for the owner of the service.")
+    id: str = ""
+    title: str = ""
+    may_subscribe: bool = Field(False, description="Items with the title GQL are subscriptions of the source's owner.")
+    anonymous: bool = Field(False, description="Anybody may publish to it.")
+
+
+class SourceChange(BaseModel):
+    """What of a source is changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str | None = None
+    title: str | None = None
+    may_subscribe: bool | None = None
+    anonymous: bool | None = None
+
+
+def polled(settings: ServiceSettings) -> Polled:
+    """How the sources of a service are asked."""
+    folder = Path(settings.source_folder) if settings.source_folder else None
+    return Polled(
+        settings.shortest_poll, settings.longest_poll, settings.most_new, settings.allow_private_addresses, folder
+    )
+
+
+def _check(request: Request, kind: str, url: str) -> None:
+    """Raises `Problem` or `TriplewireError` where a source may not be asked."""
+    if kind in (FOLDER, KAFKA) and owner(request) != settings(request).owner:
+        raise Problem(403, f"only the owner of the service may have sources of kind {kind}")
+    if kind == POLL:
+        check_address(request, url)
+    elif kind == FOLDER:
+        below(polled(settings(request)).folder, url)
+    elif kind == KAFKA and not address(url, allowed=(KAFKA,)).name:
+        raise Problem(400, "the address names no topic", "kafka://HOST:PORT/TOPIC")
+
+
+def _shown(row: Row[Any]) -> dict[str, Any]:
+    """A source as its owner sees it."""
+    names = ("id", "kind", "url", "title", "may_subscribe", "anonymous", "created")
+    return {**{name: getattr(row, name) for name in names}, "health": health(row)}
+
+
+def _own(request: Request, id: str) -> Row[Any]:
+    """The source of an id. Raises `Problem` (404) where there is none, or it is another's."""
+    row = broker(request).sources.find(id, owner(request))
+    if row is None:
+        raise Problem(404, f"there is no source {id!r}")
+    return row
+
+
+def publisher(request: Request, id: str) -> tuple[str, Row[Any] | None]:
+    """Who publishes: whose API token it is, or the source that it may publish to, and that source; None where `id` is
+    only a name. Raises `Problem`: 401 without a token, 404 where the source is another's."""
+    of, by, token = broker(request).sources, owner_or_none(request), bearer(request)
+    row = of.find(id) if id else None
+    bearing = of.by_ticket(token) if by is None and token else None
+    if by is None and bearing is None and not (row is not None and row.anonymous and not token):
+        what = "an API token, or the ticket of the source, is needed"
+        raise Problem(401, what, "send the header Authorization: Bearer TOKEN")
+    if bearing is not None and id in ("", bearing.id):
+        return f"source {bearing.id}", bearing
+    if row is not None and (row.anonymous or row.owner == by):
+        return by or f"source {row.id}", row
+    if by is not None and row is None:
+        return by, None
+    raise Problem(404, f"there is no source {id!r}")
+
+
+@router.post("/sources", status_code=201)
+@allowed(OWNER)
+def add_source(request: Request, body: NewSource) -> Response:
+    """Have publications come from there, too. A source that is pushed to has a ticket, which is told this once."""
+    by = owner(request)
+    if body.kind in sources_.KINDS and body.kind != PUSH:
+        _check(request, body.kind, body.url)
+    row, ticket = broker(request).sources.add(WantedSource(**body.model_dump()), by)
+    said = {**_shown(row), **({"ticket": ticket} if ticket else {})}
+    return JSONResponse(said, 201, {"Location": f"/sources/{row.id}"})
+
+
+@router.get("/sources")
+@allowed(OWNER)
+def list_sources(request: Request) -> list[dict[str, Any]]:
+    """All sources of an owner, the newest first, with their health."""
+    return [_shown(row) for row in broker(request).sources.of_owner(owner(request))]
+
+
+@router.get("/sources/{id}")
+@allowed(OWNER)
+def look_at_source(request: Request, id: str) -> dict[str, Any]:
+    """One source, with its health."""
+    return _shown(_own(request, id))
+
+
+@router.patch("/sources/{id}")
+@allowed(OWNER)
+def change_source(request: Request, id: str, body: SourceChange) -> dict[str, Any]:
+    """Change a source: what the body names, and nothing else."""
+    row = _own(request, id)
+    values = body.model_dump(exclude_none=True)
+    if "url" in values:
+        if row.kind == PUSH:
+            raise Problem(400, "a source that is pushed to has no url")
+        _check(request, row.kind, values["url"])
+    if values:
+        broker(request).sources.change(row.number, **values)
+    return _shown(_own(request, id))
+
+
+@router.post("/sources/{id}/reset")
+@allowed(OWNER)
+def reset_source(request: Request, id: str) -> dict[str, Any]:
+    """Forget how a source failed, and ask it at once."""
+    broker(request).sources.reset(_own(request, id).number)
+    return _shown(_own(request, id))
+
+
+@router.delete("/sources/{id}", status_code=204)
+@allowed(OWNER)
+def remove_source(request: Request, id: str) -> Response:
+    """Take a source away; what came from it stays."""
+    broker(request).sources.remove(_own(request, id).number)
+    return Response(status_code=204)
