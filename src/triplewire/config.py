@@ -1,7 +1,8 @@
-"""All limits of the engine, in one frozen dataclass.
+"""All limits of the engine, in one frozen dataclass, and what else a service is told, in another.
 
 An error names the setting whose limit was passed. Only the command line reads the environment
-(`Settings.from_environment`): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`. `VARIABLES` has all variables.
+(`Settings.from_environment`, `triplewire.cli.settings`): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`. `VARIABLES`
+has all variables.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from triplewire.argument_checks import refuse
 from triplewire.errors import TriplewireError
@@ -100,6 +102,84 @@ def most_of(name: str) -> int:
     return MOST_SECONDS if name.endswith("_seconds") else MOST
 
 
+def setting(default: Any, help: str, *, secret: bool = False, choices: tuple[str, ...] = (), least: float = 0) -> Any:
+    """A field of `ServiceSettings`. What is `secret` is also read from a file, whose name ends in `_file`, and is never
+    shown nor given on the command line. A number is at least `least`."""
+    about = {"help": help, "secret": secret, "choices": choices, "least": least}
+    return dataclasses.field(default=default, metadata=about)
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """How `triplewire serve` works, beside the limits (`Settings`, with `SERVICE_LIMITS` in place of defaults)."""
+
+    data: str = setting("", "The folder where everything is kept.")
+    host: str = setting("127.0.0.1", "The address to listen at; 0.0.0.0 for all.")
+    port: int = setting(8750, "The port to listen at.", least=1)
+    base_url: str = setting("", "The address as others reach it, where that is another one.")
+    trusted_proxies: str = setting(
+        "127.0.0.1", "Proxies whose X-Forwarded headers count: addresses and networks, by ','."
+    )
+    database: str = setting("", "postgresql://...; default: a SQLite file in the folder of the data.")
+    token: str = setting("", "The API token of the owner of the service.", secret=True)
+    owner: str = setting("owner", "The name of the owner of the service.")
+    feed_secret: str = setting("", "What addresses of feeds are made with; default: DATA/secret.", secret=True)
+    taxonomy: tuple[str, ...] = setting((), "The class hierarchy: RDFS, OWL, SKOS, or two columns.")
+    operators: tuple[str, ...] = setting((), "Operators of your own: Python files, which are run; TOML files.")
+    index: str = setting(
+        "", "Have `pipeline run --index DIR` match, and keep its index of subscriptions in this folder."
+    )
+    matches: str = setting("", "Where that run tells matches: URL#TABLE, sqlite:FILE#TABLE, kafka://HOST:PORT/TOPIC.")
+    allow_private_addresses: bool = setting(False, "Feeds, webhooks and callbacks may lie in your own network.")
+    most_body: int = setting(1 << 20, "Bytes of a request.", least=1)
+    most_subscriptions: int = setting(10_000, "Subscriptions of one owner.", least=1)
+    wait_seconds: float = setting(30.0, "How long ?wait=1 waits for matching.")
+    source_folder: str = setting("", "The folder below which sources may be folders.")
+    shortest_poll: float = setting(60.0, "Seconds between two requests for a feed, at least.")
+    longest_poll: float = setting(21_600.0, "Seconds between two requests for a feed, at most.")
+    most_new: int = setting(100, "Publications with new ids of one document that are told.", least=1)
+    keep_days: float = setting(30.0, "Days that events are kept.")
+    keep_events: int = setting(1_000, "Events that are kept of a subscription.", least=1)
+    deliveries_at_once: int = setting(2, "Deliveries to one host at once.", least=1)
+    deliveries_per_minute: float = setting(60.0, "Deliveries to one host in a minute, unless it allows more.")
+    delivery_seconds: float = setting(15.0, "How long a receiver has to answer.")
+    smtp: str = setting("", "smtp://HOST:PORT or smtps://HOST:PORT, which mail is given to.")
+    smtp_user: str = setting("", "The user of that server.")
+    smtp_password: str = setting("", "Its password.", secret=True)
+    mail_from: str = setting("", "Who sends mail.")
+    stop_seconds: float = setting(30.0, "How long requests may take to end at SIGTERM.")
+    metrics_token: str = setting("", "The token that /metrics asks of who is not in --metrics-from.", secret=True)
+    metrics_from: str = setting("127.0.0.0/8,::1", "Networks that may read /metrics without a token, by ','.")
+    log_level: str = setting("info", "What is logged.", choices=("debug", "info", "warning", "error"))
+    log_format: str = setting("text", "json: an object a line.", choices=("text", "json"))
+
+    def __post_init__(self) -> None:
+        """Raises `ArgumentError` where a number is too small, or a text is none of its choices."""
+        for field in dataclasses.fields(self):
+            value, choices, least = getattr(self, field.name), field.metadata["choices"], field.metadata["least"]
+            if choices and value not in choices:
+                raise refuse(f"ServiceSettings({field.name}=...)", f"one of {', '.join(choices)}", value)
+            if isinstance(value, int | float) and not least <= value <= MOST:
+                raise refuse(f"ServiceSettings({field.name}=...)", f"a number from {least} on", value)
+
+
+IN_FILES = (
+    *(field.name for field in dataclasses.fields(ServiceSettings) if field.metadata["secret"]),
+    "database",
+    "matches",
+)
+"""The settings of a service that may be read from a file of their own."""
+
+SERVICE_LIMITS: Mapping[str, int] = {
+    "max_patterns": 32,
+    "max_steps": 1_000_000,
+    "operator_seconds": 2,
+    "max_triples": 10_000,
+    "max_literal_bytes": 256 * 1024,
+}
+"""The limits of a service that strangers may use, where they are other ones than the defaults of `Settings`."""
+
+
 def _remedy(value: object) -> str:
     if isinstance(value, str) and value.isdecimal():
         return f"{value} without quotes; the environment takes texts"
@@ -109,6 +189,9 @@ def _remedy(value: object) -> str:
 
 VARIABLES: Mapping[str, str] = {
     **{PREFIX + field.name.upper(): f"the setting {field.name}" for field in dataclasses.fields(Settings)},
+    **{PREFIX + field.name.upper(): field.metadata["help"] for field in dataclasses.fields(ServiceSettings)},
+    **{f"{PREFIX}{name.upper()}_FILE": f"the file that holds {name}" for name in IN_FILES},
+    "TRIPLEWIRE_SERVICE": "the address of the service that commands as `triplewire publish` talk to",
     "TRIPLEWIRE_BENCH_DATA": "the folder of the bench's data",
     "TRIPLEWIRE_CACHE": "the folder of compiled code",
     "TRIPLEWIRE_DAMAGE": "tests: all tries all generated cases, and every moment to stop",
@@ -135,6 +218,7 @@ def unknown_variable(name: str) -> str:
     # loaded where it is needed: most runs have no unknown variable
     import difflib
 
-    near = difflib.get_close_matches(name, VARIABLES, 1, 0.8)
-    meant = f"did you mean {near[0]}?" if near else "triplewire.config.VARIABLES has those that are read"
+    known = [variable.removeprefix(PREFIX) for variable in VARIABLES]
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), known, 1, 0.7)
+    meant = f"did you mean {PREFIX}{near[0]}?" if near else "triplewire.config.VARIABLES has those that are read"
     return f"the variable {name} of the environment is unknown; {meant}"

@@ -15,6 +15,7 @@
     │   │   └── AddressError its address may not be asked, or it has none
     │   └── SparkError       Spark, or the Java that it needs, is missing, did not start, or failed
     ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
+    ├── ServiceError         a service has refused what it was asked for
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
     └── StoreError           a directory is no saved engine, no index, or no output of a run
         ├── DamagedError     what was saved there is damaged
@@ -122,6 +123,12 @@ class LimitError(TriplewireError):
 
 class SubscriptionError(TriplewireError):
     """A subscription cannot be registered or found."""
+
+
+class ServiceError(TriplewireError):
+    """A service has refused what it was asked for (4xx). `status` is the HTTP status."""
+
+    status = 0
 
 
 class StoreError(TriplewireError):

@@ -2,7 +2,8 @@
 
 * `python`: the blocks of a file run one after the other, in an empty folder that has the project's `examples`.
   `needs=MODULE` after the language: the block is passed over where that module is not installed.
-* `sh`, `console`: every `triplewire ...` command runs and must end well; Spark's commands have tests of their own.
+* `sh`, `console`: every `triplewire ...` command runs and must end well; Spark's commands have tests of their own, and
+  so have blocks that are `sh service` (`test_service_blocks.py`).
 * `sparql`, `gql`, `mdv`, `predicates`, `keywords`: the query matches what the last `turtle` block above it publishes.
   `miss` after the language: it does not. `refused`: it is refused. `base=IRI`: the base that names resolve against.
 * `turtle taxonomy`: the taxonomy of the queries below it.
@@ -26,6 +27,7 @@ from triplewire.read import read
 from triplewire.read.taxonomy import load_taxonomy
 
 QUERIES = ("sparql", "gql", "mdv", "predicates", "keywords")
+ELSEWHERE = ("pipeline", "backtest", "serve")
 ALL = [block for path in markdown_files() for block in blocks(path)]
 
 
@@ -76,10 +78,12 @@ def _commands(block: Block) -> list[list[str]]:
     """The `triplewire` commands of a block; a line that ends in a backslash goes on."""
     lines = block.text.replace("\\\n", " ").splitlines()
     parted = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if "triplewire" in line]
-    return [words for words in parted if words[:1] == ["triplewire"] and words[1] not in ("pipeline", "backtest")]
+    return [words for words in parted if words[:1] == ["triplewire"] and words[1] not in ELSEWHERE]
 
 
-@pytest.mark.parametrize("block", [b for b in ALL if b.language in ("sh", "console") and _commands(b)], ids=str)
+@pytest.mark.parametrize(
+    "block", [b for b in ALL if b.language in ("sh", "console") and "service" not in b.words and _commands(b)], ids=str
+)
 def test_commands(block: Block, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     program = Path(sys.executable).parent / "triplewire"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 from house.source import PACKAGE, ROOT, text_files
-from triplewire.config import VARIABLES, Settings
+from triplewire.config import IN_FILES, VARIABLES, ServiceSettings, Settings
 
 _NAME = re.compile(r"\bTRIPLEWIRE_[A-Z][A-Z_]*[A-Z]\b")
 _ABOUT_UNKNOWN = ROOT / "tests" / "model" / "test_settings.py"  # it has wrong ones on purpose
@@ -21,6 +22,8 @@ def test_variables_are_listed() -> None:
     assert len(named) > 5, "hardly a variable was found: this test is blind"
     unlisted = {name: place for name, place in named.items() if name not in VARIABLES}
     assert not unlisted, f"list them in triplewire.config.VARIABLES: {unlisted}"
-    of_settings = {f"TRIPLEWIRE_{name.upper()}" for name in Settings.__slots__}
+    of_service = [field.name for field in dataclasses.fields(ServiceSettings)]
+    names = [*Settings.__slots__, *of_service, *(f"{name}_file" for name in IN_FILES)]
+    of_settings = {f"TRIPLEWIRE_{name.upper()}" for name in names}
     unused = set(VARIABLES) - of_settings - set(named)
     assert not unused, f"nothing reads these: {unused}"

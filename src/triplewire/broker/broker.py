@@ -16,25 +16,30 @@ import json
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from triplewire.broker import api_tokens, tickets
 from triplewire.broker import events as events_
-from triplewire.broker import tickets
 from triplewire.broker.accepted import Once, Taken, accept
+from triplewire.broker.counts import Counts
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
-from triplewire.broker.publications import link_of, stored, title_of
+from triplewire.broker.publications import HANDED, link_of, stored, title_of
+from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
+from triplewire.broker.targets import Target, add_target
 from triplewire.config import Settings
 from triplewire.engine import Engine
-from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
+from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, inserted_number, now
@@ -45,16 +50,14 @@ from triplewire.store.tables import (
     facts,
     publications,
     subscriptions,
-    targets,
-    tokens,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from triplewire.broker.from_pipeline import Outside
     from triplewire.engine.explain.explanation import Explanation
 
-DAY = 86_400.0
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
 
@@ -76,18 +79,6 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where events are delivered to (`triplewire.deliver`). `expires`: the end of a lease, None for none."""
-
-    kind: str
-    address: str
-    secret: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    expires: float | None = None
-    state: str = "active"
-
-
-@dataclass(frozen=True)
 class Made:
     """A subscription as it was registered. The ticket is told this once."""
 
@@ -103,15 +94,27 @@ class Made:
 class Broker:
     """A broker over one database. Make it with `open`."""
 
-    def __init__(self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        engine: Engine,
+        warn: Callable[[str], None],
+        retention: Retention,
+        outside: Outside | None = None,
+    ) -> None:
         self.database = database
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
-        self.followed = Followed(engine, database, warn)
+        follow, match = _who_matches(outside)
+        self.followed = follow(engine, database, warn)
         self.sources = Sources(database, self.followed.follow)
-        self.matching = Matching(database, self.followed, self.holder, self._told)
+        self.matching = match(database, self.followed, self.holder, self._told)
+        self.sweeper = Sweeper(database, self.matching, retention)
+        self.counts = Counts()
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
+        self.most_subscriptions = 2**62  # of an owner, which have not ended
         self.listeners: list[Callable[[Batch], None]] = []
         """Called with each batch that this process has matched and written."""
 
@@ -122,15 +125,18 @@ class Broker:
         secret: bytes,
         *,
         engine: Engine | None = None,
+        outside: Outside | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
+        retention: Retention | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
-        Raises what `Database.open` raises."""
+        `retention`: for how long what was told is kept. `outside`: who matches in place of this engine. Raises what
+        `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn)
+            broker = cls(database, secret, engine or Engine(), warn, retention or Retention(), outside)
             given = broker.taxonomy
             broker.followed.load(progress)
             if given != EMPTY and given != broker.keep_taxonomy():
@@ -141,6 +147,7 @@ class Broker:
             database.close()
             raise
         broker.matching.start()
+        broker.sweeper.start()
         return broker
 
     def __enter__(self) -> Broker:
@@ -151,6 +158,7 @@ class Broker:
 
     def close(self) -> None:
         """End what is under way, and close the database."""
+        self.sweeper.stop()
         self.matching.stop()
         self.database.close()
 
@@ -185,16 +193,22 @@ class Broker:
 
         def write(connection: Connection) -> list[Made | TriplewireError]:
             taken = self._taken(connection, owner, [each.id for each in wanted if each.id])
+            of_owner = sa.select(sa.func.count()).where(subscriptions.c.owner == owner, subscriptions.c.state != ENDED)
+            left = self.most_subscriptions - connection.execute(of_owner).scalar_one()
             made: list[Made | TriplewireError] = []
             for each, warnings in zip(wanted, checked, strict=True):
                 if isinstance(warnings, TriplewireError):
                     made.append(warnings)
+                elif left <= 0:
+                    what, remedy = f"{owner} has {self.most_subscriptions:,} subscriptions", "end some of them"
+                    made.append(LimitError(what, remedy=f"{remedy}, or raise most_subscriptions"))
                 elif each.id in taken:
                     remedy = "choose another, or change that one: PATCH /subscriptions/{id}"
                     made.append(SubscriptionError(f"the id {each.id!r} is taken", remedy=remedy))
                 else:
                     made.append(self._register(connection, each, owner, warnings))
                     taken.add(each.id)
+                    left -= 1
             return made
 
         made = self.database.write(write)
@@ -248,43 +262,23 @@ class Broker:
             "revision": 1,
             "created": created,
             "expires": created + wanted.seconds,
+            "warns": _warns(created, wanted.seconds),
             "ticket": tickets.digest(ticket),
             "source": wanted.source,
         }
         number = inserted_number(connection, subscriptions, values)
         for target in wanted.targets:
-            self._add_target(connection, number, target)
+            add_target(connection, number, target)
         connection.execute(changes.insert().values(subscription=number))
         key = tickets.feed_key(number, self.secret)
         return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, {})
-
-    def _add_target(self, connection: Connection, number: int, target: Target) -> None:
-        same = (
-            targets.c.subscription == number,
-            targets.c.kind == target.kind,
-            targets.c.address == target.address,
-        )
-        connection.execute(targets.delete().where(*same))
-        connection.execute(
-            targets.insert().values(
-                subscription=number,
-                kind=target.kind,
-                address=target.address,
-                secret=target.secret,
-                settings=json.dumps(dict(target.settings)),
-                state=target.state,
-                expires=target.expires,
-                failures=0,
-                created=now(),
-            )
-        )
 
     def add_target(self, number: int, target: Target) -> None:
         """Deliver the events of a subscription there, too, from now on; in place of a target of the same kind and
         address."""
 
         def write(connection: Connection) -> None:
-            self._add_target(connection, number, target)
+            add_target(connection, number, target)
             connection.execute(changes.insert().values(subscription=number))
 
         self.database.write(write)
@@ -321,9 +315,11 @@ class Broker:
         """Have a subscription last for so many seconds from now; returns when it ends. Raises `SubscriptionError` where
         it has ended already, or the time is too short or too long."""
         self.check_seconds(seconds)
-        expires = now() + seconds
+        begin = now()
+        expires = begin + seconds
         here = subscriptions.update().where(subscriptions.c.number == number, subscriptions.c.state != ENDED)
-        if not self.database.write(lambda connection: connection.execute(here.values(expires=expires)).rowcount):
+        renewed = here.values(expires=expires, warns=_warns(begin, seconds))
+        if not self.database.write(lambda connection: connection.execute(renewed).rowcount):
             raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
         return expires
 
@@ -382,7 +378,10 @@ class Broker:
             if held and values["id"] in held:
                 values.update(state="refused", reason=held[values["id"]])
         taken = self.database.write(lambda connection: accept(connection, rows, once))
-        if any(entry.is_new for entry in taken):
+        new = sum(entry.is_new for entry in taken)
+        self.counts.add("publications", "accepted", by=new)
+        self.counts.add("publications", "repeated", by=len(taken) - new)
+        if new:
             self.matching.wake.set()
         return taken
 
@@ -434,10 +433,15 @@ class Broker:
                 events.c.publication.in_(matched), events.c.type != events_.UNMATCHED
             )
             counts = {row[0]: row[1] for row in connection.execute(of_each.group_by(events.c.publication))}
-        done = {number for number, state in states.items() if state != "accepted"}
+        done = {number for number, state in states.items() if state not in ("accepted", HANDED)}
         return {number: counts.get(number, 0) for number in matched}, done
 
     def _told(self, batch: Batch) -> None:
+        self.counts.matched(batch.seconds)
+        self.counts.add("publications", "matched", by=len(batch.matched))
+        self.counts.add("publications", "refused", by=len(batch.refused))
+        for kind, count in Counter(event[3] for event in batch.events).items():
+            self.counts.add("events", kind, by=count)
         with self._matched:
             if len(self._counts) > 100_000:
                 self._counts.clear()
@@ -479,33 +483,19 @@ class Broker:
         with self.database.reading() as connection:
             return events_.newest_of_subscription(connection, number, most, before)
 
-    # --- owners, taxonomy --------------------------------------------------------------------------------------------
+    # --- sources, owners, taxonomy -----------------------------------------------------------------------------------
 
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
-        token = tickets.new_ticket(tickets.API)
-        self.keep_token(token, owner)
-        return token
+        return api_tokens.new_token(self.database, owner)
 
     def keep_token(self, token: str, owner: str) -> None:
         """Take a token that an owner has chosen."""
-        values = {"digest": tickets.digest(token), "owner": owner, "created": now()}
-
-        def write(connection: Connection) -> None:
-            connection.execute(tokens.delete().where(tokens.c.digest == values["digest"]))
-            connection.execute(tokens.insert().values(values))
-
-        self.database.write(write)
+        api_tokens.keep_token(self.database, token, owner)
 
     def owner_of(self, token: str) -> str | None:
         """Whose API token it is; None for another text."""
-        return self.owner_of_digest(tickets.digest(token))
-
-    def owner_of_digest(self, digest: bytes) -> str | None:
-        """Whose API token has this digest; None for another one."""
-        here = sa.select(tokens.c.owner).where(tokens.c.digest == digest, tokens.c.revoked.is_(None))
-        with self.database.reading() as connection:
-            return connection.execute(here).scalar()
+        return api_tokens.owner_of(self.database, token)
 
     @property
     def taxonomy(self) -> Taxonomy:
@@ -543,6 +533,21 @@ class Broker:
             if (row.kind, row.url) == (POLL, url):
                 return str(row.id), False
         return str(self.sources.add(WantedSource(url, title=title), owner)[0].id), True
+
+
+def _warns(begin: float, seconds: float) -> float | None:
+    """When the feed of a subscription tells that it ends soon: a day before, where it is valid for longer."""
+    return begin + seconds - DAY if seconds > DAY else None
+
+
+def _who_matches(outside: Outside | None) -> tuple[Callable[..., Followed], Callable[..., Matching]]:
+    """What makes the followed subscriptions, and what matches them."""
+    if outside is None:
+        return Followed, Matching
+    from triplewire.broker.from_pipeline import FromPipeline  # the pipeline is large
+    from triplewire.broker.kept_index import KeptSubscriptions
+
+    return KeptSubscriptions, partial(FromPipeline, outside=outside)
 
 
 __all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]

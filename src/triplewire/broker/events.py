@@ -18,10 +18,12 @@ from triplewire.broker.publications import restored
 from triplewire.model.publication import Publication
 from triplewire.store.tables import attachments, events, publications, subscriptions
 
-MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED = "matched", "changed", "unmatched", "expired", "repeated"
-TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED)
+MATCHED, CHANGED, UNMATCHED, REPEATED = "matched", "changed", "unmatched", "repeated"
+EXPIRING, EXPIRED = "expiring", "expired"
+TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRING, EXPIRED, REPEATED)
 """`matched`: a publication matches; `changed`: it has another content, and still does; `unmatched`: it does not any
-more; `expired`: the subscription has ended; `repeated`: another report of a story that was told (`Event.first`)."""
+more; `expiring`: the subscription, which was valid for more than a day, ends within one;
+`expired`: it has ended; `repeated`: another report of a story that was told (`Event.first`)."""
 
 MOST = 1_000  # events of one page
 
@@ -63,6 +65,10 @@ class Event:
             "bindings": json.loads(self.bindings),
             **({"first": self.first} if self.first is not None else {}),
         }
+
+    def line(self) -> str:
+        """The event as JSON in one line, which UTF-8 can hold."""
+        return json.dumps(self.to_json(), ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 _COLUMNS = (
@@ -111,6 +117,16 @@ def newest_of_subscription(connection: Connection, number: int, most: int, befor
     """The newest events of one subscription, or those before a sequence; the newest first."""
     here = _COLUMNS.where(events.c.subscription == number, events.c.sequence < before)
     return [_event(row) for row in connection.execute(here.order_by(events.c.sequence.desc()).limit(most))]
+
+
+def repeats_of(connection: Connection, subscription: int, numbers: Sequence[int]) -> dict[int, list[Event]]:
+    """The events of a subscription that report again what these told, by the numbers of these."""
+    repeats: dict[int, list[Event]] = {}
+    here = _COLUMNS.where(events.c.subscription == subscription, events.c.first.in_(numbers))
+    for row in connection.execute(here.order_by(events.c.sequence)):
+        event = _event(row)
+        repeats.setdefault(event.first or 0, []).append(event)
+    return repeats
 
 
 def with_numbers(connection: Connection, numbers: list[int]) -> dict[int, Event]:

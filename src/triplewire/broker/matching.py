@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,9 +32,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
+from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATCHED
 from triplewire.broker.publications import restored
-from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
+from triplewire.broker.skipped import first_numbers
+from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
@@ -67,6 +69,7 @@ class Batch:
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
     matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
+    seconds: float = 0.0  # that matching took
 
 
 class Matching:
@@ -86,7 +89,7 @@ class Matching:
         self._told = told
         self._chosen = chosen  # see `triplewire.broker.stories`
         self._term: int | None = None
-        self._next_number = 1
+        self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
         self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
         self._working = threading.Lock()  # numbers are counted by one thread at a time
@@ -132,16 +135,18 @@ class Matching:
             self._followed.follow()  # to be ready when the other process ends
             return False
         with self._database.reading() as connection:
-            self._next_number = (connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0) + 1
+            first, self._first_sequence = first_numbers(connection)
+            last = connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0
+            self._next_number = max(first, last + 1)
             newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
             found = connection.execute(newest).all()
             waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
             self._careful = set(connection.execute(waiting).scalars())
-        self._sequences = np.zeros(1_024, np.int64)
+        self._sequences = np.full(1_024, self._first_sequence - 1, np.int64)
         if found:
             numbers, sequences = np.array(found, np.int64).T
             self._grow(int(numbers.max()))
-            self._sequences[numbers] = sequences
+            self._sequences[numbers] = np.maximum(sequences, self._first_sequence - 1)
         self._term = term
         return True
 
@@ -155,7 +160,9 @@ class Matching:
         if not accepted:
             return 0
         self._followed.follow()
+        begun = time.perf_counter()
         batch = self._matched(accepted)
+        batch.seconds = time.perf_counter() - begun
         # where this fails, the next term begins with the numbers that the store has
         self._database.write(lambda connection: self._write(connection, accepted, batch))
         self._careful.difference_update(entry.number for entry in accepted)
@@ -193,32 +200,49 @@ class Matching:
         return accepted
 
     def expire(self) -> int:
-        """End the subscriptions whose time is over, each with an event; returns how many. Nothing where another process
-        matches. A subscription that is renewed at the same moment is either renewed, or has ended."""
+        """End the subscriptions whose time is over, each with an event, and tell of those that end within a day;
+        returns how many. Nothing where another process matches. A subscription that is renewed at the same moment is
+        either renewed, or has ended."""
+        table, at = subscriptions, now()
+        lasting = table.c.state.in_((ACTIVE, PAUSED, SUSPENDED))
+        over = sa.select(table.c.number).where(lasting, table.c.expires <= at)
+        soon = sa.select(table.c.number).where(lasting, table.c.warns <= at, table.c.expires > at)
+        ended = self._tell(over, EXPIRED, at, {"state": ENDED, "reason": "its time is over", "warns": None})
+        if ended:
+            self._followed.follow()
+        return ended + self._tell(soon, EXPIRING, at, {"warns": None})
+
+    def _tell(self, which: sa.Select[Any], kind: str, at: float, values: dict[str, Any]) -> int:
+        """Give an event to each of these subscriptions, and change its row; returns how many."""
         if self._term is None:
             return 0
-        table, at = subscriptions, now()
-        over = sa.select(table.c.number).where(table.c.state != ENDED, table.c.expires <= at).limit(_EXPIRING)
+        which = which.limit(_EXPIRING)
+        with self._database.reading() as connection:
+            if connection.execute(which.limit(1)).first() is None:
+                return 0
 
-        def write(connection: Connection) -> list[int]:
+        def write(connection: Connection) -> Batch:
             assert self._term is not None
             self._database.check_term(connection, WORK, self._term)
-            ended = list(connection.execute(over.with_for_update()).scalars())
             batch = Batch()
-            for number in ended:
-                here = table.update().where(table.c.number == number)
-                connection.execute(here.values(state=ENDED, reason="its time is over"))
-                connection.execute(changes.insert().values(subscription=number))
-                self._add(batch, number, EXPIRED, None, at, "[]")
+            for number in connection.execute(which.with_for_update()).scalars().all():
+                connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
+                if "state" in values:
+                    connection.execute(changes.insert().values(subscription=number))
+                self._add(batch, number, kind, None, at, "[]")
             insert_rows(connection, events, batch.events)
             if batch.delivering:
                 self._deliver(connection, batch)
-            return ended
+            return batch
 
         with self._working:
-            ended = self._database.write(write)
-        self._followed.follow()
-        return len(ended)
+            try:
+                batch = self._database.write(write)
+            except BaseException:
+                self._term = None  # numbers were counted that were not written: the next term reads them again
+                raise
+        self._told(batch)
+        return len(batch.events)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -294,7 +318,8 @@ class Matching:
 
     def _grow(self, number: int) -> None:
         if number >= len(self._sequences):
-            self._sequences = np.concatenate([self._sequences, np.zeros(2 * number - len(self._sequences), np.int64)])
+            more = np.full(2 * number - len(self._sequences), self._first_sequence - 1, np.int64)
+            self._sequences = np.concatenate([self._sequences, more])
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -313,14 +338,15 @@ class Matching:
 
     def _deliver(self, connection: Connection, batch: Batch) -> None:
         waiting = sorted({subscription for _, subscription in batch.delivering})
+        due = now()
+        lasts = targets.c.expires.is_(None) | (targets.c.expires > due)
         of_subscription: dict[int, list[int]] = {}
         for begin in range(0, len(waiting), 500):
             here = sa.select(targets.c.subscription, targets.c.number).where(
-                targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active"
+                targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active", lasts
             )
             for subscription, target in connection.execute(here):
                 of_subscription.setdefault(subscription, []).append(target)
-        due = now()
         rows = [
             {"event": event, "target": target, "state": "pending", "due": due, "tries": 0, "status": ""}
             for event, subscription in batch.delivering

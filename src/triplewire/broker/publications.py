@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -15,8 +16,20 @@ from triplewire.model.terms import IRI, Literal
 from triplewire.read import read_document
 from triplewire.read.names import document_iri
 
+HANDED = "handed"
+"""The state of a publication that the pipeline matches (`triplewire.broker.from_pipeline`)."""
+
 _TITLES = ("rss:title", "dcterms:title", "dc:title", "schema:name", "schema:headline", "foaf:name", "rdfs:label")
 _NAMELESS = document_iri("")
+_TEXTS = (
+    "content:encoded",
+    "rss:description",
+    "dcterms:description",
+    "dc:description",
+    "schema:description",
+    "rdfs:comment",
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _LINKS = ("rss:link", "schema:url", "foaf:page")
 
 
@@ -66,27 +79,39 @@ def restored(body: bytes, id: str, source: str, attachments: Mapping[str, bytes]
 
 
 def title_of(publication: Publication) -> str:
-    """A title for people: of the resource that the publication is about, else of any; its id where there is none."""
-    return next(_literals(publication, _TITLES), publication.id)
+    """A title for people: of the resource that the publication is about, else of any; its id where there is none.
+    Without control characters, which a database may refuse."""
+    titles = (_visible(text) for _, text in _stated(publication, _TITLES))
+    return next(filter(None, titles), _visible(publication.id))
 
 
 def link_of(publication: Publication) -> str:
     """The address of the page of a publication: what it states, or its id; "" for none on the web."""
-    for text in (*_literals(publication, _LINKS), publication.id):
+    for text in (*(text for _, text in _stated(publication, _LINKS)), publication.id):
         if text.startswith(("http://", "https://")):
-            return text
+            return _visible(text)
     return ""
 
 
-def _literals(publication: Publication, names: tuple[str, ...]) -> Iterator[str]:
-    """Texts of the properties of these names, those of the publication's own resource first."""
+def text_of(publication: Publication) -> tuple[str, bool]:
+    """The text of a publication, or "", and whether it is HTML."""
+    name, text = next(_stated(publication, _TEXTS), ("", ""))
+    return text, name == _TEXTS[0]
+
+
+def _visible(text: str) -> str:
+    return _CONTROLS.sub("", text).strip()
+
+
+def _stated(publication: Publication, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Properties of these names with their texts, those of the publication's own resource first."""
     about = IRI(publication.id)
-    found = [
+    statements = [
         (triple.subject != about, names.index(name), triple.object)
         for triple in publication.triples
         if (name := shorten(triple.predicate.value)) in names
     ]
-    for _, _, term in sorted(found, key=lambda entry: entry[:2]):
+    for _, place, term in sorted(statements, key=lambda entry: entry[:2]):
         text = term.lexical if isinstance(term, Literal) else term.value if isinstance(term, IRI) else ""
         if text.strip():
-            yield text.strip()
+            yield names[place], text.strip()

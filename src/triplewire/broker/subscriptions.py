@@ -53,7 +53,7 @@ class StoreTexts:
         try:
             if ids is not None:
                 with self._database.reading() as connection:
-                    for part in _parts(sorted(map(int, ids))):
+                    for part in parts(sorted(map(int, ids))):
                         yield from map(_row, connection.execute(columns.where(table.c.number.in_(part))).all())
                 return
             while True:  # portions, so that no query stays open
@@ -73,7 +73,8 @@ def _row(row: Any) -> Row:
     return Row(str(row.number), row.language, row.query, prefixes, source="the store", table=StoreTexts.name)
 
 
-def _parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+def parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The numbers in portions that a query can name."""
     for begin in range(0, len(numbers), 500):
         yield numbers[begin : begin + 500]
 
@@ -120,7 +121,7 @@ class Followed:
             numbers = sorted({row.subscription for row in new})
             self._about_all(connection, numbers)
             numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
-            for part in _parts(numbers):
+            for part in parts(numbers):
                 self._take_over(connection, part)
             self._done.update(row.number for row in new)
             while self._safe + 1 in self._done:

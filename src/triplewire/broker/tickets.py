@@ -42,8 +42,16 @@ def _check(stem: str) -> str:
 
 def feed_key(number: int, secret: bytes) -> str:
     """The key of the feed of a subscription: an address that nobody can guess."""
-    code = base64.b32encode(hmac.digest(secret, b"feed %d" % number, "sha256")[:_KEY_BYTES]).decode().lower()
-    return f"{number}-{code}"
+    return f"{number}-{_code(b'feed %d' % number, secret)}"
+
+
+def callback_key(number: int, secret: bytes) -> str:
+    """The key of the callback of a lease (`triplewire.broker.websub_subscriber`)."""
+    return _code(b"websub %d" % number, secret)
+
+
+def _code(what: bytes, secret: bytes) -> str:
+    return base64.b32encode(hmac.digest(secret, what, "sha256")[:_KEY_BYTES]).decode().lower()
 
 
 def number_of_feed(key: str, secret: bytes) -> int | None:

@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 
 from triplewire import kernel_cache, plugins
-from triplewire.cli import check, explain, match, read
+from triplewire.cli import check, explain, keeper, match, read, settings, subscriber
 from triplewire.cli.backtest import backtest_command
+from triplewire.cli.backup import backup_command, restore_command
+from triplewire.cli.doctor import doctor_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
 from triplewire.cli.report import of_output, say
@@ -83,6 +85,19 @@ app.command("backtest", short_help="Run subscriptions over an archive of publica
 app.command("operators", short_help="List the operators that subscriptions may call.")(operators_command)
 app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up_command)
 app.command("serve", short_help="Serve a broker: subscriptions, feeds and webhooks over HTTP.")(serve_command)
+app.command("publish", short_help="Publish documents to a service.")(subscriber.publish_command)
+app.command("subscribe", short_help="Subscribe at a service.")(subscriber.subscribe_command)
+app.command("renew", short_help="Have a subscription last longer.")(subscriber.renew_command)
+app.command("unsubscribe", short_help="End a subscription.")(subscriber.unsubscribe_command)
+app.command("tail", short_help="Show the events of a service as they come.")(subscriber.tail_command)
+app.command("import", short_help="Take feeds and subscriptions from an OPML file.")(keeper.import_command)
+app.command("export", short_help="Write all subscriptions as OPML.")(keeper.export_command)
+app.command("backup", short_help="Copy the database of a service.")(backup_command)
+app.command("restore", short_help="Put such a copy back.")(restore_command)
+app.command("doctor", short_help="Look at what a service stands on, and say what to do.")(doctor_command)
+app.add_typer(keeper.dead_letters, name="deadletter")
+app.add_typer(keeper.tokens, name="token")
+app.add_typer(settings.app, name="config")
 app.add_typer(pipeline.app, name="pipeline")
 
 

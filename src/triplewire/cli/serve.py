@@ -2,71 +2,119 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import secrets
+import socket
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import typer
 
-from triplewire.cli.arguments import (
-    OperatorFiles,
-    TaxonomyFiles,
-    folder_option,
-    operators_from,
-    settings_from_environment,
-)
+from triplewire.cli.arguments import file_argument, operators_from
 from triplewire.cli.report import say
+from triplewire.cli.settings import EffectiveSettings, with_settings
+from triplewire.errors import BusyError, UnavailableError, WriteError
+
+if TYPE_CHECKING:
+    from triplewire.broker.broker import Broker
+    from triplewire.broker.from_pipeline import Outside
+    from triplewire.config import ServiceSettings
+    from triplewire.operators.files import OperatorFile
 
 
-def serve_command(
-    data: Annotated[Path, folder_option("--data", help="Where everything is kept.")],
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="The port to listen at.")] = 8750,
-    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
-    database: Annotated[
-        str, typer.Option(metavar="URL", help="postgresql://...; default: a SQLite file in --data.")
-    ] = "",
-    taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
-) -> None:
+@with_settings
+def serve_command(effective: EffectiveSettings) -> None:
     """
     \b
     triplewire serve --data broker
     triplewire serve --data broker --database postgresql://user@host/name
+    TRIPLEWIRE_PORT=9000 triplewire serve --config triplewire.toml
 
-    Keep subscriptions and publications, and tell each match at once: as feeds, webhooks, and in many other ways.
+    Keep subscriptions and publications, and tell each match at once: as feeds, webhooks, and in many other ways. Each
+    option is also a variable of the environment, TRIPLEWIRE_PORT=9000, and a line of a file, port = 9000; limits are
+    there alone. SIGTERM ends what is under way, and then the service (exit code 0).
     """
+    needs("serve", "fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
     import uvicorn
 
-    from triplewire.broker.broker import Broker
+    from triplewire.broker.api_tokens import has_tokens
     from triplewire.broker.polling import Polling
-    from triplewire.engine import Engine
-    from triplewire.operators.files import operators_of
-    from triplewire.read.taxonomy import load_taxonomy
-    from triplewire.service.app import ServiceSettings, service
+    from triplewire.broker.websub import Hub
+    from triplewire.broker.websub_subscriber import Subscriber
+    from triplewire.service.app import service
+    from triplewire.service.logs import log_to_standard_error
     from triplewire.service.sources import polled
 
-    data.mkdir(parents=True, exist_ok=True)
-    settings = settings_from_environment()
-    engine = Engine(
-        taxonomy=load_taxonomy(taxonomy, settings) if taxonomy else None,
-        operators=operators_of(operators_from(operators)) if operators else None,
-        settings=settings,
-    )
-    url = database or f"sqlite:///{(data / 'broker.db').absolute()}"
-    how = ServiceSettings(
-        token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
-        allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",
-    )
-    with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker, Polling(broker, polled(how)):
-        app = service(broker, how)
-        say(f"serving at http://{host}:{port}/")
-        say(f"your page, for the first visit: http://{host}:{port}/sign-in?key={app.state.first_visit}")
-        uvicorn.run(app, host=host, port=port, log_level="warning")
+    settings, data = effective.service, folder_of(effective)
+    hidden = [settings.token, settings.metrics_token, settings.feed_secret]
+    log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))
+    with _listening(settings.host, settings.port) as listening, ExitStack() as running:
+        broker = running.enter_context(_opened(effective, data))
+        running.enter_context(Polling(broker, polled(settings)))
+        running.enter_context(Hub(broker, settings.allow_private_addresses))
+        if settings.base_url:  # foreign hubs have to reach it
+            running.enter_context(Subscriber(broker, settings.base_url, settings.allow_private_addresses))
+        app = service(broker, settings)
+
+        class Server(uvicorn.Server):
+            """Ends streams at a signal: it waits for all answers."""
+
+            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                app.state.streams.end()
+                super().handle_exit(sig, frame)
+
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            server_header=False,
+            forwarded_allow_ips=settings.trusted_proxies,
+            timeout_graceful_shutdown=max(1, int(settings.stop_seconds)),
+        )
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        if not (settings.token or has_tokens(broker.database)):
+            say(f"nobody has a token yet: triplewire token create --data {data} --owner {settings.owner}")
+        say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
+        first = f"{settings.base_url.rstrip('/') or f'http://{host}:{settings.port}'}/sign-in"
+        say(f"your page, for the first visit: {first}?key={app.state.first_visit}")
+        with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
+            Server(config).run(sockets=[listening])
 
 
-def secret_of(data: Path) -> bytes:
-    """The secret of a folder, which keys of feeds are made with; a new one where there is none."""
+def needs(extra: str, *modules: str) -> None:
+    """Raises `UnavailableError` where a package of an extra is not installed."""
+    import importlib.util
+
+    absent = [module for module in modules if importlib.util.find_spec(module) is None]
+    if absent:
+        remedy = f"in a copy of the sources: pip install '.[{extra}]'"
+        raise UnavailableError(f"{', '.join(absent)} is not installed", remedy=remedy)
+
+
+def folder_of(effective: EffectiveSettings) -> Path:
+    """The folder of the data, which is made where there is none."""
+    if not effective.service.data:
+        raise typer.BadParameter("give the folder where everything is kept", param_hint="--data")
+    data = Path(effective.service.data)
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"the folder cannot be made: {error.strerror}", source=str(data)) from None
+    return data
+
+
+def database_of(settings: ServiceSettings, data: Path) -> str:
+    """The address of the database."""
+    return settings.database or f"sqlite:///{(data / 'broker.db').absolute()}"
+
+
+def secret_of(settings: ServiceSettings, data: Path) -> bytes:
+    """The secret that keys of feeds are made with: of the settings, or of the folder; a new one where there is none."""
+    if settings.feed_secret:
+        return settings.feed_secret.encode()
     file = data / "secret"
     if not file.exists():
         part = file.with_name(f".secret.{os.getpid()}")
@@ -74,3 +122,51 @@ def secret_of(data: Path) -> bytes:
         part.write_bytes(secrets.token_bytes(32))
         os.replace(part, file)
     return file.read_bytes()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises `BusyError` where another process has the port."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BusyError(f"another process listens at port {port}", remedy="choose another: --port") from None
+        raise typer.BadParameter(f"it cannot be listened at: {error.strerror}", param_hint="--host, --port") from None
+
+
+def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFile, ...]) -> Outside:
+    """The pipeline, where it matches. Its matches come, unless said, to a table of the broker's own database, or for
+    SQLite to a file beside it."""
+    from triplewire.broker.from_pipeline import Outside
+    from triplewire.broker.match_rows import TABLE
+
+    usual = settings.database or f"sqlite:{(data / 'matches.db').absolute()}"
+    return Outside(Path(settings.index), data / "inbox", settings.matches or f"{usual}#{TABLE}", operators)
+
+
+def _opened(effective: EffectiveSettings, data: Path) -> Broker:
+    from triplewire.broker.broker import Broker
+    from triplewire.broker.retention import Retention
+    from triplewire.engine import Engine
+    from triplewire.operators.files import operators_of
+    from triplewire.read.taxonomy import load_taxonomy
+
+    settings = effective.service
+    taxonomy = [file_argument(name) for name in settings.taxonomy]
+    files = operators_from([file_argument(name) for name in settings.operators])
+    engine = Engine(
+        taxonomy=load_taxonomy(taxonomy, effective.limits) if taxonomy else None,
+        operators=operators_of(files) if files else None,
+        settings=effective.limits,
+    )
+    broker = Broker.open(
+        database_of(settings, data),
+        secret_of(settings, data),
+        engine=engine,
+        outside=_outside(settings, data, files) if settings.index else None,
+        warn=logging.getLogger("triplewire").warning,
+        retention=Retention(settings.keep_days * 86_400, settings.keep_events),
+    )
+    broker.most_subscriptions = settings.most_subscriptions
+    return broker

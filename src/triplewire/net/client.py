@@ -95,9 +95,12 @@ class Client:
                     extensions={"timeout": {"pool": seconds}},
                 ) as response,
             ):
-                head = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+                head: dict[str, str] = {}
+                for name, value in response.headers:  # of those of one name the last counts, but for a list of links
+                    key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+                    head[key] = f"{head[key]}, {text}" if key == "link" and key in head else text
                 reason = response.extensions["reason_phrase"].decode("latin-1")
-                answer = Answer(response.status, reason, head, b"")  # of headers of one name the last counts
+                answer = Answer(response.status, reason, head, b"")
                 return answer._replace(body=_body(response, most)) if 200 <= answer.status < 300 else answer
         except (RequestError, TimeoutError, OSError, httpcore2.TimeoutException, httpcore2.NetworkError,
                 httpcore2.ProtocolError, ValueError) as error:  # fmt: skip

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
     from triplewire.broker.broker import Broker
-    from triplewire.service.app import ServiceSettings
+    from triplewire.config import ServiceSettings
 
 Door = TypeVar("Door", bound=Callable[..., object])
 
@@ -34,12 +34,13 @@ class Policy(enum.Enum):
     KEY = "key"  # the address itself has the key
     OWNER = "owner"  # an API token
     OWNER_OR_TICKET = "owner or ticket"  # an API token, or the ticket of the subscription
+    WATCHER = "watcher"  # a token for metrics, or an address of the allowed networks
     PUBLISHER = "publisher"  # an API token, or the ticket of a source, or a source that anybody may publish to
     PAGE = "page"  # a person who is signed in (`triplewire.service.pages.sessions`)
 
 
 ANYBODY, KEY, OWNER, PAGE = Policy.ANYBODY, Policy.KEY, Policy.OWNER, Policy.PAGE
-OWNER_OR_TICKET, PUBLISHER = Policy.OWNER_OR_TICKET, Policy.PUBLISHER
+OWNER_OR_TICKET, PUBLISHER, WATCHER = Policy.OWNER_OR_TICKET, Policy.PUBLISHER, Policy.WATCHER
 
 
 def allowed(policy: Policy) -> Callable[[Door], Door]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +11,26 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
-from triplewire.service import events, health, problems, publish, sources, subscriptions, taxonomy_door, tester
+from triplewire.config import ServiceSettings
+from triplewire.service import (
+    events,
+    feeds,
+    health,
+    hub,
+    metrics,
+    openapi,
+    opml,
+    problems,
+    publish,
+    sources,
+    sparql,
+    streams,
+    subscriptions,
+    taxonomy_door,
+    tester,
+    websub_callback,
+    xml_rpc,
+)
 from triplewire.service.access import check_policies
 from triplewire.service.pages import posted, rendered, sessions, shown
 
@@ -25,30 +43,18 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class ServiceSettings:
-    """How the service answers. The limits of what is matched are `triplewire.config.Settings`."""
-
-    token: str = ""  # the API token of `owner`
-    owner: str = "owner"
-    base_url: str = ""  # as others reach it; "" for the address of each request
-    allow_private_addresses: bool = False  # of feeds, webhooks and callbacks
-    most_body: int = 1 << 20  # bytes of a request
-    wait_seconds: float = 30.0  # that ?wait=1 waits for matching
-    source_folder: str = ""  # below which sources may be folders; "" for nowhere
-    shortest_poll: float = 60.0  # seconds between two requests for a feed, at least
-    longest_poll: float = 6 * 3600.0  # and at most
-    most_new: int = 100  # publications of one document with new ids that are told
-
-
 def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
-    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy."""
+    """The application of a broker that is open. Raises `TriplewireError` for a door without a policy, and for
+    networks that are none."""
+    metrics.parsed_networks(settings.metrics_from)
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.broker, app.state.settings = broker, settings
     app.state.window, app.state.first_visit = tester.Window(broker.database), secrets.token_urlsafe(24)
+    app.state.streams = streams.Streams(broker)
     problems.install(app, sessions.refused)
-    doors = (subscriptions, publish, events, health, sources, taxonomy_door, tester)
-    for door in (*doors, sessions, rendered, shown, posted):
+    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
+    pages = (tester, sessions, rendered, shown, posted)
+    for door in (*doors, xml_rpc, sparql, metrics, *pages):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
@@ -60,6 +66,7 @@ def service(broker: Broker, settings: ServiceSettings) -> FastAPI:
         return answer
 
     check_policies(app)
+    openapi.install(app)
     return app
 
 

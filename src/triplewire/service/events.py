@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from fastapi import APIRouter, Request
@@ -26,7 +25,7 @@ def events(request: Request, after: int = 0, format: str = "ndjson") -> Streamin
         last = after
         while page := of.events(whose, last):
             last = page[-1].number
-            yield "".join(json.dumps(event.to_json(), ensure_ascii=False) + "\n" for event in page)
+            yield "".join(event.line() + "\n" for event in page)
             if len(page) < MOST:
                 return
 

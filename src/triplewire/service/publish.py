@@ -26,13 +26,14 @@ from triplewire.service.access import (
     subscription,
 )
 from triplewire.service.cloud_events import CloudEvent, events_in
+from triplewire.service.openapi import RAW_BODY
 from triplewire.service.problems import details, details_of, status_of
 from triplewire.service.sources import publisher
 
 router = APIRouter(tags=["publications"])
 
 
-@router.post("/publish", status_code=202)
+@router.post("/publish", status_code=202, openapi_extra=RAW_BODY)
 @allowed(PUBLISHER)
 async def publish(request: Request, wait: int = 0, readers: str | None = None, source: str = "") -> Response:
     """Publish a document in any syntax: RDF, a feed, `multipart/related` with attachments, or CloudEvents of such

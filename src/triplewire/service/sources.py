@@ -20,7 +20,7 @@ from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
 
 if TYPE_CHECKING:
-    from triplewire.service.app import ServiceSettings
+    from triplewire.config import ServiceSettings
 
 router = APIRouter(tags=["sources"])
 

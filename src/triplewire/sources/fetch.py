@@ -49,7 +49,7 @@ class Answered:
     `address`: the one that gave the answer, against which relative links are resolved (RFC 3986, section 5.1.3);
     `body`: where the status is 200; `known`: what to send next time; `moved`: the address to ask from now on, where
     redirects said so for good and a document is there; `is_lasting`: did no temporary redirect lead there? `wait`:
-    seconds that the server asks for until the next request.
+    seconds that the server asks for until the next request; `link`: the header Link.
     """
 
     status: int
@@ -59,6 +59,7 @@ class Answered:
     moved: str = ""
     is_lasting: bool = True
     wait: float = 0.0
+    link: str = ""
 
 
 def fetch(address: str, known: Known, connections: Connections, seconds: float) -> Answered:
@@ -93,7 +94,7 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         moved = ""  # it did not lead to a document
     if answer.status != 304:
         known = Known(_plain(answer.headers.get("etag")), _plain(answer.headers.get("last-modified")), hop)
-    return Answered(answer.status, hop, body, known, moved, is_permanent, wait)
+    return Answered(answer.status, hop, body, known, moved, is_permanent, wait, answer.headers.get("link", ""))
 
 
 def _next_hop(hop: str, location: str, address: str) -> str:

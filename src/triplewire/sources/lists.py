@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.parsers import expat
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
@@ -36,7 +36,7 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
         raise ReadError("it is too large", source=str(file), remedy="cut it, or raise max_document_bytes")
     try:
         if file.suffix.lower() == ".opml":
-            listed = list(_outlines(data, settings))
+            listed = [url for _, attributes in outlines(data, settings) if (url := address_of(attributes))]
         else:
             lines = map(str.strip, check_utf8(data, "list of feeds").decode().splitlines())
             listed = [line for line in lines if line and not line.startswith("#")]
@@ -58,11 +58,25 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
     return list(out)
 
 
-def _outlines(data: bytes, settings: Settings) -> Iterator[str]:
-    """The values of `xmlUrl`, however they are written; the guard has looked at the document before."""
+def outlines(data: bytes, settings: Settings) -> list[tuple[int, dict[str, str]]]:
+    """The outlines of a list in OPML: the line and the attributes of each; of a name in a namespace, a space is between
+    the two. Raises `ReadError` where it is none."""
+    listed: list[tuple[int, dict[str, str]]] = []
+    parser = expat.ParserCreate(namespace_separator=" ")
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if name == "outline":
+            listed.append((parser.CurrentLineNumber, attributes))
+
+    parser.StartElementHandler = start
     try:
-        root = ElementTree.fromstring(check_rdf_xml(data, settings).decode("utf-8", "replace"))
-    except ElementTree.ParseError as error:  # what the guard does not look at: prefixes without a namespace
-        raise ReadError(f"not well-formed XML: {error}") from None
-    for element in root.iter("outline"):
-        yield from (value.strip() for name, value in element.items() if name.lower() == "xmlurl" and value.strip())
+        parser.Parse(check_rdf_xml(data, settings), True)  # the guard has looked at entities and depth
+    except expat.ExpatError as error:  # what the guard does not look at: prefixes without a namespace
+        what = expat.errors.messages[error.code]
+        raise ReadError(f"not well-formed XML: {what}", line=error.lineno, column=error.offset + 1) from None
+    return listed
+
+
+def address_of(attributes: Mapping[str, str]) -> str:
+    """The `xmlUrl` of an outline, however it is written; "" for none."""
+    return next((value.strip() for name, value in attributes.items() if name.lower() == "xmlurl"), "")

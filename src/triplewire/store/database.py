@@ -67,16 +67,18 @@ class Database:
         self._held: dict[str, Connection] = {}
 
     @classmethod
-    def open(cls, url: str, *, warn: Callable[[str], None] = lambda text: None) -> Database:
+    def open(cls, url: str, *, warn: Callable[[str], None] = lambda text: None, alone: bool = True) -> Database:
         """Open a database, make its tables where there are none, and bring older ones up to date.
 
-        `url`: `sqlite:///FILE` or `postgresql://...`. Raises `BusyError` where another process has the SQLite file,
-        `UnavailableError` where PostgreSQL does not answer, and `StoreError` where there is something else.
+        `url`: `sqlite:///FILE` or `postgresql://...`. Without `alone`, a SQLite file may be served by another process
+        meanwhile: for a look, or a row that no other process writes. Raises `BusyError` where another process has
+        the SQLite file, `UnavailableError` where PostgreSQL does not answer, and `StoreError` where there is something
+        else.
         """
         parsed = make_url(url)
         lock: FileLock | None = None
         if parsed.get_backend_name() == "sqlite":
-            lock = _locked(Path(parsed.database or ""))
+            lock = _locked(Path(parsed.database or "")) if alone else None
             engine = _sqlite(parsed.render_as_string(hide_password=False), warn)
         elif parsed.get_backend_name() == "postgresql":
             engine = sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=12, pool_pre_ping=True)
@@ -154,12 +156,15 @@ class Database:
             if writes:
                 self._commit(writes)
 
+    def _writing(self) -> Connection:
+        return self.engine.connect().execution_options(is_writing=True)
+
     def _commit(self, writes: list[_Write]) -> None:
         """Run the writes and commit them; those that raise are left out. Where the commit itself fails, all fail."""
         results: list[tuple[_Write, Any]] = []
         failed: list[tuple[_Write, BaseException]] = []
         try:
-            with errors_of_database(""), self.engine.connect() as connection, connection.begin():
+            with errors_of_database(""), self._writing() as connection, connection.begin():
                 for write in writes:
                     try:
                         if len(writes) == 1:
@@ -294,7 +299,9 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
+        # a transaction that reads and then writes would fail where another process has begun to write meanwhile
+        is_writing = connection.get_execution_options().get("is_writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
 
     return engine
 

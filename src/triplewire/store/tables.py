@@ -73,11 +73,13 @@ subscriptions = Table(
     Column("revision", Integer, nullable=False),  # 1, and 1 more with each new query
     Column("created", Float, nullable=False),
     Column("expires", Float, nullable=False),
+    Column("warns", Float),  # when its feed is to tell that it ends soon; null: it is not, or it was told
     Column("ticket", LargeBinary, nullable=False),
     Column("source", BIG),  # the number of the source of which an item asked for it
     UniqueConstraint("owner", "id"),
     Index("subscriptions_expire", "state", "expires"),
     Index("subscriptions_source", "source"),
+    Index("subscriptions_warn", "warns"),
 )
 
 changes = Table("changes", metadata, _number(), Column("subscription", BIG, nullable=False))
@@ -100,7 +102,7 @@ publications = Table(
     Column("title", Text, nullable=False),
     Column("link", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),  # `triplewire.broker.publications`
-    Column("state", Text, nullable=False),  # "accepted", "matched", "refused" (a dead letter)
+    Column("state", Text, nullable=False),  # "accepted", "handed" to the pipeline, "matched", "refused" (a dead letter)
     Column("tries", Integer, nullable=False),  # at matching it, that a crash may have ended
     Column("reason", Text, nullable=False),
     Index("publications_state", "state", "number"),
@@ -139,6 +141,7 @@ events = Table(
     Column("first", BIG),  # the number of the event of the same story that was told
     UniqueConstraint("subscription", "sequence"),
     Index("events_publication", "publication"),
+    Index("events_first", "first"),
 )
 
 targets = Table(
@@ -148,13 +151,14 @@ targets = Table(
     Column("subscription", BIG, nullable=False),
     Column("kind", Text, nullable=False),  # `triplewire.broker.delivery`
     Column("address", Text, nullable=False),
+    Column("form", Text, nullable=False),  # of the feed that is sent as a whole; "": each event by itself
     Column("secret", Text, nullable=False),  # which requests are signed with
     Column("settings", Text, nullable=False),  # a JSON object
     Column("state", Text, nullable=False),  # "active", "pending" (not verified yet), "gone"
     Column("expires", Float),  # of a lease; null: with its subscription
     Column("failures", Integer, nullable=False),
     Column("created", Float, nullable=False),
-    UniqueConstraint("subscription", "kind", "address"),
+    UniqueConstraint("subscription", "kind", "address", "form"),
 )
 """Where events of a subscription are delivered to, beside its feed."""
 
@@ -170,6 +174,7 @@ deliveries = Table(
     Column("status", Text, nullable=False),  # what the receiver answered last
     Index("deliveries_due", "state", "due"),
     Index("deliveries_target", "target", "state"),
+    Index("deliveries_event", "event"),
 )
 
 sources = Table(
@@ -198,6 +203,43 @@ requests = Table(
     Index("requests_at", "at"),
 )
 """What was accepted by requests that may be sent again, by their keys."""
+intents = Table(
+    "intents",
+    metadata,
+    _number(),
+    Column("subscription", BIG, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("callback", Text, nullable=False),
+    Column("host", Text, nullable=False),  # of the callback
+    Column("mode", Text, nullable=False),  # "subscribe", "unsubscribe", "denied" (the hub's own)
+    Column("seconds", Float, nullable=False),  # of the lease
+    Column("secret", Text, nullable=False),
+    Column("reason", Text, nullable=False),  # why it is denied
+    Column("state", Text, nullable=False),  # "waiting", "asked", "failed"
+    Column("created", Float, nullable=False),
+    Column("due", Float, nullable=False),
+    Column("asked", Float),  # when the callback was asked
+    Index("intents_host", "host", "asked"),
+    Index("intents_callback", "callback", "topic"),
+)
+"""What subscribers have asked the hub for and their callbacks have not confirmed: `triplewire.broker.websub`."""
+
+leases = Table(
+    "leases",
+    metadata,
+    _number(),
+    Column("source", BIG, nullable=False, unique=True),
+    Column("hub", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("state", Text, nullable=False),  # "none" (no hub), "subscribing", "active", "denied", "ending"
+    Column("pending", Float),  # the hub may ask until then whether it is meant; null: it may not
+    Column("expires", Float),
+    Column("due", Float, nullable=False),  # when the hub is looked for, or the lease renewed
+    Column("failures", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Sources that foreign hubs push: `triplewire.broker.websub_subscriber`."""
 
 stories = Table(
     "stories",
@@ -212,5 +254,6 @@ bands = Table(
     metadata,
     Column("band", BIG, primary_key=True, autoincrement=False),
     Column("publication", BIG, primary_key=True, autoincrement=False),
+    Index("bands_publication", "publication"),
 )
 """Parts of signatures, by which those that are alike are found."""

@@ -1,0 +1,240 @@
+"""What is in the feed of a subscription: a page of its events, as people and programs are told of them.
+
+The newest page has the newest `PAGE` entries and those since: the pages behind it are archives (RFC 5005, section 4),
+which hold the same sequences of events for ever, so no entry is on two pages. The id of an entry is made of its
+subscription, its sequence and its time with the secret of the service, and never used again, even where an older copy
+of the database is taken up.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hmac
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from triplewire.broker.events import EXPIRED, EXPIRING, MATCHED, REPEATED, UNMATCHED, Event, of_subscription, repeats_of
+from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
+from triplewire.broker.publications import restored, text_of
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED
+from triplewire.broker.window import Result
+from triplewire.model.publication import Publication
+from triplewire.store.tables import events, publications
+
+PAGE = 50
+"""Entries of an archived page; the newest page has up to twice as many."""
+
+FORMS: Mapping[str, str] = {
+    "atom": "application/atom+xml; charset=utf-8",
+    "rss": "application/rss+xml; charset=utf-8",
+    "rdf": "application/rdf+xml; charset=utf-8",
+    "json": "application/feed+json",
+    "html": "text/html; charset=utf-8",
+    "opml": "text/x-opml; charset=utf-8",
+    "ndjson": "application/x-ndjson",
+}
+"""The formats of a feed, by the end of its address, and their media types."""
+
+_LONGEST = 20_000  # characters of the contents of an entry
+_ROWS = 20  # of its table of bindings
+_TITLES = {
+    EXPIRING: "The subscription ends within a day: renew it to keep it",
+    EXPIRED: "The subscription has ended",
+    SUSPENDED: "The subscription is suspended",
+}
+
+Address = Callable[..., str]
+"""The address of a feed in a format, and of the page before a sequence: `address("atom", before=51)`."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a feed. All texts are clean, `markup` is harmless HTML; times are seconds since 1970."""
+
+    id: str
+    title: str
+    link: str  # "" for none
+    updated: float  # when it was told
+    published: float  # what its publication says, else the same
+    markup: str
+    type: str = MATCHED
+    more: Mapping[str, Any] = field(default_factory=dict)  # what only programs read
+    others: Sequence[tuple[str, str]] = ()  # titles and links of other reports of the same story
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A page of a feed. `before`: the sequence that the page ends before, None for the newest; `older`: the same of the
+    next page, None where there is none."""
+
+    id: str
+    title: str
+    subtitle: str
+    updated: float
+    address: Address
+    entries: Sequence[Entry]
+    hub: str = ""
+    has_ended: bool = False
+    before: int | None = None
+    older: int | None = None
+
+    def links(self, form: str) -> Iterator[tuple[str, str, str]]:
+        """Where this page in a format leads to: relation, address, media type ("" for none)."""
+        kind = FORMS[form]
+        yield "self", self.address(form, before=self.before), kind
+        if self.hub:
+            yield "hub", self.hub, ""
+        if form != "html":
+            yield "alternate", self.address("html", before=self.before), FORMS["html"]
+        if self.before is not None:
+            yield "current", self.address(form), kind
+        if self.older is not None:
+            yield "prev-archive", self.address(form, before=self.older), kind
+            yield "next", self.address(form, before=self.older), kind
+
+
+def bounds_of(connection: Connection, subscription: int) -> tuple[int, int]:
+    """The oldest and the newest sequence that are kept of a subscription; (1, 0) for none."""
+    bounds = sa.select(sa.func.min(events.c.sequence), sa.func.max(events.c.sequence))
+    oldest, newest = connection.execute(bounds.where(events.c.subscription == subscription)).one()
+    return oldest or 1, newest or 0
+
+
+def feed_of(
+    connection: Connection, row: Row[Any], secret: bytes, address: Address, hub: str = "", before: int | None = None
+) -> Feed:
+    """A page of the feed of a subscription: the newest, or the one before a sequence."""
+    number = row.number
+    oldest, newest = bounds_of(connection, number)
+    end = min(newest + 1, 2**62 if before is None else max(before, 1))
+    begin = max(1, end - PAGE if before is not None else ((end - 1) // PAGE - 1) * PAGE + 1)
+    page = of_subscription(connection, number, begin - 1, end - begin)
+    told = [event for event in page if event.type != REPEATED]
+    others = repeats_of(connection, number, [event.number for event in told])
+    contents = _contents(connection, told)
+    entries = [
+        entry_of(event, row, secret, contents.get(event.publication_number or 0), others.get(event.number, ()))
+        for event in reversed(told)
+    ]
+    said = {
+        ACTIVE: f"It ends on {instant(row.expires):%Y-%m-%d at %H:%M} UTC, unless it is renewed.",
+        PAUSED: "It is paused.",
+    }
+    state = said.get(row.state, f"It {'has ended' if row.state == ENDED else 'is suspended'}: {row.reason}.")
+    return Feed(
+        id=_urn(secret, f"feed {number}"),
+        title=one_line(row.title or row.id),
+        subtitle=one_line(f"What matches a standing query. {state}"),
+        updated=max([row.created, *(entry.updated for entry in entries)]),
+        address=address,
+        entries=entries,
+        hub=hub,
+        has_ended=row.state == ENDED,
+        before=before,
+        older=begin if oldest < begin else None,
+    )
+
+
+def entry_of(
+    event: Event, row: Row[Any], secret: bytes, content: Publication | None, others: Iterable[Event] = ()
+) -> Entry:
+    """What is said of an event; `others` are events of other reports of its story."""
+    title = one_line(event.title or event.publication)
+    if event.publication_number is None:
+        title = _TITLES.get(event.type, event.type)
+    elif event.type == UNMATCHED:
+        title = f"No longer matches: {title}"
+    entry = Entry(
+        id=_urn(secret, f"event {event.subscription} {event.sequence} {event.at!r}"),
+        title=title,
+        link=web_address(event.link),
+        updated=event.at,
+        published=event.published or event.at,
+        markup=in_html(row.reason) if event.publication_number is None else "",
+        type=event.type,
+        more=event.to_json(),
+        others=[(one_line(other.title or other.publication), web_address(other.link)) for other in others],
+    )
+    return with_markup(entry, content, json.loads(event.bindings))
+
+
+def with_markup(entry: Entry, content: Publication | None, bindings: Sequence[Mapping[str, Any]]) -> Entry:
+    """The entry with the text of its publication, a table of bindings, and other reports of its story."""
+    parts = [entry.markup]
+    if content is not None:
+        text, is_markup = text_of(content)
+        text = text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+        parts.append(safe_markup(text) if is_markup else f"<p>{in_html(text)}</p>" if text else "")
+    parts.append(_table(bindings))
+    if entry.others:
+        links = (f"<li>{linked(title, link)}</li>" for title, link in entry.others)
+        parts.append(f"<p>Other reports:</p><ul>{''.join(links)}</ul>")
+    return replace(entry, markup="".join(parts))
+
+
+def _table(bindings: Sequence[Mapping[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for binding in bindings for name in binding))
+    if not names:
+        return ""
+    rows = ["".join(f"<th>{in_html(name)}</th>" for name in names)]
+    for binding in bindings[:_ROWS]:
+        texts = (str(binding.get(name, {}).get("value", "")) for name in names)
+        rows.append("".join(f"<td>{in_html(text[:_LONGEST])}</td>" for text in texts))
+    if len(bindings) > _ROWS:
+        rows.append(f'<td colspan="{len(names)}">{len(bindings) - _ROWS:,} more</td>')
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _contents(connection: Connection, told: Iterable[Event]) -> dict[int, Publication]:
+    """The publications of events, by their numbers; without those whose bytes cannot be read any more."""
+    numbers = {event.publication_number for event in told if event.publication_number is not None}
+    here = sa.select(publications.c.number, publications.c.id, publications.c.source, publications.c.body)
+    contents: dict[int, Publication] = {}
+    for row in connection.execute(here.where(publications.c.number.in_(numbers))):
+        try:
+            contents[row.number] = restored(row.body, row.id, row.source)
+        except ValueError:  # the entry has its title and bindings still
+            continue
+    return contents
+
+
+def feed_of_results(results: Iterable[Result], title: str, secret: bytes, address: Address) -> Feed:
+    """A feed of publications that a query matches."""
+    entries = [
+        with_markup(
+            Entry(
+                id=_urn(secret, f"publication {row.number}"),
+                title=one_line(row.title or row.id),
+                link=web_address(row.link),
+                updated=row.received,
+                published=row.published or row.received,
+                markup="",
+                more={name: getattr(row, name) for name in ("id", "title", "link", "source")} | {"bindings": bindings},
+            ),
+            content,
+            bindings,
+        )
+        for row, content, bindings in results
+    ]
+    updated = max((entry.updated for entry in entries), default=0.0)
+    id = _urn(secret, f"query {title}")
+    subtitle = "What matches a query among the publications that are kept."
+    return Feed(id, one_line(title), subtitle, updated, address, entries)
+
+
+def _urn(secret: bytes, what: str) -> str:
+    return uuid.UUID(bytes=hmac.digest(secret, what.encode("utf-8", "replace"), "sha256")[:16], version=5).urn
+
+
+def instant(seconds: float) -> dt.datetime:
+    """A time in UTC, in whole seconds; 1970 for one that no calendar has."""
+    try:
+        return dt.datetime.fromtimestamp(int(seconds), dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        return dt.datetime.fromtimestamp(0, dt.UTC)

@@ -1,0 +1,103 @@
+"""Talks to a service over HTTP, as `publish` and others do: its address, the token, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
+
+import typer
+
+from triplewire.config import ServiceSettings
+from triplewire.errors import BusyError, ServiceError, StoreError, TriplewireError, UnavailableError, WriteError
+
+_USUAL = f"http://{ServiceSettings.host}:{ServiceSettings.port}"
+_TOKEN = "send a token: TRIPLEWIRE_TOKEN, or --token-file FILE; `triplewire token create` makes one"
+_SECONDS = 300
+
+ServiceOption = Annotated[
+    str, typer.Option("--service", metavar="URL", help=f"The service; default: TRIPLEWIRE_SERVICE, or {_USUAL}.")
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="The file that holds the token; default: TRIPLEWIRE_TOKEN."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="What the service answers, as JSON.")]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Which service is asked, and by whom; a group of options."""
+
+    service: ServiceOption = ""
+    token_file: TokenFileOption = None
+
+
+class Service:
+    """A service, and the right to ask it."""
+
+    def __init__(self, asking: Asking) -> None:
+        base = asking.service or os.environ.get("TRIPLEWIRE_SERVICE", "") or _USUAL
+        if urlsplit(base).scheme not in ("http", "https"):
+            raise typer.BadParameter(f"{base!r} is no address of a service", param_hint="--service")
+        self.base = base.rstrip("/")
+        file = asking.token_file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
+        try:
+            self._token = Path(file).read_text("utf-8").strip() if file else os.environ.get("TRIPLEWIRE_TOKEN", "")
+        except (OSError, ValueError) as error:
+            raise StoreError(f"the token cannot be read: {error}", source=str(file)) from None
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+
+    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", ticket: str = "") -> Any:
+        """The answer to a request: of JSON as an object, of what else as bytes, None for nothing. `body`: bytes, or an
+        object of JSON. Raises `UnavailableError` where the service does not answer, `ServiceError` where it refuses."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        headers = {"Content-Type": kind} if data is not None else {}
+        if token := ticket or self._token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        try:
+            with self._opener.open(request, timeout=_SECONDS) as answer:
+                content, type_ = answer.read(), answer.headers.get_content_type()
+        except urllib.error.HTTPError as error:
+            raise _refused(error, self.base + path) from None
+        except (OSError, HTTPException) as error:
+            cause = getattr(error, "reason", error)
+            remedy = "start it: triplewire serve; or name another: --service"
+            raise UnavailableError(f"the service does not answer: {cause}", source=self.base, remedy=remedy) from None
+        return json.loads(content) if type_ == "application/json" else content or None
+
+
+def in_path(name: str) -> str:
+    """An id as a part of an address."""
+    return quote(name, safe="")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Another server would get the token."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _refused(error: urllib.error.HTTPError, where: str) -> TriplewireError:
+    """What a service has refused, from its problem details (RFC 9457)."""
+    try:
+        said = json.loads(error.read())
+    except (OSError, ValueError, HTTPException):
+        said = {}
+    said = said if isinstance(said, dict) else {}
+    kind = {503: BusyError, 507: WriteError}.get(error.code, UnavailableError if error.code >= 500 else ServiceError)
+    remedy = _TOKEN if error.code in (401, 403) else said.get("remedy", "")
+    place = {name: int(said[name]) for name in ("line", "column", "record") if isinstance(said.get(name), int)}
+    what = said.get("title") or said.get("detail") or f"the service answers {error.code} {error.reason}"
+    refused = kind(str(what), source="the query" if place else where, remedy=str(remedy), **place)
+    if isinstance(refused, ServiceError):
+        refused.status = error.code
+    return refused

@@ -1,0 +1,97 @@
+"""The doors of lists in OPML: all subscriptions of an owner, to be kept or moved, and lists that are taken."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from triplewire.broker.broker import DAY, LONGEST, SHORTEST, Made
+from triplewire.broker.feeds.entries import FORMS
+from triplewire.broker.feeds.outlines import Outline, of_owner, read_outlines
+from triplewire.broker.subscriptions import ENDED, PAUSED
+from triplewire.broker.tickets import feed_key
+from triplewire.errors import ReadError, TriplewireError
+from triplewire.service.access import OWNER, allowed, broker, owner
+from triplewire.service.feeds import base_of
+from triplewire.service.problems import Problem, details, details_of
+from triplewire.service.subscriptions import check_address, told
+from triplewire.store.tables import sources
+
+router = APIRouter(tags=["lists"])
+
+
+@router.get("/subscriptions.opml")
+@allowed(OWNER)
+def export(request: Request) -> Response:
+    """All subscriptions and sources of an owner as OPML 2.0. `POST /opml` takes it again."""
+    by, of, base = owner(request), broker(request), base_of(request)
+    rows = [row for row in reversed(of.subscriptions_of(by)) if row.state != ENDED]
+    with of.database.reading() as connection:
+        polled = sa.select(sources).where(sources.c.owner == by, sources.c.kind == "poll").order_by(sources.c.number)
+        feeds = connection.execute(polled).all()
+
+    def address(key: str) -> Any:
+        return lambda form: f"{base}/s/{key}.{form}"
+
+    text = of_owner([(row, address(feed_key(row.number, of.secret))) for row in rows], feeds)
+    return Response(text, media_type=FORMS["opml"], headers={"Cache-Control": "private, no-store"})
+
+
+@router.post("/opml", status_code=201)
+@allowed(OWNER)
+async def take(request: Request, seconds: Annotated[float, Query(ge=SHORTEST, le=LONGEST)] = DAY) -> Response:
+    """Take a list in OPML: outlines with a query become subscriptions, valid for `seconds`, all others with an address
+    become sources. Answers line by line; what is wrong stops nothing else, and what is there already stays as it is."""
+    owner(request)
+    return await run_in_threadpool(_take, request, await request.body(), seconds)
+
+
+def _take(request: Request, body: bytes, seconds: float) -> Response:
+    by, of = owner(request), broker(request)
+    outlines = list(read_outlines(body, of.settings, seconds))
+    there = {row.id: row for row in of.subscriptions_of(by) if row.state != ENDED}
+    wanted: list[Outline] = []
+    answers: list[dict[str, Any]] = []
+    for outline in outlines:
+        if isinstance(outline, ReadError):
+            answers.append({"line": outline.line, **_refused(details_of(outline))})
+        elif outline.wanted is None:
+            answers.append({"line": outline.line, **_source(request, outline, by)})
+        elif _is_there(there.get(outline.wanted.id), outline):
+            answers.append({"line": outline.line, "what": "there already", "id": outline.wanted.id})
+        else:
+            wanted.append(outline)
+    made = of.subscribe_all([outline.wanted for outline in wanted if outline.wanted is not None], by)
+    for outline, result in zip(wanted, made, strict=True):
+        if isinstance(result, Made):
+            if outline.is_paused:
+                of.change(result.number, state=PAUSED)
+            answers.append({"line": outline.line, "what": "subscribed", **told(request, result)})
+        else:
+            answers.append({"line": outline.line, **_refused(details_of(result))})
+    return JSONResponse(sorted(answers, key=lambda answer: int(answer["line"])), 201)
+
+
+def _refused(problem: dict[str, Any]) -> dict[str, Any]:
+    return {"what": "refused", "problem": problem}
+
+
+def _is_there(row: Any, outline: Outline) -> bool:
+    wanted = outline.wanted
+    return row is not None and wanted is not None and (row.query, row.language) == (wanted.query, wanted.language)
+
+
+def _source(request: Request, outline: Outline, by: str) -> dict[str, Any]:
+    """Take a feed as a source, and say what became of it."""
+    try:
+        check_address(request, outline.url)
+        id, is_new = broker(request).add_source(outline.url, by, outline.title)
+    except Problem as error:
+        return _refused(details(error.status_code, str(error.detail), error.remedy))
+    except TriplewireError as error:
+        return _refused(details_of(error))
+    return {"what": "source" if is_new else "there already", "id": id}

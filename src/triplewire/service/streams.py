@@ -1,0 +1,142 @@
+"""The events of one subscription as they come: Server-Sent Events (HTML standard, section 9.2), or a list to catch up.
+
+A stream begins behind the sequence that its client names and is told of each event since, in order: what this process
+matches at once, what another one does within seconds. So who comes back with `Last-Event-ID` misses nothing and gets
+nothing twice. It ends with its subscription, and at the end of the service (`Streams.end`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from triplewire.broker.broker import Broker
+from triplewire.broker.events import EXPIRED, MOST, Event
+from triplewire.broker.subscriptions import ENDED
+from triplewire.service.access import KEY, allowed, broker
+from triplewire.service.problems import Problem
+
+router = APIRouter(tags=["events"])
+
+_LOOK = 2.0  # seconds between looks at what another process has written
+_PING = 15.0  # seconds without an event until a comment is sent, so that nobody in between closes the connection
+_RETRY = 3_000  # milliseconds until a client comes back
+
+
+class Streams:
+    """The streams of a service that are open, by the numbers of their subscriptions. Only its event loop adds and
+    removes them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._open: dict[int, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
+        self.is_ending = False
+        broker.listeners.append(lambda batch: self._wake({row[1] for row in batch.events}))
+
+    @contextmanager
+    def waiting(self, number: int) -> Iterator[asyncio.Event]:
+        """What is set whenever the subscription may have events."""
+        entry = asyncio.get_running_loop(), asyncio.Event()
+        self._open.setdefault(number, []).append(entry)
+        try:
+            yield entry[1]
+        finally:
+            self._open[number].remove(entry)
+            if not self._open[number]:
+                del self._open[number]
+
+    def end(self) -> None:
+        """Have all streams end, as their clients would wait for ever. Any thread may call it, also in a handler of a
+        signal."""
+        self.is_ending = True
+        self._wake(set(self._open))
+
+    def _wake(self, numbers: set[int]) -> None:
+        for number in list(self._open):
+            for loop, woken in list(self._open.get(number, ())) if number in numbers else ():
+                with suppress(RuntimeError):  # its loop has ended
+                    loop.call_soon_threadsafe(woken.set)
+
+
+def streams_of(app: FastAPI) -> Streams:
+    """The streams of a service."""
+    streams: Streams = app.state.streams
+    return streams
+
+
+@router.get("/s/{key}/events")
+@allowed(KEY)
+def events(
+    request: Request, key: str, after: Annotated[int | None, Query(ge=0, lt=2**62)] = None, format: str = "sse"
+) -> Response:
+    """The events of a subscription behind a sequence: `format=sse`, a stream that goes on, or `ndjson`, those that are
+    there. Without `after` and `Last-Event-ID` a stream begins with the next event, and the list with the first."""
+    of = broker(request)
+    row: Any = of.by_feed_key(key)
+    if row is None:
+        raise Problem(404, "there is no such feed")
+    if format == "ndjson":
+        return StreamingResponse(_lines(of, row.number, after or 0), media_type="application/x-ndjson")
+    if format != "sse":
+        raise Problem(400, f"there is no format {format[:20]!r}", "known: sse, ndjson")
+    begin = _begin(of, row.number, request.headers.get("last-event-id"), after)
+    if row.state == ENDED and not of.events_of(row.number, begin, 1):
+        return Response(status_code=204)  # nothing will come: a browser does not ask again
+    headers = {"Cache-Control": "private, no-store", "X-Accel-Buffering": "no"}
+    stream = _stream(streams_of(request.app), of, row.number, begin)
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+def _begin(of: Broker, number: int, last_id: str | None, after: int | None) -> int:
+    """The sequence that a stream begins behind. One that there was never is that of the newest event."""
+    newest = next((event.sequence for event in of.newest_events(number, 1)), 0)
+    if last_id is not None:  # of a client that comes back to the same address, so it counts before `after`
+        if not (last_id.isascii() and last_id.isdecimal() and len(last_id) < 19):
+            raise Problem(400, "Last-Event-ID is no sequence of an event", "send the id of the last event, or none")
+        after = int(last_id)
+    return newest if after is None else min(after, newest)
+
+
+def _lines(of: Broker, number: int, after: int) -> Iterator[str]:
+    while page := of.events_of(number, after):
+        yield "".join(event.line() + "\n" for event in page)
+        after = page[-1].sequence
+
+
+async def _stream(streams: Streams, of: Broker, number: int, last: int) -> AsyncIterator[str]:
+    clock = asyncio.get_running_loop().time
+    with streams.waiting(number) as woken:
+        yield f"retry: {_RETRY}\n\n"
+        sent = clock()
+        while True:
+            woken.clear()
+            if streams.is_ending:
+                return
+            page = await run_in_threadpool(of.events_of, number, last)
+            for event in page:
+                yield _message(event)
+            if page:
+                sent, last = clock(), page[-1].sequence
+                if page[-1].type == EXPIRED:
+                    return
+                if len(page) == MOST:
+                    continue
+            elif clock() - sent >= _PING:
+                yield ": ping\n\n"
+                sent = clock()
+                row = await run_in_threadpool(of.by_number, number)
+                if row is None or row.state == ENDED:
+                    return
+            wait = min(_PING if of.matching.is_ours else _LOOK, max(sent + _PING - clock(), 0.0))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), wait)
+
+
+def _message(event: Event) -> str:
+    """An event as one of a stream. A line of JSON holds no end of a line, so its text cannot add a field."""
+    return f"id: {event.sequence}\ndata: {event.line()}\n\n"

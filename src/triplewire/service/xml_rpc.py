@@ -1,0 +1,241 @@
+"""The door of XML-RPC (`/RPC2`), as paper 000 has it (section 6): each method takes one struct.
+
+A refusal is a fault whose text says where and why. Its code is the HTTP status that other doors answer, or one of the
+"Specification for Fault Code Interoperability": -32700 no XML, -32600 no call, -32601 no such method, -32602 wrong
+parameters. There is no `system.multicall`: one request would try many tickets.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import xmlrpc.client
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from triplewire.broker.broker import DAY
+from triplewire.broker.events import MOST
+from triplewire.broker.feeds.cleaning import clean
+from triplewire.broker.intake import take
+from triplewire.errors import ReadError, TriplewireError
+from triplewire.read.guard.xml import check_rdf_xml
+from triplewire.service import access
+from triplewire.service.access import OWNER_OR_TICKET, allowed, broker, owner, settings
+from triplewire.service.problems import Problem, status_of
+from triplewire.service.publish import came_in
+from triplewire.service.subscriptions import NewSubscription, shown, told, wanted_of
+
+router = APIRouter(tags=["XML-RPC"])
+
+NO_XML, NO_CALL, NO_METHOD, WRONG_PARAMETERS = -32700, -32600, -32601, -32602
+_MOST_BODY, _MOST_DEPTH = 1 << 20, 32
+_MOST_INTEGER = 2**31 - 1
+
+_log = logging.getLogger("triplewire.service")
+
+
+class _Struct(BaseModel):
+    """What a method takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class _OfSubscription(_Struct):
+    subscription: str
+    ticket: str | None = None
+
+
+class _Renewal(_OfSubscription):
+    seconds: float = DAY
+
+
+class _After(_OfSubscription):
+    after: int = Field(0, ge=0, le=2**62)
+    most: int = Field(MOST, ge=1, le=MOST)
+
+
+class _Content(_Struct):
+    content: str | bytes
+    content_type: str = ""
+    readers: list[str] | None = None
+    wait: bool = True
+
+
+def _subscribe(request: Request, given: NewSubscription) -> Any:
+    """Register a subscription {query, language, id, seconds, title, webhook, ...}: {id, ticket, feed, expires, ...}."""
+    by = owner(request)
+    return told(request, broker(request).subscribe(wanted_of(request, given), by))
+
+
+def _renew(request: Request, given: _Renewal) -> Any:
+    """Have a subscription last for so many seconds from now {subscription, ticket, seconds}: {id, expires}."""
+    row = _row(request, given)
+    return {"id": row.id, "expires": broker(request).renew(row.number, given.seconds)}
+
+
+def _unsubscribe(request: Request, given: _OfSubscription) -> Any:
+    """End a subscription {subscription, ticket}: true."""
+    broker(request).unsubscribe(_row(request, given).number)
+    return True
+
+
+def _publish(request: Request, given: _Content) -> Any:
+    """Publish a document {content, content_type, readers, wait}: {publications, refused}; content is text or base64."""
+    owner(request)
+    of, content = broker(request), given.content
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    done = take(of, came_in(data, given.content_type, of.settings), readers=given.readers)
+    if done.refusals and not done.taken:
+        raise ReadError(done.refusals[0].reason, remedy=done.refusals[0].remedy)
+    new = [entry.number for entry in done.taken if entry.is_new]
+    counts = of.wait(new, settings(request).wait_seconds) if given.wait else {}
+    publications = [
+        {"publication": entry.id, "new": entry.is_new, "matched": counts.get(entry.number)} for entry in done.taken
+    ]
+    return {"publications": publications, "refused": [str(refusal) for refusal in done.refusals]}
+
+
+def _notifications(request: Request, given: _After) -> Any:
+    """The events of a subscription behind a sequence {subscription, ticket, after, most}: an array of structs."""
+    row = _row(request, given)
+    return [event.to_json() for event in broker(request).events_of(row.number, given.after, given.most)]
+
+
+def _list(request: Request, given: _Struct) -> Any:
+    """All subscriptions of the owner of an API token, the newest first: an array of structs."""
+    of = broker(request)
+    return [shown(request, of, row) for row in of.subscriptions_of(owner(request))]
+
+
+def _row(request: Request, given: _OfSubscription) -> Any:
+    """The subscription that a ticket is of, or, without one, an API token. Raises `Problem`."""
+    if given.ticket is None:
+        return access.subscription(request, given.subscription)
+    row = broker(request).find(given.subscription, ticket=given.ticket)
+    if row is None:
+        raise Problem(404, f"there is no subscription {given.subscription!r}, or the ticket is not its")
+    return row
+
+
+class _Method(NamedTuple):
+    call: Callable[[Request, Any], Any]
+    takes: type[BaseModel]
+    gives: str
+
+
+_METHODS = {
+    "subscribe": _Method(_subscribe, NewSubscription, "struct"),
+    "renew": _Method(_renew, _Renewal, "struct"),
+    "unsubscribe": _Method(_unsubscribe, _OfSubscription, "boolean"),
+    "publish": _Method(_publish, _Content, "struct"),
+    "notifications": _Method(_notifications, _After, "array"),
+    "list": _Method(_list, _Struct, "array"),
+}
+_ABOUT = {
+    "system.listMethods": (["array"], "The names of all methods: an array of strings."),
+    "system.methodSignature": (["array", "string"], "The signatures of a method, by its name: an array of arrays."),
+    "system.methodHelp": (["string", "string"], "What a method does, by its name: a string."),
+}
+_BODY = {"required": True, "content": {"text/xml": {"schema": {"type": "string"}}}}
+
+
+@router.post("/RPC2", response_class=Response, openapi_extra={"requestBody": _BODY})
+@allowed(OWNER_OR_TICKET)
+async def rpc(request: Request) -> Response:
+    """A call of XML-RPC; `system.listMethods` says which there are."""
+    body = await request.body()
+    return Response(await run_in_threadpool(_answer, request, body), media_type="text/xml; charset=utf-8")
+
+
+def _answer(request: Request, body: bytes) -> bytes:
+    try:
+        name, parameters = _call_of(request, body)
+        said: Any = (_plain(_result(request, name, parameters)),)
+    except Problem as error:
+        text = f"{error.detail}; {error.remedy}" if error.remedy else str(error.detail)
+        said = xmlrpc.client.Fault(error.status_code, clean(text))
+    except TriplewireError as error:
+        said = xmlrpc.client.Fault(status_of(error), clean(str(error)))
+    except Exception:
+        _log.exception("a call of XML-RPC failed")
+        said = xmlrpc.client.Fault(500, "a fault of the service: it is in its log")
+    text = xmlrpc.client.dumps(said, methodresponse=True, encoding="utf-8")
+    return text.encode("utf-8", "replace")
+
+
+def _call_of(request: Request, body: bytes) -> tuple[str, tuple[Any, ...]]:
+    """The method and the parameters of a request. Raises `Problem`."""
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise Problem(415, "a compressed request is not read; send it as it is")
+    if len(body) > _MOST_BODY:
+        raise Problem(413, f"the request has more than {_MOST_BODY:,} bytes")
+    limits = replace(broker(request).settings, max_xml_depth=_MOST_DEPTH, max_entities=1)
+    try:
+        parameters, name = xmlrpc.client.loads(check_rdf_xml(body, limits), use_builtin_types=True)
+    except ReadError as error:
+        raise Problem(NO_XML, str(error)) from None
+    except xmlrpc.client.Fault:
+        raise Problem(NO_CALL, "it is an answer, and no call") from None
+    except Exception as error:  # the parser of the standard library raises many kinds
+        raise Problem(NO_CALL, f"the call cannot be read: {type(error).__name__}: {error}"[:300]) from None
+    if not name:
+        raise Problem(NO_CALL, "the call names no method")
+    return name, parameters
+
+
+def _result(request: Request, name: str, parameters: tuple[Any, ...]) -> Any:
+    """What a method answers. Raises `Problem` and `TriplewireError`."""
+    if name in _ABOUT:
+        return _about(name, parameters)
+    method = _method(name)
+    if len(parameters) > 1 or not isinstance(given := parameters[0] if parameters else {}, dict):
+        raise Problem(WRONG_PARAMETERS, f"{name} takes one struct")
+    try:
+        struct = method.takes.model_validate(given)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, entry['loc'])) or 'the struct'}: {entry['msg']}" for entry in error.errors())
+        raise Problem(WRONG_PARAMETERS, f"{name}: {'; '.join(wrong)}"[:1_000]) from None
+    return method.call(request, struct)
+
+
+def _method(name: str) -> _Method:
+    """A method by its name, with `pubsub.` before it or not. Raises `Problem`."""
+    method = _METHODS.get(name.removeprefix("pubsub."))
+    if method is None:
+        known = ", ".join([*_METHODS, *_ABOUT])
+        raise Problem(NO_METHOD, f"there is no method {name[:80]!r}; known: {known}")
+    return method
+
+
+def _about(name: str, parameters: tuple[Any, ...]) -> Any:
+    """What is said of methods (introspection)."""
+    if name == "system.listMethods":
+        return sorted([*_METHODS, *(f"pubsub.{each}" for each in _METHODS), *_ABOUT])
+    if len(parameters) != 1 or not isinstance(parameters[0], str):
+        raise Problem(WRONG_PARAMETERS, f"{name} takes the name of a method")
+    (of,) = parameters
+    if of in _ABOUT:
+        signature, text = _ABOUT[of]
+    else:
+        method = _method(of)
+        signature, text = [method.gives, "struct"], " ".join((method.call.__doc__ or "").split())
+    return [signature] if name == "system.methodSignature" else text
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    """A value as XML-RPC can say it: instants as dateTime.iso8601 in UTC, large integers as doubles, no null."""
+    if name in ("expires", "created", "at") and isinstance(value, int | float):
+        return dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None, microsecond=0)
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(key): _plain(each, key) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return float(value) if isinstance(value, int) and abs(value) > _MOST_INTEGER else value

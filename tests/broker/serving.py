@@ -1,0 +1,61 @@
+"""A broker with its service, as tests use it: in this process, or at a port of the loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from pipeline.connect.servers import free_port
+from triplewire.broker.broker import Broker, Made, Wanted
+from triplewire.broker.publications import read_body
+from triplewire.config import Settings
+from triplewire.service.app import ServiceSettings, service
+
+SECRET, TOKEN = b"a secret of a service that is tested", "token-of-the-owner"
+QUERY = "SELECT ?title { ?item rss:title ?title }"
+OWNER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@contextlib.contextmanager
+def broker_at(url: str) -> Iterator[tuple[Broker, FastAPI]]:
+    """A broker over a database, and its service."""
+    with Broker.open(url, SECRET) as broker:
+        yield broker, service(broker, ServiceSettings(token=TOKEN))
+
+
+def subscribed(broker: Broker, **values: object) -> Made:
+    """A subscription of the owner that matches each item."""
+    return broker.subscribe(Wanted(QUERY, **values), "owner")  # type: ignore[arg-type]  # what `Wanted` takes
+
+
+def published(broker: Broker, *items: tuple[str, str], text: str = "", readers: list[str] | None = None) -> None:
+    """Publish items, each with an id and a title, and wait until they are matched."""
+    head = {"version": "https://jsonfeed.org/version/1.1", "title": "A feed"}
+    for id, title in items:  # one by one: those of one feed are told in any order
+        item = {"id": id, "title": title, "url": "http://example.org/x", "content_text": text}
+        came = read_body(json.dumps({**head, "items": [item]}).encode(), "", Settings())
+        (taken,) = broker.publish(came.publications, readers=readers)
+        assert not taken.is_new or taken.number in broker.wait([taken.number], 60)
+
+
+@contextlib.contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The address of a service while it runs. It ends as `triplewire serve` does at a signal."""
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.05)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        app.state.streams.end()
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()

@@ -1,0 +1,102 @@
+"""What is removed as time goes by, and what never is."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from broker.serving import SECRET, published, subscribed
+from triplewire.broker.broker import Broker, Target
+from triplewire.broker.retention import Retention
+from triplewire.store.tables import attachments, deliveries, events, publications
+
+ITEMS = [(f"urn:item:{number}", f"Item {number}") for number in range(1, 9)]
+
+
+def sequences(broker: Broker, number: int) -> list[int]:
+    return [event.sequence for event in broker.events_of(number, 0)]
+
+
+def count(broker: Broker, table: sa.Table) -> int:
+    with broker.database.reading() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+@pytest.mark.parametrize(
+    ("retention", "left"),
+    [
+        (Retention(), [1, 2, 3, 4, 5, 6, 7, 8]),
+        (Retention(events=3), [6, 7, 8]),
+        (Retention(seconds=0), [8]),
+        (Retention(seconds=0, events=3), [8]),
+    ],
+)
+def test_events_are_kept_for_so_long(database_url: str, retention: Retention, left: list[int]) -> None:
+    with Broker.open(database_url, SECRET, retention=retention) as broker:
+        made, other = subscribed(broker), subscribed(broker)
+        published(broker, *ITEMS)
+        assert broker.sweeper.sweep() == (2 * (8 - len(left)), 0)
+        assert sequences(broker, made.number) == sequences(broker, other.number) == left
+        assert broker.sweeper.sweep() == (0, 0)
+
+
+def test_a_sequence_and_a_number_are_never_used_again(database_url: str) -> None:
+    with Broker.open(database_url, SECRET, retention=Retention(seconds=0, window_seconds=0)) as broker:
+        made = subscribed(broker)
+        published(broker, *ITEMS[:3])
+        assert broker.sweeper.sweep() == (2, 2)
+        newest = broker.events_of(made.number, 0)[0]
+    with Broker.open(database_url, SECRET) as broker:
+        published(broker, *ITEMS)  # the first three are there with the same content, though it is not kept
+        told = broker.events_of(made.number, 0)
+        assert [event.sequence for event in told] == [3, 4, 5, 6, 7, 8]
+        assert [event.title for event in told] == [title for _, title in ITEMS[2:]]
+        assert told[0] == newest
+        assert len({event.publication_number for event in told}) == 6
+
+
+def test_what_is_to_be_delivered_stays(database_url: str) -> None:
+    with Broker.open(database_url, SECRET, retention=Retention(seconds=0)) as broker:
+        made = subscribed(broker, targets=[Target("webhook", "http://127.0.0.1:9/")])
+        published(broker, *ITEMS[:4])
+        done = deliveries.update().where(deliveries.c.number <= 2).values(state="delivered")
+        broker.database.write(lambda connection: connection.execute(done))
+        assert broker.sweeper.sweep()[0] == 2
+        assert sequences(broker, made.number) == [3, 4]
+        assert count(broker, deliveries) == 2
+
+
+def test_contents_that_no_event_names_are_removed(database_url: str) -> None:
+    with Broker.open(database_url, SECRET, retention=Retention(events=2, window_seconds=0)) as broker:
+        published(broker, *ITEMS[:2])
+        made = subscribed(broker)
+        published(broker, *ITEMS[2:6])
+        files = [{"publication": number, "name": "a", "content": b"x"} for number in (1, 6)]
+        broker.database.write(lambda connection: connection.execute(attachments.insert(), files))
+        refused = publications.update().where(publications.c.number == 2).values(state="refused")
+        broker.database.write(lambda connection: connection.execute(refused))
+        assert broker.sweeper.sweep() == (2, 3)
+        with broker.database.reading() as connection:
+            left = list(connection.execute(sa.select(publications.c.number).order_by(publications.c.number)).scalars())
+        assert left == [2, 5, 6]  # a dead letter is kept as long as events are
+        assert count(broker, attachments) == 1
+        assert sequences(broker, made.number) == [3, 4]
+        assert count(broker, events) == 2
+
+
+def test_subscriptions_end_by_themselves(database_url: str) -> None:
+    with Broker.open(database_url, SECRET) as broker:
+        made = subscribed(broker)
+        published(broker, ITEMS[0])
+        told = threading.Event()
+        broker.listeners.append(lambda batch: told.set())
+        over = sa.text("UPDATE subscriptions SET expires = 1")
+        broker.database.write(lambda connection: connection.execute(over))
+        assert told.wait(60)
+        row = broker.by_number(made.number)
+        assert row is not None
+        assert (row.state, row.reason) == ("ended", "its time is over")
+        published(broker, ITEMS[1])
+        assert [event.type for event in broker.events_of(made.number, 0)] == ["matched", "expired"]
