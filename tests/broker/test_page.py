@@ -306,3 +306,26 @@ def test_all_doors_have_a_policy(running: Service) -> None:
             service(running.broker, ServiceSettings())
     finally:
         health.liveness.__dict__["policy"] = policy
+
+
+def test_lists_are_taken_and_saved(on_both: Service) -> None:
+    """What is saved of one owner is taken by another, line by line; what is wrong is told with its line."""
+    visitor = on_both.visitor()
+    text = visitor.get("/page/subscriptions.opml").text
+    assert "ftcontains" in text
+    ann = on_both.visitor(on_both.broker.new_token("ann"))
+    code = ann.get("/").code
+
+    def taken(text: str) -> str:
+        parts = (("code", "", code), ("list", '; filename="list.opml"', text))
+        named = [
+            f'--x\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n{value}\r\n'
+            for name, more, value in parts
+        ]
+        body = "".join([*named, "--x--\r\n"]).encode()
+        return ann.get("/page/opml", body, **{"Content-Type": "multipart/form-data; boundary=x"}).said
+
+    assert "subscribed" in taken(text)
+    assert "Games" in ann.get("/").said
+    assert "there already" in taken(text)
+    assert "refused" in taken(text.replace("SELECT", "SELEKT").replace('"games"', '"other"'))

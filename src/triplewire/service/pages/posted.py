@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 
 from triplewire.broker.broker import DAY, Target, Wanted
 from triplewire.broker.sources import POLL, PUSH, WantedSource
 from triplewire.errors import ArgumentError, TriplewireError
+from triplewire.service import opml
 from triplewire.service.access import PAGE, allowed, broker, settings
 from triplewire.service.pages import actions
 from triplewire.service.pages.sessions import Person, posted
@@ -181,6 +183,20 @@ def add_source(request: Request, sent: Posted) -> Response:
     if ticket:
         return sources_page(request, who, ticket=ticket)
     return RedirectResponse("/page/sources?said=made", 303)
+
+
+@router.post("/page/opml")
+@allowed(PAGE)
+def take_list(request: Request, sent: Posted) -> Response:
+    """Take a list of feeds and subscriptions in OPML; the page tells of each line what became of it."""
+    who, form = sent
+    file = form.get("list")
+    body = file.file.read() if isinstance(file, UploadFile) else b""
+    try:
+        answer = opml.take_list(request, body)
+    except TriplewireError as error:
+        return sources_page(request, who, error=details_of(error))
+    return sources_page(request, who, report=json.loads(bytes(answer.body)))
 
 
 @router.post("/page/settings")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -21,6 +21,7 @@ from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, LANG_STRING, XSD, Literal
 from triplewire.plugins import BUILT_IN
+from triplewire.service import opml
 from triplewire.service.access import PAGE, allowed, broker, settings
 from triplewire.service.pages import looked_up
 from triplewire.service.pages.drawn import cut, drawing
@@ -243,14 +244,23 @@ def sources(request: Request, said: str = "") -> Response:
 
 def sources_page(
     request: Request, who: Person, *, said: str = "", ticket: str = "", given: Mapping[str, str] | None = None,
-    error: Mapping[str, Any] | None = None,
+    error: Mapping[str, Any] | None = None, report: Sequence[Mapping[str, Any]] = (),
 ) -> Response:  # fmt: skip
-    """The sources, with the ticket of one that was just made, or what was given and what was wrong with it."""
+    """The sources, with the ticket of one that was just made, the report of a list that was taken, or what was given
+    and what was wrong with it."""
     rows = [(row, health(row)) for row in broker(request).sources.of_owner(who.owner)]
     given = given or {"url": "", "kind": "poll", "title": ""}
     status = 200 if error is None else 400
-    more = {"sources": rows, "said": said, "ticket": ticket, "given": given, "error": error}
+    more = {"sources": rows, "said": said, "ticket": ticket, "given": given, "error": error, "report": report}
     return page(request, "sources.html", who, status=status, values=more)
+
+
+@router.get("/page/subscriptions.opml")
+@allowed(PAGE)
+def export(request: Request) -> Response:
+    """All subscriptions and sources of who is signed in, as a list in OPML."""
+    person(request)
+    return opml.export(request)
 
 
 @router.get("/page/dead-letters")
