@@ -30,7 +30,12 @@ def keep_token(database: Database, token: str, owner: str) -> None:
 
 def owner_of(database: Database, token: str) -> str | None:
     """Whose API token it is; None for another text."""
-    here = sa.select(tokens.c.owner).where(tokens.c.digest == digest(token), tokens.c.revoked.is_(None))
+    return owner_of_digest(database, digest(token))
+
+
+def owner_of_digest(database: Database, digest: bytes) -> str | None:
+    """Whose API token has this digest; None for another one."""
+    here = sa.select(tokens.c.owner).where(tokens.c.digest == digest, tokens.c.revoked.is_(None))
     with database.reading() as connection:
         return connection.execute(here).scalar()
 

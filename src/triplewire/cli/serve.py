@@ -80,6 +80,8 @@ def serve_command(effective: EffectiveSettings) -> None:
         if not (settings.token or has_tokens(broker.database)):
             say(f"nobody has a token yet: triplewire token create --data {data} --owner {settings.owner}")
         say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
+        first = f"{settings.base_url.rstrip('/') or f'http://{host}:{settings.port}'}/sign-in"
+        say(f"your page, for the first visit: {first}?key={app.state.first_visit}")
         with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
             Server(config).run(sockets=[listening])
 

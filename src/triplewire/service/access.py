@@ -37,9 +37,10 @@ class Policy(enum.Enum):
     OWNER_OR_TICKET = "owner or ticket"  # an API token, or the ticket of the subscription
     WATCHER = "watcher"  # a token for metrics, or an address of the allowed networks
     PUBLISHER = "publisher"  # an API token, or the ticket of a source, or a source that anybody may publish to
+    PAGE = "page"  # a person who is signed in (`triplewire.service.pages.sessions`)
 
 
-ANYBODY, KEY, OWNER = Policy.ANYBODY, Policy.KEY, Policy.OWNER
+ANYBODY, KEY, OWNER, PAGE = Policy.ANYBODY, Policy.KEY, Policy.OWNER, Policy.PAGE
 OWNER_OR_TICKET, PUBLISHER, WATCHER = Policy.OWNER_OR_TICKET, Policy.PUBLISHER, Policy.WATCHER
 
 
@@ -96,7 +97,9 @@ def bearer(request: Request) -> str:
 
 
 def owner_or_none(request: Request) -> str | None:
-    """Whose API token a request has; None for none, or another text."""
+    """Whose API token a request has, or who has signed in to the page that it is for; None for nobody."""
+    if (signed_in := getattr(request.state, "owner", None)) is not None:
+        return str(signed_in)
     token, known = bearer(request), settings(request).token
     if not token:
         return None

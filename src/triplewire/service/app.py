@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
@@ -30,16 +31,19 @@ from triplewire.service import (
     streams,
     subscriptions,
     taxonomy_door,
+    tester,
     websub_callback,
     xml_rpc,
 )
 from triplewire.service.access import check_policies
+from triplewire.service.pages import posted, rendered, sessions, shown
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
 }
 
 
@@ -51,10 +55,12 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     app.state.broker, app.state.settings = broker, settings
     how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)
     app.state.delivering = delivering or Deliveries(broker, how)
+    app.state.window, app.state.first_visit = tester.Window(broker.database), secrets.token_urlsafe(24)
     app.state.streams = streams.Streams(broker)
-    problems.install(app)
+    problems.install(app, sessions.refused)
     doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
-    for door in (*doors, xml_rpc, sparql, metrics, deliveries, dead_letters):
+    pages = (tester, sessions, rendered, shown, posted)
+    for door in (*doors, xml_rpc, sparql, metrics, deliveries, dead_letters, *pages):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 

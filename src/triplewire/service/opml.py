@@ -47,10 +47,11 @@ async def take(request: Request, seconds: Annotated[float, Query(ge=SHORTEST, le
     """Take a list in OPML: outlines with a query become subscriptions, valid for `seconds`, all others with an address
     become sources. Answers line by line; what is wrong stops nothing else, and what is there already stays as it is."""
     owner(request)
-    return await run_in_threadpool(_take, request, await request.body(), seconds)
+    return await run_in_threadpool(take_list, request, await request.body(), seconds)
 
 
-def _take(request: Request, body: bytes, seconds: float) -> Response:
+def take_list(request: Request, body: bytes, seconds: float = DAY) -> Response:
+    """Take a list; the answer has a report of each of its lines."""
     by, of = owner(request), broker(request)
     outlines = list(read_outlines(body, of.settings, seconds))
     there = {row.id: row for row in of.subscriptions_of(by) if row.state != ENDED}

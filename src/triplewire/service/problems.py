@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -48,12 +49,20 @@ def problem(status: int, what: str, remedy: str = "", headers: Any = None, **mor
     return JSONResponse(details(status, what, remedy, **more), status, headers, "application/problem+json")
 
 
-def install(app: FastAPI) -> None:
-    """Have all errors of doors answered as problem details."""
+Refused = Callable[[Request, dict[str, Any]], Response | None]
+
+
+def install(app: FastAPI, on_page: Refused = lambda request, said: None) -> None:
+    """Have all errors of doors answered as problem details, but where `on_page` has an answer for people."""
+
+    def answer(request: Request, said: dict[str, Any], headers: Any = None) -> Response:
+        return on_page(request, said) or JSONResponse(said, said["status"], headers, "application/problem+json")
 
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:
-        return problem(error.status_code, str(error.detail), getattr(error, "remedy", ""), error.headers)
+        return answer(
+            request, details(error.status_code, str(error.detail), getattr(error, "remedy", "")), error.headers
+        )
 
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
@@ -62,15 +71,14 @@ def install(app: FastAPI) -> None:
             for entry in error.errors()
         ]
         what = "; ".join(f"{entry['where']}: {entry['what']}" for entry in wrong)
-        return problem(422, what, "see /openapi.json", errors=wrong)
+        return answer(request, details(422, what, "see /openapi.json", errors=wrong))
 
     @app.exception_handler(TriplewireError)
     async def of_ours(request: Request, error: TriplewireError) -> Response:
         said = details_of(error)
-        headers = {"Retry-After": "5"} if said["status"] >= 500 else None
-        return JSONResponse(said, said["status"], headers, "application/problem+json")
+        return answer(request, said, {"Retry-After": "5"} if said["status"] >= 500 else None)
 
     @app.exception_handler(Exception)
     async def of_others(request: Request, error: Exception) -> Response:
         _log.exception("a door failed: %s", request.url.path)
-        return problem(500, "a fault of the service", "it is in its log")
+        return answer(request, details(500, "a fault of the service", "it is in its log"))

@@ -1,0 +1,212 @@
+"""What the forms of pages do. Each sends the browser on to a page, or shows its own again with what was wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import RedirectResponse, Response
+from starlette.datastructures import FormData, UploadFile
+
+from triplewire.broker.broker import DAY, Wanted
+from triplewire.broker.sources import POLL, PUSH, WantedSource
+from triplewire.broker.targets import Target
+from triplewire.errors import ArgumentError, TriplewireError
+from triplewire.service import opml
+from triplewire.service.access import PAGE, allowed, broker, delivering, settings
+from triplewire.service.pages import actions
+from triplewire.service.pages.sessions import Person, posted
+from triplewire.service.pages.shown import EMPTY, editor, own, sources_page, tokens
+from triplewire.service.problems import Problem, details, details_of
+from triplewire.service.subscriptions import check_address
+
+router = APIRouter(include_in_schema=False)
+
+Posted = Annotated[tuple[Person, FormData], Depends(posted)]
+
+
+def _texts(form: FormData) -> dict[str, str]:
+    """The fields of a form that are texts, with lines as the queries have them."""
+    return {name: value.replace("\r\n", "\n").strip() for name, value in form.items() if isinstance(value, str)}
+
+
+def _to(number: int, said: str = "") -> Response:
+    return RedirectResponse(f"/page/subscriptions/{number}" + (f"?said={said}" if said else ""), 303)
+
+
+def _said_of(error: TriplewireError | Problem) -> dict[str, Any]:
+    if isinstance(error, Problem):
+        return details(error.status_code, str(error.detail), error.remedy)
+    return details_of(error)
+
+
+@router.post("/page/new")
+@allowed(PAGE)
+def subscribe(request: Request, sent: Posted) -> Response:
+    """Save a new subscription, or without `save` only try its query."""
+    who, given = sent[0], {**EMPTY, **_texts(sent[1])}
+    if "save" not in given:
+        return editor(request, who, given)
+    try:
+        made = broker(request).subscribe(
+            Wanted(
+                given["query"],
+                given["language"],
+                seconds=float(given["seconds"] or DAY),
+                title=given["title"],
+                once_per_story=bool(given["once_per_story"]),
+                targets=_targets(request, given),
+            ),
+            who.owner,
+        )
+    except (TriplewireError, Problem) as error:
+        return editor(request, who, given, error=_said_of(error))
+    return _to(made.number, "made")
+
+
+def _targets(request: Request, given: dict[str, str]) -> list[Target]:
+    if not given.get("webhook"):
+        return []
+    return [delivering(request).channels.target(given["webhook"], given.get("secret", ""), {})]
+
+
+@router.post("/page/subscriptions/{number}/edit")
+@allowed(PAGE)
+def change(request: Request, number: int, sent: Posted) -> Response:
+    """Change the query or the title of a subscription, or without `save` only try the query."""
+    who, given = sent[0], {**EMPTY, **_texts(sent[1])}
+    row = own(request, who, number)
+    if "save" not in given:
+        return editor(request, who, given, row)
+    values: dict[str, Any] = {"title": given["title"], "once_per_story": bool(given["once_per_story"])}
+    if (given["query"], given["language"]) != (row.query, row.language):
+        values |= {"query": given["query"], "language": given["language"]}
+    try:
+        broker(request).change(number, **values)
+    except TriplewireError as error:
+        return editor(request, who, given, row, _said_of(error))
+    return _to(number, "changed")
+
+
+@router.post("/page/subscriptions/{number}/renew")
+@allowed(PAGE)
+def renew(request: Request, number: int, sent: Posted) -> Response:
+    """Have a subscription last for so many seconds from now."""
+    who, form = sent
+    own(request, who, number)
+    try:
+        seconds = float(str(form.get("seconds", DAY)))
+    except ValueError:
+        raise ArgumentError("seconds are a number") from None
+    broker(request).renew(number, seconds)
+    return _to(number, "renewed")
+
+
+@router.post("/page/subscriptions/{number}/state")
+@allowed(PAGE)
+def pause(request: Request, number: int, sent: Posted) -> Response:
+    """Pause a subscription, or go on with it."""
+    who, form = sent
+    own(request, who, number)
+    broker(request).change(number, state=str(form.get("state", "")))
+    return _to(number)
+
+
+@router.post("/page/subscriptions/{number}/end")
+@allowed(PAGE)
+def end(request: Request, number: int, sent: Posted) -> Response:
+    """End a subscription for good."""
+    own(request, sent[0], number)
+    broker(request).unsubscribe(number)
+    return RedirectResponse("/", 303)
+
+
+@router.post("/page/subscriptions/{number}/targets")
+@allowed(PAGE)
+def add_target(request: Request, number: int, sent: Posted) -> Response:
+    """Deliver events to a webhook, too; or with `remove`, to that target no more."""
+    who, given = sent[0], _texts(sent[1])
+    own(request, who, number)
+    if given.get("remove"):
+        actions.remove_target(broker(request), number, _number(given["remove"]))
+    for target in _targets(request, given):
+        broker(request).add_target(number, target)
+    return _to(number)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise ArgumentError(f"{text[:40]!r} is no number")
+    return int(text)
+
+
+@router.post("/page/deliveries/{number}")
+@allowed(PAGE)
+def delivery(request: Request, number: int, sent: Posted) -> Response:
+    """Try a delivery again, or give it up."""
+    who, given = sent[0], _texts(sent[1])
+    actions.settle(broker(request), who.owner, number, again=given.get("do") != "drop")
+    subscription = given.get("subscription", "")
+    return _to(_number(subscription)) if subscription else RedirectResponse("/page/dead-letters", 303)
+
+
+@router.post("/page/refused/{number}")
+@allowed(PAGE)
+def refused(request: Request, number: int, sent: Posted) -> Response:
+    """Have a publication matched after all that was refused. Only the owner of the service."""
+    if sent[0].owner != settings(request).owner:
+        raise Problem(404, f"there is no publication {number}")
+    actions.accept_again(broker(request), number)
+    return RedirectResponse("/page/dead-letters", 303)
+
+
+@router.post("/page/sources")
+@allowed(PAGE)
+def add_source(request: Request, sent: Posted) -> Response:
+    """Add a source; or with `remove`, take one away."""
+    who, given = sent[0], {"url": "", "kind": "poll", "title": "", **_texts(sent[1])}
+    if given.get("remove"):
+        actions.remove_source(broker(request), who.owner, _number(given["remove"]))
+        return RedirectResponse("/page/sources", 303)
+    if given["kind"] not in (POLL, PUSH):
+        raise ArgumentError("the page makes no such source", remedy="POST /sources does")
+    may_subscribe = bool(given.get("may_subscribe"))
+    try:
+        if given["kind"] == POLL:
+            check_address(request, given["url"])
+        wanted = WantedSource(given["url"], given["kind"], title=given["title"], may_subscribe=may_subscribe)
+        ticket = broker(request).sources.add(wanted, who.owner)[1]
+    except (TriplewireError, Problem) as error:
+        return sources_page(request, who, given=given, error=_said_of(error))
+    if ticket:
+        return sources_page(request, who, ticket=ticket)
+    return RedirectResponse("/page/sources?said=made", 303)
+
+
+@router.post("/page/opml")
+@allowed(PAGE)
+def take_list(request: Request, sent: Posted) -> Response:
+    """Take a list of feeds and subscriptions in OPML; the page tells of each line what became of it."""
+    who, form = sent
+    file = form.get("list")
+    body = file.file.read() if isinstance(file, UploadFile) else b""
+    try:
+        answer = opml.take_list(request, body)
+    except TriplewireError as error:
+        return sources_page(request, who, error=details_of(error))
+    return sources_page(request, who, report=json.loads(bytes(answer.body)))
+
+
+@router.post("/page/settings")
+@allowed(PAGE)
+def change_tokens(request: Request, sent: Posted) -> Response:
+    """Make a token of one's own, or revoke one."""
+    who, given = sent[0], _texts(sent[1])
+    if given.get("revoke"):
+        try:
+            actions.revoke(broker(request), who.owner, given["revoke"])
+        except ValueError:
+            raise ArgumentError("no token is called so") from None
+        return RedirectResponse("/page/settings", 303)
+    return tokens(request, who, broker(request).new_token(who.owner))
