@@ -420,20 +420,20 @@ class Broker:
         """Wait until these publications are matched; returns by how many subscriptions each is. Those that are not
         matched in so many seconds, or are refused, are left out."""
         wanted, deadline = set(numbers), time.monotonic() + seconds
-        found: dict[int, int] = {}
+        matched: dict[int, int] = {}
         while wanted and (left := deadline - time.monotonic()) > 0:
             with self._matched:
                 for number in wanted & self._counts.keys():
-                    found[number] = self._counts[number]
-                wanted -= found.keys()
+                    matched[number] = self._counts[number]
+                wanted -= matched.keys()
                 if wanted and not self._matched.wait(min(left, 0.25)):
                     waiting = set(wanted)
                 else:
                     continue
             counts, done = self._counts_stored(waiting)  # another process may match
-            found |= counts
+            matched |= counts
             wanted -= done
-        return found
+        return matched
 
     def _counts_stored(self, numbers: set[int]) -> tuple[dict[int, int], set[int]]:
         with self.database.reading() as connection:

@@ -98,7 +98,7 @@ class Matching:
         self._followed = followed
         self._holder = holder
         self._told = told
-        self._chosen = chosen  # see `triplewire.broker.stories`
+        self._chosen = chosen  # may change what is told, in the transaction that writes it
         self._term: int | None = None
         self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
@@ -155,13 +155,13 @@ class Matching:
             last = connection.execute(sa.select(sa.func.max(events.c.number))).scalar() or 0
             self._next_number = max(first, last + 1)
             newest = sa.select(events.c.subscription, sa.func.max(events.c.sequence)).group_by(events.c.subscription)
-            found = connection.execute(newest).all()
+            newest_rows = connection.execute(newest).all()
             waiting = sa.select(publications.c.number).where(publications.c.state == "accepted")
             oldest = waiting.order_by(publications.c.number).limit(AT_ONCE)
             self._careful = set(connection.execute(oldest).scalars())
         self._sequences = np.full(1_024, self._first_sequence - 1, np.int64)
-        if found:
-            numbers, sequences = np.array(found, np.int64).T
+        if newest_rows:
+            numbers, sequences = np.array(newest_rows, np.int64).T
             self._grow(int(numbers.max()))
             self._sequences[numbers] = np.maximum(sequences, self._first_sequence - 1)
         self._term = term
@@ -303,22 +303,22 @@ class Matching:
         """The events of a batch. A publication that cannot be matched is refused, and does not hold up others."""
         batch = Batch()
         try:
-            found = self._pairs([entry.publication for entry in accepted])
+            pairs = self._pairs([entry.publication for entry in accepted])
         except (StoreError, UnavailableError):  # it is the database that has texts of subscriptions, not a publication
             raise
         except TriplewireError:
-            found = []
+            pairs = []
             for entry in accepted:
                 try:
-                    found += self._pairs([entry.publication])
+                    pairs += self._pairs([entry.publication])
                 except (StoreError, UnavailableError):
                     raise
                 except TriplewireError as error:
                     batch.refused[entry.number] = str(error)
-                    found.append(([], []))
+                    pairs.append(([], []))
         previous = self._told_before(accepted)
         at = now()
-        for entry, (numbers, bindings) in zip(accepted, found, strict=True):
+        for entry, (numbers, bindings) in zip(accepted, pairs, strict=True):
             if entry.number in batch.refused:
                 continue
             if entry.readers is not None and numbers:
@@ -337,15 +337,15 @@ class Matching:
     def _pairs(self, given: list[Publication]) -> list[tuple[list[int], list[str]]]:
         """Of each publication: the numbers of the subscriptions that match, and the bindings of each as JSON."""
         place = {publication.id: number for number, publication in enumerate(given)}
-        found: list[tuple[list[int], list[str]]] = [([], []) for _ in given]
+        pairs: list[tuple[list[int], list[str]]] = [([], []) for _ in given]
         result = self._followed.engine.match(given)
         for refusal in result.refusals:
             _log.warning("%s", refusal)
         for match in result:
-            numbers, bindings = found[place[match.publication]]
+            numbers, bindings = pairs[place[match.publication]]
             numbers.append(int(match.subscription))
             bindings.append(bindings_text(match.bindings))
-        return found
+        return pairs
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
         """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it."""

@@ -74,14 +74,14 @@ def check_policies(app: FastAPI) -> None:
 
 def broker(request: Request) -> Broker:
     """The broker behind a door."""
-    found: Broker = request.app.state.broker
-    return found
+    behind: Broker = request.app.state.broker
+    return behind
 
 
 def settings(request: Request) -> ServiceSettings:
     """The settings of the service."""
-    found: ServiceSettings = request.app.state.settings
-    return found
+    of_service: ServiceSettings = request.app.state.settings
+    return of_service
 
 
 def delivering(request: Request) -> Deliveries:
@@ -110,10 +110,10 @@ def owner_or_none(request: Request) -> str | None:
 
 def owner(request: Request) -> str:
     """Whose API token a request has. Raises `Problem` (401) where it has none."""
-    found = owner_or_none(request)
-    if found is None:
+    name = owner_or_none(request)
+    if name is None:
         raise Problem(401, "an API token is needed", "send the header Authorization: Bearer TOKEN")
-    return found
+    return name
 
 
 def subscription(request: Request, id: str, ticket: str = "") -> Row[object]:

@@ -16,12 +16,15 @@ from triplewire.errors import BusyError, LimitError, StoreError, TriplewireError
 _log = logging.getLogger("triplewire.service")
 
 
-class Problem(HTTPException):
+class _Problem(HTTPException):
     """A refusal with its status: what is wrong, and what to do."""
 
     def __init__(self, status: int, what: str, remedy: str = "", headers: dict[str, str] | None = None) -> None:
         super().__init__(status, what, headers)
         self.remedy = remedy
+
+
+Problem = _Problem
 
 
 def details(status: int, what: str, remedy: str = "", **more: Any) -> dict[str, Any]:

@@ -84,8 +84,8 @@ def wanted_of(request: Request, new: NewSubscription) -> Wanted:
     if new.webhook:
         check_address(request, new.webhook)
         targets.append(Target("webhook", new.webhook, new.secret))
-    kept = new.model_dump(exclude={"webhook", "secret"})
-    return Wanted(**kept, targets=targets)
+    fields = new.model_dump(exclude={"webhook", "secret"})
+    return Wanted(**fields, targets=targets)
 
 
 def check_address(request: Request, url: str) -> None:

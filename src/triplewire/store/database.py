@@ -31,7 +31,7 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyEr
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
-from triplewire.store.tables import metadata, terms
+from triplewire.store.tables import terms
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class Database:
             from triplewire.store.migrate import bring_up_to_date
 
             with errors_of_database(parsed.render_as_string()):
-                bring_up_to_date(database)
+                bring_up_to_date(database.engine)
         except BaseException:
             database._release()
             raise
@@ -350,11 +350,6 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
 
     return engine
-
-
-def create_tables(connection: Connection) -> None:
-    """All tables as they are now."""
-    metadata.create_all(connection)
 
 
 def now() -> float:

@@ -266,7 +266,7 @@ stories = Table(
     "stories",
     metadata,
     Column("publication", BIG, primary_key=True, autoincrement=False),
-    Column("signature", LargeBinary, nullable=False),  # MinHash: `triplewire.broker.stories`
+    Column("signature", LargeBinary, nullable=False),  # MinHash
     Column("at", Float, nullable=False),
 )
 
