@@ -10,7 +10,7 @@ import pytest
 from triplewire import Engine
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Triple
+from triplewire.model.terms import BlankNode, Literal, Triple, made_iri
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -58,11 +58,13 @@ def _seen(text: str) -> Tags:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_texts_become_no_markup(hostile: str) -> None:
-    triple = Triple(BlankNode(hostile), IRI(hostile), Literal(hostile, language=""))
-    publication = Publication(hostile, (triple, Triple(IRI("urn:s"), IRI("urn:p"), Literal("o", hostile))), hostile)
+    triple = Triple(BlankNode(hostile), made_iri(hostile), Literal(hostile, language=""))
+    publication = Publication(
+        hostile, (triple, Triple(made_iri("urn:s"), made_iri("urn:p"), Literal("o", hostile))), hostile
+    )
     shown = _seen(publication._repr_html_()).text
     assert "alert(1)" not in hostile or "alert(1)" in shown
-    match = Match(hostile, hostile, ({hostile: Literal(hostile)}, {"y": IRI(hostile)}))
+    match = Match(hostile, hostile, ({hostile: Literal(hostile)}, {"y": made_iri(hostile)}))
     _seen(match._repr_html_())
     engine = Engine(matcher="reference")
     engine.subscribe("SELECT ?o { ?s <urn:p> ?o }", id=hostile)
@@ -75,7 +77,7 @@ def test_hostile_texts_become_no_markup(hostile: str) -> None:
 
 
 def test_large_ones_are_cut_and_say_so() -> None:
-    triples = tuple(Triple(IRI(f"urn:{n}"), IRI("urn:p"), Literal("word " * 10_000)) for n in range(1_234))
+    triples = tuple(Triple(made_iri(f"urn:{n}"), made_iri("urn:p"), Literal("word " * 10_000)) for n in range(1_234))
     shown = Publication("urn:x", triples)._repr_html_()
     assert shown.count("<tr>") == 52
     assert "1,184 more" in shown

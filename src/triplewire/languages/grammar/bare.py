@@ -374,7 +374,7 @@ def call_of(tokens: Tokens, token: Token, name: str, read_argument: Callable[[st
         warnings_of_call(operator, arguments)
     except ValueError as error:
         # with one argument its form says nothing about what is wrong with the value
-        tokens.fail(token, f"{name}: {error}", remedy if len(arguments) > 1 else "")
+        tokens.fail(token, f"{name}: {error}", remedy if len(arguments) > 1 or " or " in remedy else "")
     return Call(name, tuple(arguments))
 
 
