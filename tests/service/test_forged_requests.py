@@ -165,13 +165,13 @@ def test_a_name_that_changes_its_address_leads_nowhere(
     resolving(monkeypatch, rebinding)
     if not is_guarded:
 
-        def naively(host: str, port: int, *, allow_private: bool) -> list[str]:
-            checked_addresses(host, port, allow_private=allow_private)
+        def naively(host: str, port: int, *, allow_private: bool, seconds: float) -> list[str]:
+            checked_addresses(host, port, allow_private=allow_private, seconds=seconds)
             return [host]
 
         monkeypatch.setattr(transport, "checked_addresses", naively)
     url = f"http://{NAMES[0]}:{canary.port}/"
-    checked_addresses(NAMES[0], canary.port, allow_private=False)  # as a door does
+    checked_addresses(NAMES[0], canary.port, allow_private=False, seconds=5.0)  # as a door does
     if not is_guarded:
         asked.clear()
     with suppress(TriplewireError):

@@ -186,7 +186,16 @@ def _broken_feed(folder: Path, database: Database) -> None:
 
 def _private_webhook(folder: Path, database: Database) -> None:
     values = {"subscription": 1, "kind": "webhook", "address": "http://127.0.0.1:9999/hook", "secret": ""}
-    row = {**values, "settings": "{}", "state": "active", "failures": 0, "created": now()}
+    row = {
+        **values,
+        "settings": "{}",
+        "state": "active",
+        "failures": 0,
+        "created": now(),
+        "form": "",
+        "host": "h",
+        "until": 0.0,
+    }
     database.write(lambda connection: connection.execute(targets.insert().values(row)))
 
 
@@ -241,8 +250,8 @@ def test_dead_letters(tmp_path: Path) -> None:
             pytest.skip("this service shows no dead letters")
         (letter,) = map(json.loads, service.out("deadletter", "list", "--json").splitlines())
         assert letter["publication"] == "x"
-        assert "it crashed" in service.out("deadletter", "show", letter["id"])
-        assert letter["id"] in service.out("deadletter", "list")
-        service.out("deadletter", "drop", letter["id"])
+        assert "it crashed" in service.out("deadletter", "show", str(letter["number"]))
+        assert str(letter["number"]) in service.out("deadletter", "list")
+        service.out("deadletter", "drop", str(letter["number"]))
         assert "no dead letters" in service.out("deadletter", "list")
-        assert service.run("deadletter", "retry", letter["id"]).returncode == 2
+        assert service.run("deadletter", "retry", str(letter["number"])).returncode == 2

@@ -12,7 +12,7 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.model.namespaces import shorten
 from triplewire.model.packed import Packed, pack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI, Literal, made_iri
 from triplewire.read import read_document
 from triplewire.read.names import document_iri
 
@@ -105,7 +105,7 @@ def _visible(text: str) -> str:
 
 def _stated(publication: Publication, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Properties of these names with their texts, those of the publication's own resource first."""
-    about = IRI(publication.id)
+    about = made_iri(publication.id)
     statements = [
         (triple.subject != about, names.index(name), triple.object)
         for triple in publication.triples
