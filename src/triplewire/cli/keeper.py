@@ -20,7 +20,7 @@ from triplewire.errors import Refusal
 LetterArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `deadletter list` shows it.")]
 
 
-_OF_LETTER = ("id", "kind", "subscription", "publication", "title", "answer")
+_OF_LETTER = ("number", "kind", "subscription", "publication", "title", "answer")
 
 
 @grouped
@@ -94,12 +94,12 @@ def list_command(*, asking: Asking, as_json: JsonOption = False) -> None:
 def show_command(letter: LetterArgument, *, asking: Asking) -> None:
     """
     \b
-    triplewire deadletter show d7
+    triplewire deadletter show 14
 
     Show one of them, as JSON.
     """
     rows: list[dict[str, Any]] = Service(asking).ask("GET", "/deadletters")
-    shown = [row for row in rows if row["id"] == letter]
+    shown = [row for row in rows if str(row["number"]) == letter]
     if not shown:
         raise typer.BadParameter(f"there is no dead letter {letter}", param_hint="ID")
     with output.text_output(None) as stream:
@@ -110,7 +110,7 @@ def show_command(letter: LetterArgument, *, asking: Asking) -> None:
 def retry_command(letter: LetterArgument, *, asking: Asking) -> None:
     """
     \b
-    triplewire deadletter retry d7
+    triplewire deadletter retry 14
 
     Deliver it again, as if it were new.
     """
@@ -122,7 +122,7 @@ def retry_command(letter: LetterArgument, *, asking: Asking) -> None:
 def drop_command(letter: LetterArgument, *, asking: Asking) -> None:
     """
     \b
-    triplewire deadletter drop p7
+    triplewire deadletter drop 15
 
     Forget it.
     """
