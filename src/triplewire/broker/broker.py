@@ -450,10 +450,10 @@ class Broker:
         yield engine
 
     def explain(self, row: Row[Any], publication: Publication) -> Explanation:
-        """Why a subscription matches a publication, or not."""
+        """Why a subscription matches a publication, or not, and the nearest query that does."""
         prefixes = json.loads(row.prefixes) if row.prefixes else None
         with self.probe(row.query, row.language, prefixes) as engine:
-            return engine.explain("query", publication)
+            return engine.explain("query", publication, nearest=True)
 
     # --- events ------------------------------------------------------------------------------------------------------
 

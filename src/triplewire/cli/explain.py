@@ -40,6 +40,9 @@ def explain_command(
     only_matches: Annotated[
         bool, typer.Option("--only-matches", help="Pass over publications that do not match.")
     ] = False,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="For a miss, the nearest query that matches, checked by matching again.")
+    ] = False,
     form: Annotated[Format, choice_option(Format, "--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
 ) -> None:
     """
@@ -71,7 +74,7 @@ def explain_command(
             if publication and candidate.id != publication:
                 continue
             asked += 1
-            explanation = _explained(engine, candidate, report)
+            explanation = _explained(engine, candidate, report, nearest)
             matched += explanation is not None and explanation.matched
             if explanation is not None and (explanation.matched or not only_matches):
                 stream.write(_shown(explanation, form))
@@ -86,12 +89,12 @@ def explain_command(
     raise typer.Exit(report.exit_code)
 
 
-def _explained(engine: Engine, publication: Publication, report: Report) -> Explanation | None:
+def _explained(engine: Engine, publication: Publication, report: Report, nearest: bool) -> Explanation | None:
     """The explanation of the only subscription; None where it is refused. An undecided pair is reported as well."""
     subscription = engine.subscriptions[0].id
     pair = f"{publication.id} {subscription}"
     try:
-        explanation = engine.explain(subscription, publication)
+        explanation = engine.explain(subscription, publication, nearest=nearest)
     except TriplewireError as error:
         report.refuse(Refusal.of("pair", pair, error))
         return None

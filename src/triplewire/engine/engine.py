@@ -316,8 +316,11 @@ class Engine:
             on_stats(result.stats)
         return combined(matches) if isinstance(batch, pa.RecordBatch) else matches
 
-    def explain(self, subscription: str | Match, publication: Publication | None = None) -> Explanation:
-        """Why the subscription of this id matches the publication, or the first part of it that fails.
+    def explain(
+        self, subscription: str | Match, publication: Publication | None = None, *, nearest: bool = False
+    ) -> Explanation:
+        """Why the subscription of this id matches the publication, or the first part of it that fails; with `nearest`
+        also, for a miss, the query nearest to it that matches (`Explanation.nearest`).
 
         A match of this engine can stand for both as long as its `MatchResult` is there; where that is gone, its
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
@@ -326,7 +329,7 @@ class Engine:
         registered, known, snapshot, calls = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explained  # matching does without it
 
-        return explained(registered, known, snapshot.compiler, calls)
+        return explained(registered, known, snapshot.compiler, calls, with_nearest=nearest)
 
     # --- the taxonomy, and other properties --------------------------------------------------------------------------
 

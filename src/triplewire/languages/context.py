@@ -16,10 +16,28 @@ from triplewire.ir.subscription import Subscription
 from triplewire.model.operator import Operator
 
 
+@dataclass
+class Written:
+    """Where the parts of a text stand, as offsets in characters from 0, for who edits it (`engine/explain/nearest.py`).
+
+    `conjuncts`: where each of several parts begins that must all hold, with separators between them, and where the last
+    one ends; `parts`: begin and end of those of a group, without separators; `words`: of strings of full text;
+    `bare`: of constants without quotes. `tokens`: kind, text and offset of all tokens of `text`.
+    """
+
+    text: str = ""
+    tokens: list[tuple[str, str, int]] = field(default_factory=list)
+    conjuncts: list[tuple[list[int], int]] = field(default_factory=list)
+    parts: list[tuple[int, int]] = field(default_factory=list)
+    words: list[tuple[int, int]] = field(default_factory=list)
+    bare: list[tuple[int, int]] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Context:
     """`source` names the text in errors; `prefixes` and `base` come from outside the text (the text's own win);
-    `operators` are those that a call may name; `rules` are the registered MDV rules that a search clause may name."""
+    `operators` are those that a call may name; `rules` are the registered MDV rules that a search clause may name;
+    `written` is filled by the parser where it is given."""
 
     source: str = ""
     prefixes: Mapping[str, str] = field(default_factory=dict)
@@ -27,6 +45,7 @@ class Context:
     operators: Mapping[str, Operator] = field(default_factory=dict)
     rules: Mapping[str, Subscription] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
+    written: Written | None = None
 
 
 @dataclass(frozen=True)

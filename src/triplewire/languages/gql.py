@@ -79,10 +79,10 @@ class _Query:
 
     def _tuples(self) -> None:
         with self._tokens.nested():
-            self._tokens.separated(self._item, "AND", ",")
+            self._tokens.conjuncts(self._item, "AND", ",")
 
     def _item(self) -> None:
-        tokens = self._tokens
+        tokens, begin = self._tokens, self._tokens.peek().offset
         if tokens.at("CALL"):
             tokens.next()
             call, _ = read_call(self._names)
@@ -104,9 +104,12 @@ class _Query:
             tokens.expect(")")
             self._parts.append(Pattern(subject, predicate, object_))
             self._bind(subject, predicate, object_)
-        if tokens.accept("SUCHTHAT"):
+        tokens.note(begin)
+        such_that = tokens.accept("SUCHTHAT")
+        if such_that is not None:
             for condition in self._conditions.suchthat():
                 self._filters.append(condition.call if isinstance(condition, Holds) else Filter(condition))
+            tokens.note(such_that.offset)
 
     def _bind(self, *terms: PatternTerm) -> None:
         self._bound.update((term.name, None) for term in terms if isinstance(term, Variable))

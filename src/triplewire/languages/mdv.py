@@ -304,10 +304,13 @@ class _Parser:
         tokens = self._tokens
         self._names.prologue()
         tokens.expect("SEARCH")
-        tokens.separated(self._class, ",")
+        tokens.conjuncts(self._class, ",")
         tokens.expect("REGISTER")
         registered = self._search_variable().text
-        branches: Branches = self._or(negated=False) if tokens.accept("WHERE") else [[]]
+        where = tokens.accept("WHERE")
+        branches: Branches = self._or(negated=False) if where is not None else [[]]
+        if where is not None:
+            tokens.note(where.offset)
         tokens.rest_is_empty()
         searched = tuple(self._searched.values())
         warning = "without PREFIX : <...> or a base, these names are read as terms of RSS 1.0: "
@@ -359,7 +362,7 @@ class _Parser:
             return self._conjunction(operands) if negated else self._disjunction(operands)
 
     def _and(self, negated: bool) -> Branches:
-        operands = self._tokens.separated(lambda: self._not(negated), "AND")
+        operands = self._tokens.conjuncts(lambda: self._not(negated), "AND")
         return self._disjunction(operands) if negated else self._conjunction(operands)
 
     def _not(self, negated: bool) -> Branches:

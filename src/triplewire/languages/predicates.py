@@ -79,7 +79,7 @@ class _Query:
         tokens = self._tokens
         self._names.prologue()
         brace = tokens.accept("{")
-        tokens.separated(self._item, ",")
+        tokens.conjuncts(self._item, ",")
         if brace:
             tokens.expect("}")
         if tokens.peek().kind != END:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 import email.policy
-import json
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -131,11 +130,13 @@ class WhyNot(BaseModel):
 @router.post("/explain")
 @allowed(OWNER)
 def explain(request: Request, body: WhyNot) -> dict[str, Any]:
-    """Why a subscription matches a publication, or not. Nothing is kept."""
+    """Why a subscription matches a publication, or not: its parts, and for a miss the nearest query that matches.
+    Nothing is kept."""
     row: Any = subscription(request, body.subscription)
     of = broker(request)
     came = came_in(body.publication.encode("utf-8", "surrogatepass"), body.content_type, of.settings)
     if not came.publications:
         raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
-    explanation = of.explain(row, came.publications[0])
-    return {"matched": explanation.matched, "reasons": json.loads(json.dumps(explanation.to_json(), default=str))}
+    explanation = of.explain(row, came.publications[0]).to_json()
+    said = {"matched": explanation["matched"], "reasons": explanation["parts"], "unknown": explanation["unknown"]}
+    return said | {name: explanation[name] for name in ("nearest", "solution", "calls") if explanation.get(name)}

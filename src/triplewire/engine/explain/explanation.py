@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.explain import reasons
+from triplewire.engine.explain.nearest import Nearest, nearest
 from triplewire.engine.explain.reasons import ExplainedPair
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Result, World, decide
@@ -240,7 +241,8 @@ class Explanation:
 
     `findings` has the parts in the order in which they were asked. For a match it follows `solution`, the first of
     `solutions` (a count; `truncated` says that there are, or may be, more). `unknown` names the operator calls that
-    failed and on which the answer depends; `calls` has all calls of operators, and what they cost.
+    failed and on which the answer depends; `calls` has all calls of operators, and what they cost. `nearest`: of a
+    miss, the query nearest to the subscription that does match, where it was asked for and is there.
     """
 
     subscription: str
@@ -252,6 +254,7 @@ class Explanation:
     truncated: bool = False
     unknown: tuple[str, ...] = ()
     calls: ExplainedCalls = field(default_factory=ExplainedCalls)
+    nearest: Nearest | None = None
 
     @property
     def failing(self) -> Finding | None:
@@ -270,6 +273,7 @@ class Explanation:
             "parts": [finding.to_json() for finding in self.findings],
             "unknown": list(self.unknown),
             "calls": self.calls.to_json(),
+            **({"nearest": self.nearest.to_json()} if self.nearest is not None else {}),
         }
 
     @property
@@ -304,14 +308,20 @@ class Explanation:
             lines += finding.lines()
         lines += [f"  ? unknown: {line}" for line in self.unknown]
         lines += self.calls.lines()
-        return lines
+        return lines if self.nearest is None else [*lines, *self.nearest.lines()]
 
 
 def explained(
-    subscription: Subscription, publication: Publication, compiler: Compiler, made: CallResults
+    subscription: Subscription,
+    publication: Publication,
+    compiler: Compiler,
+    made: CallResults,
+    *,
+    with_nearest: bool = False,
 ) -> Explanation:
     """The explanation of a pair as an engine means it. `made`: calls of the match before. Those that all have to
-    hold come as the engine's order of operators ranks them. Raises `LimitError`."""
+    hold come as the engine's order of operators ranks them. `with_nearest`: of a miss, look for the nearest query that
+    matches. Raises `LimitError`."""
     world, learned = compiler.world, compiler.learned
     known = {MATCH: made, CACHE: world.known(compiler.entailed(publication))}
     order: Ranked | None = None
@@ -325,7 +335,10 @@ def explained(
         order = by_worth
 
     try:
-        return explain(compiler.meant(subscription), compiler.entailed(publication), world, known, order)
+        explanation = explain(compiler.meant(subscription), compiler.entailed(publication), world, known, order)
+        if not with_nearest or explanation.matched or explanation.undecided:
+            return explanation
+        return replace(explanation, nearest=nearest(subscription, publication, compiler, dict(made)))
     except RecursionError:
         what = "the query is nested too deep to be explained"
         raise LimitError(what, source=subscription.id, remedy="lower max_query_depth") from None

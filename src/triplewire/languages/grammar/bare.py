@@ -127,6 +127,7 @@ def read_raw(tokens: Tokens, ends: tuple[str, ...], expected: str, closes: str) 
         tokens.unexpected(expected)
     if depth:
         tokens.unexpected("')'")
+    tokens.note(first.offset, "bare")
     return Raw(first, " ".join(tokens.text[first.offset : end].split()))
 
 

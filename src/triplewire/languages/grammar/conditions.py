@@ -58,10 +58,13 @@ class ConditionReader:
             return operands[0] if len(operands) == 1 else AnyOf(tuple(operands))
 
     def _and(self, top: bool) -> Expression:
+        begins = [self._tokens.peek().offset]
         operands = [self._not()]
         while self._tokens.at("AND") and not (top and self._tuple_ahead()):
             self._tokens.next()
+            begins.append(self._tokens.peek().offset)
             operands.append(self._not())
+        self._tokens.note_conjuncts(begins)
         return operands[0] if len(operands) == 1 else AllOf(tuple(operands))
 
     def _not(self) -> Expression:

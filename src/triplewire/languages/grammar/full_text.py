@@ -71,7 +71,7 @@ def _read_or(tokens: Tokens) -> _Written:
 
 
 def _read_and(tokens: Tokens) -> _Written:
-    operands = tokens.separated(lambda: _read_not(tokens), "FTAND")
+    operands = tokens.conjuncts(lambda: _read_not(tokens), "FTAND")
     if len(operands) == 1:
         return operands[0]
     return lambda analyzer: TextAnd(tuple([operand(analyzer) for operand in operands]))
@@ -141,6 +141,7 @@ def _read_primary(tokens: Tokens) -> _Written:
         tokens.fail(tokens.peek(), f"found {tokens.peek()} in a full-text expression", "did you mean ftNOT?")
     token = tokens.accept_kind("string")
     if token is not None:
+        tokens.note(token.offset, "words")
         text, options = string_value(tokens, token), _read_options(tokens)
         return lambda analyzer: _words(tokens, token, text, replace(analyzer, **options) if options else analyzer)
     if not tokens.accept("("):

@@ -62,6 +62,9 @@ class Tokens:
         self._tokens = self._scan(pattern)
         self._at = 0
         self.depth = 0
+        self._noted = context.written
+        if self._noted is not None:
+            self._noted.text, self._noted.tokens = self.text, list(self._tokens)
 
     def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
         tokens: list[Token] = []
@@ -135,6 +138,32 @@ class Tokens:
         while self.accept(*separators):
             items.append(read())
         return items
+
+    def conjuncts(self, read: Callable[[], T], *separators: str) -> list[T]:
+        """As `separated`, of what must all hold: their places are noted."""
+        begins = [self.peek().offset]
+        items = [read()]
+        while self.accept(*separators):
+            begins.append(self.peek().offset)
+            items.append(read())
+        self.note_conjuncts(begins)
+        return items
+
+    def note_conjuncts(self, begins: list[int]) -> None:
+        """Note where parts begin that must all hold; the last one was just read."""
+        if self._noted is not None:
+            self._noted.conjuncts.append((begins, self._end))
+
+    def note(self, begin: int, kind: str = "parts") -> None:
+        """Note the place of what was read since `begin`; `kind`: a list of `Written`."""
+        if self._noted is not None and self._end > begin:
+            getattr(self._noted, kind).append((begin, self._end))
+
+    @property
+    def _end(self) -> int:
+        """Where the token taken last ends."""
+        token = self._tokens[self._at - 1]
+        return token.offset + len(token.text)
 
     def rest_is_empty(self) -> None:
         """Refuse anything that is left."""

@@ -183,9 +183,12 @@ class Expressions:
             return read
 
     def _conjunction(self) -> Expression:
+        begins = [self._tokens.peek().offset]
         conditions = [self._relation()]
-        while self._tokens.accept("&&"):  # not by `separated`: each level of an expression takes many frames as it is
+        while self._tokens.accept("&&"):  # not by `conjuncts`: each level of an expression takes many frames as it is
+            begins.append(self._tokens.peek().offset)
             conditions.append(self._relation())
+        self._tokens.note_conjuncts(begins)
         return AllOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
 
     def _relation(self) -> Expression:

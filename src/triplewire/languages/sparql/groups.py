@@ -71,15 +71,18 @@ class Groups:
             triples = TripleReader(self._terms, self._labels, parts)
             may_be_triples = True
             while not tokens.accept("}"):
-                seen = len(parts)
+                seen, begin = len(parts), tokens.peek().offset
                 if (tokens.peek().kind != "symbol" and self._element(parts, scope)) or self._braces(parts, scope):
-                    tokens.accept(".")
+                    tokens.note(begin)
+                    if tokens.accept("."):
+                        tokens.note(begin)
                     may_be_triples = True
                 elif may_be_triples and triples.starts():
                     triples.same_subject()
                     for part in parts[seen:]:
                         _bound_by(part, scope)
                     may_be_triples = tokens.accept(".") is not None
+                    tokens.note(begin)
                 else:
                     self.refuse_modifiers()
                     expected = (

@@ -232,10 +232,13 @@ class TripleReader:
 
     def _properties(self, subject: PatternTerm, parts: list[Where]) -> None:
         """Predicates with their objects, semicolons between them; at least one."""
+        begins = [self._tokens.peek().offset]
         self._predicate(subject, parts)
         while self._tokens.accept(";"):
             if self._starts_predicate():
+                begins.append(self._tokens.peek().offset)
                 self._predicate(subject, parts)
+        self._tokens.note_conjuncts(begins)
 
     def _predicate(self, subject: PatternTerm, parts: list[Where]) -> None:
         """One predicate or path, with its objects, commas between them."""
