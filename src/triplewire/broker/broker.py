@@ -30,6 +30,7 @@ from triplewire.broker import tickets
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.publications import link_of, stored, title_of
+from triplewire.broker.stories import Stories
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -115,7 +116,7 @@ class Broker:
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
-        self.matching = Matching(database, self.followed, self.holder, self._told)
+        self.matching = Matching(database, self.followed, self.holder, self._told, Stories(self.followed).choose)
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.listeners: list[Callable[[Batch], None]] = []

@@ -188,6 +188,7 @@ stories = Table(
     Column("publication", BIG, primary_key=True, autoincrement=False),
     Column("signature", LargeBinary, nullable=False),  # MinHash: `triplewire.broker.stories`
     Column("at", Float, nullable=False),
+    Index("stories_at", "at"),
 )
 
 bands = Table(
@@ -195,5 +196,6 @@ bands = Table(
     metadata,
     Column("band", BIG, primary_key=True, autoincrement=False),
     Column("publication", BIG, primary_key=True, autoincrement=False),
+    Index("bands_publication", "publication"),
 )
 """Parts of signatures, by which those that are alike are found."""

@@ -66,12 +66,12 @@ def edited(written: Written, edits: Iterable[Edit]) -> str:
             left_out.setdefault(edit.place[0], set()).add(edit.place[1])
     for number, items in left_out.items():
         places = _items(written, number)
-        kept = next((item for item in range(len(places)) if item not in items), None)
-        if kept is None:
+        first = next((item for item in range(len(places)) if item not in items), None)
+        if first is None:
             return ""
-        if kept:
-            spans.append((places[0][0], places[kept][0], ""))
-        spans += [(places[item - 1][1], places[item][1], "") for item in items if item > kept]
+        if first:
+            spans.append((places[0][0], places[first][0], ""))
+        spans += [(places[item - 1][1], places[item][1], "") for item in items if item > first]
     text, at, out = written.text, 0, []
     for begin, end, new in sorted(spans):
         if begin > at:
@@ -150,21 +150,21 @@ class Edits:
             words = quoted[len(quote) : -len(quote)].split()
             if len(words) < 2:
                 continue
-            some = [f"{quote}{word}{quote}" for word in words]
-            yield Edit(begin, end, f"({' ftAND '.join(some)})", 1, _LOOSER, f"the words of {quoted} in any order")
+            joined = " ftAND ".join(f"{quote}{word}{quote}" for word in words)
+            yield Edit(begin, end, f"({joined})", 1, _LOOSER, f"the words of {quoted} in any order")
             yield from self._fewer(begin, end, quote, words)
 
     def _fewer(self, begin: int, end: int, quote: str, words: Sequence[str]) -> Iterator[Edit]:
         places = range(len(words))
         if len(words) <= _WORDS:
-            kept = [places_kept for count in places for places_kept in combinations(places, count)]
+            chosen = [some_places for count in places for some_places in combinations(places, count)]
         else:
-            kept = [tuple(range(first, last)) for first in places for last in range(first + 1, len(words) + 1)]
-        for some in kept:
-            if some and len(some) < len(words):
-                gone = " ".join(words[place] for place in places if place not in some)
-                text = f"{quote}{' '.join(words[place] for place in some)}{quote}"
-                yield Edit(begin, end, text, len(words) - len(some), _LOOSER, f"without the words {gone!r}")
+            chosen = [tuple(range(first, last)) for first in places for last in range(first + 1, len(words) + 1)]
+        for selected in chosen:
+            if selected and len(selected) < len(words):
+                gone = " ".join(words[place] for place in places if place not in selected)
+                text = f"{quote}{' '.join(words[place] for place in selected)}{quote}"
+                yield Edit(begin, end, text, len(words) - len(selected), _LOOSER, f"without the words {gone!r}")
 
     def _gaps(self) -> Iterator[Edit]:
         """Wider gaps of ftNEAR, in any order, and ftAND in its place."""
@@ -255,13 +255,13 @@ def _local(iri: str) -> str:
 
 def _alike(text: str, known: Iterable[str], of: Callable[[str], str] = str) -> list[str]:
     """The known texts of which this part is like the text, the most alike first."""
-    found = []
+    ratios = []
     matcher = SequenceMatcher(b=text.casefold()[:_LONGEST], autojunk=False)
     for value in known:
         matcher.set_seq1(of(value).casefold())
         if matcher.quick_ratio() >= _ALIKE and (ratio := matcher.ratio()) >= _ALIKE:
-            found.append((-ratio, value))
-    return [value for _, value in sorted(found)[:_MOST_VALUES]]
+            ratios.append((-ratio, value))
+    return [value for _, value in sorted(ratios)[:_MOST_VALUES]]
 
 
 def _by_distance(taxonomy: Taxonomy, cls: str) -> Iterator[str]:

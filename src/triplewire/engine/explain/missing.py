@@ -75,8 +75,8 @@ class _Changed:
         for pattern in patterns:
             if self._stated(pattern) is not None:
                 names.update(nodes.names_bound(pattern))
-        kept = {name: value for name, value in self._values.items() if name in names and not Variable(name).hidden}
-        self._values = kept
+        named = {name: value for name, value in self._values.items() if not Variable(name).hidden}
+        self._values = {name: value for name, value in named.items() if name in names}
 
     def matches(self) -> bool:
         """Does the changed publication match?"""

@@ -170,7 +170,7 @@ class _Search:
             if self._outcome([*needed, edit]):
                 needed.append(edit)
                 for other in list(needed):
-                    fewer = [one for one in needed if one is not other]
+                    fewer = [edit for edit in needed if edit is not other]
                     if self._outcome(fewer):
                         needed = fewer
                 return tuple(needed)
