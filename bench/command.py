@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bench.report import Figure
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
-WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
+WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench import measure, partition, spark
 from bench import operators as targets
+from bench.handover import handover_cases, handover_figures
 from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
 from bench.measure import GIGA, MEGA, MICROS, Timed, allowed_micros, explained, inputs_of, load_case
 from bench.report import Figure
@@ -324,6 +325,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     **{name: _plain(name) for name in WORKLOADS},
     "graph": Experiment("graph", "patterns that join", graph_cases, graph_figures),
     "latency": Experiment("latency", "one publication at a time", latency_cases, latency_figures),
+    "handover": Experiment("handover", "what a caller takes of a result", handover_cases, handover_figures),
     "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),

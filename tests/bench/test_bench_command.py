@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import measure, nodes, partition
+from bench import handover, measure, nodes, partition
 from bench.command import BENCH, LONG, NAMES
 from bench.experiments import EXPERIMENTS
 from bench.nodes import AGAIN, DRAWINGS, MATCHING, Points, figures
@@ -109,6 +109,16 @@ def test_every_target_of_the_full_run_is_named() -> None:
     in_all = BenchPlan("all", "trie").names()
     assert set(EXPERIMENTS) - set(in_all) == set(LONG), "they take long, and run by their names only"
     assert set(NAMES) <= set(EXPERIMENTS)
+
+
+def test_what_a_caller_takes_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Targets are those of the full size."""
+    monkeypatch.setattr(workloads, "RTF_PUBLICATIONS", 20)
+    monkeypatch.setattr(handover, "_TURNS", 1)
+    place = Place(tmp_path, 60)
+    rows = list(handover.handover_figures(place, handover.handover_cases(place), "reference"))
+    assert all(row.value is not None and row.value > 0 and row.target is None for row in rows)
+    assert {"ids as a list / len(result)", "JSON Lines with bindings / len(result)"} <= {row.name for row in rows}
 
 
 @pytest.mark.slow

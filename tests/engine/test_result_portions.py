@@ -10,9 +10,8 @@ from amounts import usually
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.config import Settings
-from triplewire.engine import result
-from triplewire.engine import result as ids_and_graphs
-from triplewire.engine.segments import snapshot
+from triplewire.engine import match_block, result
+from triplewire.engine.segments import snapshot, texts
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.model.match import Match
 from triplewire.verify import bindings as objects
@@ -57,15 +56,13 @@ def test_matches_are_the_same_in_other_portions(
     settings, wanted = Settings(max_bindings=most), in_usual_portions(most)
     assert len(wanted) == PUBLICATIONS * COPIES * len(QUERIES)
     assert any(match.truncated for match, _ in wanted) is (most == 3)
-    for module, name, size in zip((result, result, objects), ("_AT_ONCE", "_NAMED", "_ROWS"), sizes, strict=True):
+    for module, name, size in zip((result, match_block, objects), ("_AT_ONCE", "_LISTED", "_ROWS"), sizes, strict=True):
         monkeypatch.setattr(module, name, size)
     assert matches(subscribed(settings)) == wanted
     if sizes[0] == 5:  # the ids: fewer are kept than there are; or none is
-        monkeypatch.setattr(ids_and_graphs, "_KEPT", 12)
+        monkeypatch.setattr(texts, "_KEPT", 12)
         assert matches(subscribed(settings)) == wanted
-        monkeypatch.setattr(ids_and_graphs, "_KEPT", 3)
-        assert matches(subscribed(settings)) == wanted
-        monkeypatch.setattr(ids_and_graphs, "_SPARSE", 0)
+        monkeypatch.setattr(texts, "_KEPT", 3)
         assert matches(subscribed(settings)) == wanted
     monkeypatch.setattr(snapshot, "DELTA", 3)  # and the subscriptions in several segments
     engine = subscribed(Settings(max_bindings=most, merge_subscriptions=1))

@@ -1,4 +1,4 @@
-"""Matches made in bulk are those made one by one; the bindings that matches share stay as they are."""
+"""Matches that look their fields up are those made with them; the bindings that matches share stay as they are."""
 
 from __future__ import annotations
 
@@ -20,9 +20,35 @@ NOW = dt.datetime(2024, 5, 6, tzinfo=dt.UTC)
 GRAPH = (Triple(IRI("http://e/a"), IRI("http://e/p"), Literal("1")),)
 
 
-def test_a_match_made_in_bulk_is_a_match() -> None:
-    rows: list[Any] = [("p", "s", (BINDING,), False, None, None), ("q", "t", (), True, GRAPH, KnownOrigin("c", "r"))]
-    made = list(matches_of(rows, NOW))
+@dataclasses.dataclass
+class Rows:
+    """A source of matches that knows all of them."""
+
+    rows: list[tuple[str, tuple[Any, ...], bool, Any, Any]]
+    matched_at: dt.datetime | None = NOW
+
+    def publication(self, row: int) -> str:
+        return self.rows[row][0]
+
+    def bindings(self, row: int) -> tuple[Any, ...]:
+        return self.rows[row][1]
+
+    def truncated(self, row: int, bindings: tuple[Any, ...]) -> bool:
+        assert bindings == self.rows[row][1]
+        return self.rows[row][2]
+
+    def construct(self, row: int, bindings: tuple[Any, ...]) -> Any:
+        assert bindings == self.rows[row][1]
+        return self.rows[row][3]
+
+    def origin(self, row: int) -> Any:
+        return self.rows[row][4]
+
+
+def test_a_match_that_looks_its_fields_up_is_a_match() -> None:
+    source = Rows([("p", (BINDING,), False, None, None), ("q", (), True, GRAPH, KnownOrigin("c", "r"))])
+    made = list(matches_of(source, ["s", "t"], [None, None]))
+    assert list(matches_of(source, ["t"], [()], first=1)) == made[1:]
     assert made == [Match("p", "s", (BINDING,), False, NOW), Match("q", "t", (), True, NOW, GRAPH)]
     assert [match.matched_at for match in made] == [NOW, NOW]
     assert made[0] == Match("p", "s", ({"x": IRI("http://e/a"), "y": Literal("1")},))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from html import unescape
 
 import numpy as np
 import sqlalchemy as sa
@@ -40,6 +41,7 @@ _WORDS = 3  # of a shingle
 _FEWEST = 8  # shingles of a publication that is compared at all
 _BANDS, _ROWS = 16, 4
 _MOST_COMPARED = 50  # of one band, the newest ones
+_TAG = re.compile(r"<[^<>]*>")  # of HTML: pages of one site are not alike for that
 _NO_PAGE = frozenset({RDF_TYPE, IRI("http://purl.org/dc/terms/isPartOf")})
 _random = np.random.default_rng(61)  # the same functions in all processes
 _FACTORS = _random.integers(0, 2**63, _BANDS * _ROWS, np.uint64) * np.uint64(2) + np.uint64(1)
@@ -81,7 +83,7 @@ def signature(publication: Publication) -> Signature | None:
 def _shingles(text: str) -> set[str]:
     if " " not in text.strip():
         return set()  # an address, a date, a number
-    words = analyse(text, Analyzer())
+    words = analyse(unescape(_TAG.sub(" ", text)), Analyzer())
     return {" ".join(words[at : at + _WORDS]) for at in range(len(words) - _WORDS + 1)}
 
 

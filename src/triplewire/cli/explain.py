@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,5 +104,5 @@ def _explained(engine: Engine, publication: Publication, report: Report, nearest
 
 def _shown(explanation: Explanation, form: Format) -> str:
     if form is Format.JSON:
-        return json.dumps(explanation.to_json(), ensure_ascii=False) + "\n"
+        return explanation.to_json() + "\n"
     return "\n".join(map(one_line, explanation.lines())) + "\n\n"

@@ -46,6 +46,17 @@ MATCHES = pa.schema(
 `content` is the content hash of the publication; `revision` changes with the text of the subscription."""
 
 
+_IDS = pa.dictionary(pa.int32(), pa.large_string())
+PAIRS = pa.schema(
+    [
+        pa.field("publication", _IDS, nullable=False),
+        pa.field("subscription", _IDS, nullable=False),
+        pa.field("truncated", pa.bool_(), nullable=False),
+    ]
+)
+"""One row a match, without bindings: `truncated` says what is known without them."""
+
+
 def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:
     """Publications as one batch of the schema `PUBLICATIONS`. Raises `ReadError` for the first whose id holds a lone
     surrogate, which Arrow has no text for."""

@@ -28,6 +28,8 @@ from triplewire.model.publication import Publication
 from triplewire.verify.operators import AnswerTable, CallCounts, CallTable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from triplewire.clauses.view import View
     from triplewire.encode.decode import Decoder
     from triplewire.engine.compiler import Compiler
@@ -162,7 +164,7 @@ class Chunk:
         chunk._contents = {place: known[number] for place, number in enumerate(order) if number in known}
         return chunk
 
-    @property
+    @cached_property
     def ids(self) -> Sequence[str]:
         """The publications' ids."""
         if self._publications is None:
@@ -266,6 +268,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.publication)
 
+    def take(self, places: NDArray[np.int64]) -> Rows:
+        """Some of the rows, in this order, without what the stages looked at."""
+        details = None if self.details is None else [self.details[place] for place in places.tolist()]
+        return Rows(self.publication[places], self.subscription[places], self.truncated[places], details=details)
+
 
 class Snapshot(Protocol):
     """Subscriptions as they stand at one moment. Never changed, so any number of threads may use it at once.
@@ -303,6 +310,11 @@ class Snapshot(Protocol):
 
     def id_column(self, numbers: Ids) -> TextColumn:
         """The same as a column; lone surrogates are three bytes."""
+
+    @property
+    def id_array(self) -> pa.LargeStringArray | None:
+        """The ids by number, without a copy where that is possible; None where it is not known that they differ, or
+        they are no table."""
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
         """The revisions of subscriptions, by number (`triplewire.ir.subscription.revision_of`)."""

@@ -67,8 +67,11 @@ class Engine:
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
     of `operators.order.ORDERS`. `operator_cache`: a folder for outcomes of operators that state a version; they are
     used again for publications of the same content. Any thread may call any method; a match call works on the
-    subscriptions, and the taxonomy, that there are then.
+    subscriptions, and the taxonomy, that there are then. An engine has no other attributes than these: setting one is
+    an `AttributeError`.
     """
+
+    __slots__ = ("__weakref__", "_current", "_last_number", "_matcher", "_matcher_name", "_recent")
 
     def __init__(
         self,

@@ -184,6 +184,11 @@ class ReferenceSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""
         return TextColumn.of([id_.encode("utf-8", "surrogatepass") for id_ in self.ids(numbers)])
 
+    @property
+    def id_array(self) -> None:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        return None
+
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
         """See `triplewire.engine.chunk.Snapshot`."""
         return np.array([int(self.revision(id_), 16) for id_ in self.ids(numbers)], np.uint64)

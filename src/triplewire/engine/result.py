@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
-from operator import sub
-from typing import TYPE_CHECKING, NoReturn, overload
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.argument_checks import expect_text
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine.chunk import Chunk, Details, Rows, Snapshot, Template
+from triplewire.engine.match_block import MatchBlock, construct
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
-from triplewire.ir.nodes import Label, PatternTerm, Variable
-from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of, table, term_bytes
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.match import Binding, Match, graph_text, table, term_bytes
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Triple
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,94 +34,10 @@ if TYPE_CHECKING:
     from triplewire.encode.matches import MatchColumns
 
 
-_AT_ONCE = 1_024  # matches whose bindings are computed in one call
+_AT_ONCE = 4_096  # matches whose bindings are computed in one call
 _BYTES = 64 << 20  # bytes of terms that are written as text in one call, at most
-_IN_TURN = 16  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
-_NAMED = 4_096  # matches whose ids are listed in one call: the garbage collector is slow on long new lists
-_KEPT = 1 << 16  # ids that are kept for the next matches
-_SPARSE = 16  # with more than so many subscriptions per match, the cache takes longer than making the ids
-
-
-class _SubscriptionIds:
-    """The ids of the subscriptions of matches: made each time or, where that is faster, when they first occur, and then
-    kept up to `_KEPT`. `numbers`: all that will be asked for, where they are many."""
-
-    def __init__(self, snapshot: Snapshot, numbers: Ids | None = None) -> None:
-        self._snapshot = snapshot
-        self._place: Ids | None = None  # subscription -> place in `_made`, or -1
-        if numbers is not None and (size := int(numbers.max()) + 1) <= _SPARSE * len(numbers):
-            self._place = np.full(size, -1, np.int32)
-            self._made = np.empty(min(len(numbers), _KEPT), object)
-            self._count = 0
-
-    def texts(self, numbers: Ids) -> NDArray[np.object_]:
-        """The ids of these."""
-        place = self._place
-        if place is not None:
-            new = _each_once(numbers[place[numbers] < 0], place)
-            if self._count + len(new) > len(self._made):  # begin anew
-                place[:], self._count = -1, 0
-                new = _each_once(numbers, place)
-            if len(new) <= len(self._made):
-                if len(new):
-                    end = self._count + len(new)
-                    self._made[self._count : end] = self._snapshot.ids(new)
-                    place[new] = np.arange(self._count, end)
-                    self._count = end
-                return self._made[place[numbers]]
-            place[:] = -1
-        texts = np.empty(len(numbers), object)
-        texts[:] = self._snapshot.ids(numbers)
-        return texts
-
-
-def _each_once(numbers: Ids, place: Ids) -> Ids:
-    """The distinct numbers. Overwrites their entries in `place`."""
-    every = np.arange(len(numbers))
-    place[numbers] = every
-    each: Ids = numbers[place[numbers] == every]
-    return each
-
-
-def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) -> tuple[tuple[Triple, ...], bool]:
-    """The graph of a CONSTRUCT query (SPARQL 1.1, 16.2): its template once for each binding, as a set of triples in the
-    order of their making, up to the first with which their terms have more than `most_bytes` together; and whether
-    there was one.
-
-    A triple with an unbound variable, a literal subject or a predicate that is no IRI is left out. A hidden variable
-    is a blank node of the template: a new one for each binding, of a label that no blank node of the bindings has.
-    """
-    bindings = tuple(bindings)
-    taken = {term.label for binding in bindings for term in binding.values() if isinstance(term, BlankNode)}
-    stem = "c"
-    while any(label.startswith(stem) for label in taken):
-        stem += "c"
-    triples: dict[Triple, None] = {}
-    sizes: dict[Term, int] = {}
-    total = 0
-    for number, binding in enumerate(bindings):
-        for row in template:
-            subject, predicate, object_ = (_instance(term, binding, f"{stem}{number}") for term in row)
-            if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and object_ is not None:
-                triple = Triple(subject, predicate, object_)
-                if triple in triples:
-                    continue
-                for term in triple:
-                    if term not in sizes:
-                        sizes[term] = term_bytes(term)
-                    total += sizes[term]
-                if total > most_bytes:
-                    return tuple(triples), True
-                triples[triple] = None
-    return tuple(triples), False
-
-
-def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
-    if isinstance(term, Variable):
-        return BlankNode(stem + term.name.replace(".", "_")) if term.hidden else binding.get(term.name)
-    if isinstance(term, Label):
-        return IRI(term.iri) if term.iri else Literal(term.text)
-    return term if isinstance(term, IRI | Literal) else None
+_SPARSE = 8  # with more than so many subscriptions a match, those that do not occur are left out of a dictionary
+_IN_TURN = 4  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +50,6 @@ class MatchTexts:
 
     def __len__(self) -> int:
         return len(self.bindings)
-
-
-class ChunkOrigin:
-    """What the matches of one publication of a chunk were made from (`triplewire.model.match.Origin`)."""
-
-    __slots__ = ("_chunk", "_number", "snapshot")
-
-    def __init__(self, chunk: Chunk, number: int, snapshot: Snapshot) -> None:
-        self._chunk, self._number, self.snapshot = chunk, number, snapshot
-
-    @property
-    def content(self) -> str:
-        """See `Origin`."""
-        return self._chunk.contents(np.array([self._number]))[0]
-
-    def revision(self, subscription: str) -> str:
-        """See `Origin`."""
-        return self.snapshot.revision(subscription)
 
 
 @dataclass(eq=False)
@@ -174,7 +74,8 @@ class Part:
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """The places of the rows, by publication and then by the subscriptions' ids."""
-        return pair_order(self.rows.publication, self.snapshot.ranks(self.rows.subscription))
+        ranks = self.snapshot.ranks(self.rows.subscription)
+        return np.argsort(ranks, kind="stable") if len(self.chunk) == 1 else pair_order(self.rows.publication, ranks)
 
     @property
     def publications(self) -> Sequence[str]:
@@ -196,16 +97,50 @@ class Part:
         """Match -> are its bindings cut? Where listing them passes a limit, that is known once they are listed."""
         return self.rows.truncated[self.order]
 
-    def __iter__(self) -> Iterator[Match]:
-        return chain.from_iterable(self._portions())
+    def ids(self, publication: str | None = None) -> list[str]:
+        """The ids of the matches' subscriptions; with the id of a publication, of its matches."""
+        if publication is None:
+            return self.snapshot.ids(self.subscription)
+        numbers = self._numbers.get(publication, ())
+        begins, ends = (np.searchsorted(self.publication, numbers, side) for side in ("left", "right"))
+        places = [self.order[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        return self.snapshot.ids(self.rows.subscription[np.concatenate(places)]) if places else []
 
-    def _portions(self) -> Iterator[Iterator[Match]]:
-        """The matches, in iterators of some at a time, so that their memory is reused where the caller keeps none."""
-        start, count, ids = 0, _AT_ONCE, _SubscriptionIds(self.snapshot, self.rows.subscription)
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """Id -> the numbers of the publications that have it."""
+        numbers: dict[str, list[int]] = {}
+        for number, id_ in enumerate(self.publications):
+            numbers.setdefault(id_, []).append(number)
+        return numbers
+
+    def publication_ids(self) -> list[str]:
+        """The id of the publication of each match."""
+        return list(map(self.publications.__getitem__, self.publication.tolist()))
+
+    def __iter__(self) -> Iterator[Match]:
+        return chain.from_iterable(self._blocks())
+
+    def _blocks(self) -> Iterator[MatchBlock]:
+        """The matches, some at a time, so that their memory is reused where the caller keeps none."""
+        start, count = 0, _AT_ONCE
         while start < len(self):
-            binding_count, rows = self._rows(start, (start := start + count), ids)
-            yield matches_of(rows, self.matched_at)
-            count = _next_count(count, binding_count)
+            block = self.block(start, start + count)
+            yield block
+            start += count
+            count = _AT_ONCE if block.count is None else _next_count(count, block.count)
+
+    def block(self, start: int, end: int) -> MatchBlock:
+        """Some of the matches."""
+        places, reference = self.order[start:end], ref(self)
+
+        def cut(rows: NDArray[np.int64]) -> None:
+            part = reference()
+            if part is not None:
+                part._cut(places[rows])
+
+        rows = self.rows.take(places)
+        return MatchBlock(self.chunk, self.snapshot, rows, self.matched_at, self.most_bytes, cut)
 
     def texts(self) -> Iterator[MatchTexts]:
         """The bindings and graphs as text, of some matches at a time, in their order."""
@@ -243,14 +178,13 @@ class Part:
             publication, subscription = self.rows.publication[places], self.rows.subscription[places]
             begins = np.diff(publication, prepend=-1) != 0
             contents = TextColumn.of([utf8(text) for text in self.chunk.contents(publication[begins])])
-            used, number = np.unique(subscription, return_inverse=True)
-            revisions = hexadecimal(self.snapshot.revisions(used))
+            revisions = hexadecimal(self.snapshot.revisions(subscription))
             yield MatchColumns(
                 names_of(self.chunk.ids, publication),
                 self.snapshot.id_column(subscription),
                 texts.bindings,
                 TextColumn(contents.text, contents.offset, (np.cumsum(begins) - 1).astype(np.int32)),
-                TextColumn(revisions.text, revisions.offset, number.astype(np.int32)),
+                revisions,
                 self.rows.truncated[places],
                 texts.construct,
             )
@@ -261,32 +195,17 @@ class Part:
 
         return chain.from_iterable(batches(columns, self.matched_at) for columns in self.columns())
 
-    def matches(self, start: int, end: int) -> list[Match]:
-        """Some of the matches as objects."""
-        return list(matches_of(self._rows(start, end, _SubscriptionIds(self.snapshot))[1], self.matched_at))
+    def pairs(self) -> pa.RecordBatch:
+        """The matches as they were found, in the schema `triplewire.encode.schema.PAIRS`: the arrays themselves, which
+        name publications and subscriptions by number, with the ids as dictionaries."""
+        from triplewire.encode.matches import names_of, pairs, strings  # as in `Engine.match_batch`
 
-    def _rows(self, start: int, end: int, ids: _SubscriptionIds) -> tuple[int, Iterator[MatchRow]]:
-        """What some of the matches are made of, and how many bindings they have together."""
-        places = self.order[start:end]
-        details = self._details(places)
-        texts = ids.texts(self.rows.subscription[places])
-        few = [slice(begin, begin + _NAMED) for begin in range(0, len(places), _NAMED)]
-        bindings = iter(details.bindings)
-        rows: Iterator[MatchRow] = chain.from_iterable(self._named(places[each], texts[each], bindings) for each in few)
-        return details.count, self._with_graphs(rows, details.templates, places) if details.templates else rows
-
-    def _with_graphs(
-        self, rows: Iterator[MatchRow], templates: Mapping[int, Template], places: NDArray[np.int64]
-    ) -> Iterator[MatchRow]:
-        """The same, with the graphs of CONSTRUCT queries, each made shortly before it is taken."""
-        for number, row in enumerate(rows):
-            if number in templates:
-                publication, subscription, bindings, _, _, origin = row
-                graph = self._graph(templates[number], bindings, places[number])
-                truncated = bool(self.rows.truncated[places[number]])
-                yield publication, subscription, bindings, truncated, graph, origin
-            else:
-                yield row
+        publications = strings(names_of(self.publications, np.arange(len(self.publications), dtype=np.int32)))
+        subscription, ids = self.rows.subscription, self.snapshot.id_array
+        if ids is None or len(ids) > _SPARSE * len(subscription):
+            used, place = np.unique(subscription, return_inverse=True)
+            ids, subscription = strings(self.snapshot.id_column(used)), place.astype(np.int32)
+        return pairs((self.rows.publication, publications), (subscription, ids), self.rows.truncated)
 
     def _details(self, places: NDArray[np.int64]) -> Details:
         """The bindings of the matches at these places. A match of which they turn out to be cut says so from now on."""
@@ -299,21 +218,6 @@ class Part:
         fresh = places[~self.rows.truncated[places]]
         self.rows.truncated[fresh] = True
         self.stats.truncated += len(fresh)
-
-    def _named(
-        self, places: NDArray[np.int64], ids: NDArray[np.object_], bindings: Iterator[tuple[Binding, ...]]
-    ) -> Iterator[MatchRow]:
-        """The rows of the matches at these places, with these subscription ids and the next of the bindings."""
-        publication = self.rows.publication[places]
-        begins = [0, *((publication[1:] != publication[:-1]).nonzero()[0] + 1).tolist()]
-        numbers, counts = publication[begins].tolist(), list(map(sub, [*begins[1:], len(places)], begins))
-        every = self.chunk.ids
-        names = chain.from_iterable(map(repeat, [every[number] for number in numbers], counts))
-        origin_of_each = [ChunkOrigin(self.chunk, number, self.snapshot) for number in numbers]
-        origins = chain.from_iterable(map(repeat, origin_of_each, counts))
-        truncated = self.rows.truncated[places].tolist()
-        none: Iterator[None] = repeat(None)
-        return zip(names, ids.tolist(), bindings, truncated, none, origins, strict=False)  # it ends with the names
 
 
 def _bytes_of_texts(details: Details) -> int:
@@ -336,6 +240,14 @@ def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.argsort(first.astype(np.int64) << 32 | second, kind="stable")
 
 
+class MatchRows(NamedTuple):
+    """Matches as columns of Python's own values."""
+
+    publication: list[str]
+    subscription: list[str]
+    truncated: list[bool]
+
+
 class MatchResult(Sequence[Match]):
     """The matches in the order of the publications given, then of the subscriptions' ids; it is their sequence.
 
@@ -351,7 +263,7 @@ class MatchResult(Sequence[Match]):
         self.parts: list[Part] = []
         self._snapshot = snapshot
         self._starts = [0]  # of each part, and the end
-        self._kept: tuple[int, int, list[Match]] = 0, 0, []  # the matches made last: where they begin and end
+        self._kept: tuple[int, int, list[Match]] = 0, 0, []  # of the last block: where it begins and ends
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a result is not copied or pickled, its matches are: list(result)")
@@ -406,15 +318,50 @@ class MatchResult(Sequence[Match]):
     def __iter__(self) -> Iterator[Match]:
         return chain.from_iterable(self.parts)  # as `yield from` does, without a generator that each match goes through
 
-    def to_arrow(self) -> pa.Table:
+    @property
+    def subscription_ids(self) -> list[str]:
+        """The id of the subscription of each match, in their order: the fastest way to get them."""
+        return list(chain.from_iterable(part.ids() for part in self.parts))
+
+    def ids(self, publication: str | Publication) -> list[str]:
+        """The ids of the subscriptions that a publication satisfies, in their order; it may be given by its id."""
+        id_ = publication.id if isinstance(publication, Publication) else publication
+        expect_text("MatchResult.ids(publication)", id_)
+        return list(chain.from_iterable(part.ids(id_) for part in self.parts))
+
+    def rows(self) -> MatchRows:
+        """The matches in their order as plain columns, without an object a match and without bindings."""
+        publications = chain.from_iterable(part.publication_ids() for part in self.parts)
+        truncated = chain.from_iterable(part.truncated.tolist() for part in self.parts)
+        return MatchRows(list(publications), self.subscription_ids, list(truncated))
+
+    def to_arrow(self, *, bindings: bool = True) -> pa.Table:
         """The matches in their order as columns of the schema `triplewire.encode.schema.MATCHES`, without an object a
         match: `bindings` is JSON text. `parts` give the same a batch at a time. Raises `LimitError` where the bindings
-        of one match are longer than a batch holds, 2 GiB."""
+        of one match are longer than a batch holds, 2 GiB.
+
+        Without `bindings` it is what matching has found, as it lies there, in no order, of the schema `PAIRS`: numbers
+        without a copy, and dictionaries of the ids."""
         import pyarrow as pa  # as in `Engine.match_batch`
 
-        from triplewire.encode.schema import MATCHES
+        from triplewire.encode.schema import MATCHES, PAIRS
 
+        if not bindings:
+            return pa.Table.from_batches([part.pairs() for part in self.parts], PAIRS)
         return pa.Table.from_batches(chain.from_iterable(part.batches() for part in self.parts), MATCHES)
+
+    def to_pandas(self) -> Any:
+        """The bindings as a data frame of pandas: publication, subscription, truncated, and a column a variable
+        (`triplewire.engine.data_frames.columns_of`). Raises `TriplewireError` where pandas is not installed."""
+        from triplewire.engine.data_frames import frame_of  # most programs want none
+
+        return frame_of(self, "pandas")
+
+    def to_polars(self) -> Any:
+        """The same as a data frame of Polars."""
+        from triplewire.engine.data_frames import frame_of  # as above
+
+        return frame_of(self, "polars")
 
     @overload
     def __getitem__(self, index: int) -> Match: ...
@@ -431,7 +378,7 @@ class MatchResult(Sequence[Match]):
         if not begin <= number < end:
             place = bisect_right(self._starts, number) - 1
             start = (number - self._starts[place]) // _AT_ONCE * _AT_ONCE
-            matches = self.parts[place].matches(start, start + _AT_ONCE)
+            matches = list(self.parts[place].block(start, start + _AT_ONCE))
             begin = self._starts[place] + start
             self._kept = begin, begin + len(matches), matches
         return matches[number - begin]

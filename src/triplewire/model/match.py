@@ -8,9 +8,9 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, count, islice, takewhile
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
@@ -57,16 +57,68 @@ class KnownOrigin:
         return self.revision_text
 
 
+class MatchSource(Protocol):
+    """What matches are made from: it knows more of each than its subscription, by the number of its row there."""
+
+    matched_at: dt.datetime | None
+
+    def publication(self, row: int) -> str:
+        """The id of the publication."""
+
+    def bindings(self, row: int) -> tuple[Binding, ...]:
+        """The bindings."""
+
+    def truncated(self, row: int, bindings: tuple[Binding, ...]) -> bool:
+        """Are these bindings of it cut, or the graph that they make?"""
+
+    def construct(self, row: int, bindings: tuple[Binding, ...]) -> tuple[Triple, ...] | None:
+        """The graph that these bindings of it make, of a CONSTRUCT query."""
+
+    def origin(self, row: int) -> Origin | None:
+        """What the identity is worked out from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StatedMatch:
+    """The source of one match whose values are known."""
+
+    match: tuple[str, bool, tuple[Triple, ...] | None, Origin | None]
+    matched_at: dt.datetime | None
+
+    def publication(self, row: int) -> str:
+        return self.match[0]
+
+    def bindings(self, row: int) -> tuple[Binding, ...]:
+        raise AssertionError("they are stated")
+
+    def truncated(self, row: int, bindings: tuple[Binding, ...]) -> bool:
+        return self.match[1]
+
+    def construct(self, row: int, bindings: tuple[Binding, ...]) -> tuple[Triple, ...] | None:
+        return self.match[2]
+
+    def origin(self, row: int) -> Origin | None:
+        return self.match[3]
+
+
 class _Slots:
     """The slots of `Match`, without its frozen constructor. Filling them and changing the class to `Match`, which adds
     no slots, takes a quarter of the time of `Match(...)`."""
 
-    __slots__ = ("bindings", "construct", "matched_at", "origin", "publication", "subscription", "truncated")
+    __slots__ = ("_bindings", "_row", "_source", "subscription")
+
+    subscription: str
+    _source: MatchSource
+    _row: int
+    _bindings: tuple[Binding, ...] | None  # None until they are asked for
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+_keep_bindings = _Slots.__dict__["_bindings"].__set__
+
+
 class Match(_Slots):
-    """One publication that satisfies one subscription.
+    """One publication that satisfies one subscription. A match of an engine looks its other fields up when they are
+    asked for.
 
     `bindings` are distinct assignments of the selected variables (an ASK query has one empty one), at most
     `Settings.max_bindings`, in the order of `row_key`, with terms of at most `Settings.max_binding_bytes` together.
@@ -81,13 +133,56 @@ class Match(_Slots):
     `Engine.match` holds on to its `origin`, the publications that were matched with it.
     """
 
-    publication: str
-    subscription: str
-    bindings: tuple[Binding, ...]
-    truncated: bool = False
-    matched_at: dt.datetime | None = field(default=None, compare=False)
-    construct: tuple[Triple, ...] | None = None
-    origin: Origin | None = field(default=None, compare=False, repr=False)
+    __slots__ = ()
+
+    def __init__(
+        self,
+        publication: str,
+        subscription: str,
+        bindings: tuple[Binding, ...],
+        truncated: bool = False,
+        matched_at: dt.datetime | None = None,
+        construct: tuple[Triple, ...] | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        object.__setattr__(self, "subscription", subscription)
+        object.__setattr__(self, "_source", _StatedMatch((publication, truncated, construct, origin), matched_at))
+        object.__setattr__(self, "_row", 0)
+        _keep_bindings(self, bindings)
+
+    @property
+    def publication(self) -> str:
+        """The id of the publication."""
+        return self._source.publication(self._row)
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """The answers."""
+        bindings = self._bindings
+        if bindings is None:
+            bindings = self._source.bindings(self._row)
+            _keep_bindings(self, bindings)
+        return bindings
+
+    @property
+    def truncated(self) -> bool:
+        """Are there, or may there be, more bindings than these?"""
+        return self._source.truncated(self._row, self.bindings)
+
+    @property
+    def construct(self) -> tuple[Triple, ...] | None:
+        """The graph that a CONSTRUCT query makes; None of another one."""
+        return self._source.construct(self._row, self.bindings)
+
+    @property
+    def matched_at(self) -> dt.datetime | None:
+        """When it was found; None of a match that no engine made."""
+        return self._source.matched_at
+
+    @property
+    def origin(self) -> Origin | None:
+        """What its identity is worked out from; None of a match that no engine made."""
+        return self._source.origin(self._row)
 
     @property
     def content(self) -> str:
@@ -103,6 +198,12 @@ class Match(_Slots):
     def identity(self) -> tuple[str, str, str, str]:
         """Publication, content, subscription, revision: two matches that agree in these tell the same."""
         return self.publication, self.content, self.subscription, self.revision
+
+    def __eq__(self, other: object) -> bool:
+        return self._told() == other._told() if isinstance(other, Match) else NotImplemented
+
+    def _told(self) -> tuple[object, ...]:
+        return self.publication, self.subscription, self.bindings, self.truncated, self.construct
 
     def __hash__(self) -> int:
         return hash((self.publication, self.subscription))
@@ -139,18 +240,20 @@ class Match(_Slots):
         return Match, (*row, origin)
 
 
-MatchRow: TypeAlias = tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None, Origin | None]
-"""Publication, subscription, bindings, truncated, construct, origin."""
+# to its users it is a frozen dataclass: `dataclasses.replace` makes a copy, and nothing is set
+Match.__annotations__ = {name: kind for name, kind in Match.__init__.__annotations__.items() if name != "return"}
+dataclass(frozen=True, init=False, repr=False, eq=False)(Match)
 
 
-def matches_of(rows: Iterable[MatchRow], matched_at: dt.datetime) -> Iterator[Match]:
-    """The matches of rows, all with the same time."""
+def matches_of(
+    source: MatchSource, subscriptions: Iterable[str], bindings: Iterable[tuple[Binding, ...] | None], first: int = 0
+) -> Iterator[Match]:
+    """The matches of a source from row `first` on: of these subscriptions, with these bindings, or None where they are
+    looked up when they are asked for."""
     match: Any
-    for publication, subscription, bindings, truncated, construct, origin in rows:
+    for row, subscription, known in zip(count(first), subscriptions, bindings, strict=False):
         match = _Slots()
-        match.publication, match.subscription, match.bindings = publication, subscription, bindings
-        match.truncated, match.matched_at, match.construct = truncated, matched_at, construct
-        match.origin = origin
+        match.subscription, match._source, match._row, match._bindings = subscription, source, row, known
         match.__class__ = Match
         yield match
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from triplewire.argument_checks import expect, expect_plain, refuse
+from triplewire.errors import ArgumentError
 from triplewire.model.canonical import content_hash
 from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened
@@ -93,6 +95,25 @@ class Publication:
             attachments: Mapping[str, bytes] = ...,
             notes: tuple[str, ...] = (),
         ) -> None: ...
+
+    @classmethod
+    def from_text(cls, text: str | bytes, id: str = "") -> Publication:
+        """The publication that a document is, in any syntax that `triplewire.read` knows: Turtle, N-Quads, RDF/XML,
+        JSON-LD, a feed as a whole. `id` is its id, and the base of relative IRIs where it is an IRI; without one, it
+        has that of the document.
+
+        Raises `ReadError` where it cannot be read, and `ArgumentError` where it is more than one publication, or none.
+        """
+        where = "Publication.from_text"
+        expect(f"{where}(text)", text, (str, bytes), "the text of a document", "read(path) reads files")
+        id = expect_plain(f"{where}(id)", id)
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        reader = import_module("triplewire.read")  # which makes publications, and is a layer above them
+        publications: list[Publication] = reader.read_document(data, id, split="document")
+        if len(publications) != 1:
+            what = f"the text is {len(publications) or 'no'} publications, not one"
+            raise ArgumentError(what, source=where, remedy="triplewire.read.read_document(text, source) gives all")
+        return replace(publications[0], id=id) if id else publications[0]
 
     @classmethod
     def of_packed(

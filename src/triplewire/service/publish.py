@@ -137,6 +137,6 @@ def explain(request: Request, body: WhyNot) -> dict[str, Any]:
     came = came_in(body.publication.encode("utf-8", "surrogatepass"), body.content_type, of.settings)
     if not came.publications:
         raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
-    explanation = of.explain(row, came.publications[0]).to_json()
+    explanation = of.explain(row, came.publications[0]).to_dict()
     said = {"matched": explanation["matched"], "reasons": explanation["parts"], "unknown": explanation["unknown"]}
     return said | {name: explanation[name] for name in ("nearest", "solution", "calls") if explanation.get(name)}

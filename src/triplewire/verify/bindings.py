@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Ids, Offsets, Terms
 from triplewire.encode.names import strings_at
@@ -193,8 +194,7 @@ def _lists(
     selects = [selections[place] for place in occurring.tolist()]
     widths = np.array([len(select) for select in selects], np.int64)
     first = np.cumsum(widths) - widths
-    names = [json.dumps(name, ensure_ascii=False) + ": " for select in selects for name in select]
-    variables = fixed(*joined(list(map(utf8, names))))
+    variables = fixed(*joined([_key(name) for select in selects for name in select]))
     texts, changes = fixed(term_text, term_offset), fixed(steps.offset, steps.column, steps.place, steps.completes)
     lists = first[kind], widths[kind], np.zeros(widths.max(initial=0), np.int64)
     out_offset = np.empty(len(pairs) + 1, np.int64)
@@ -233,7 +233,7 @@ def _term_texts(
     forms, form_place = np.unique(form[order], return_inverse=True)
     if not len(forms):
         return escaped, escaped_offset
-    parts = [_around(code >> _TEXT_BITS, terms.suffixes[code & (1 << _TEXT_BITS) - 1]) for code in forms.tolist()]
+    parts = [_around(terms.suffixes[code & (1 << _TEXT_BITS) - 1], code >> _TEXT_BITS) for code in forms.tolist()]
     place = of_numbers(form_place)
     heads, tails = (of_strings(side).take(place) for side in zip(*parts, strict=True))
     whole = pc.binary_join_element_wise(heads, of_text(escaped, escaped_offset), tails, of_strings([b""])[0])
@@ -242,7 +242,14 @@ def _term_texts(
     return np.frombuffer(data, np.uint8, whole_offset[-1]), whole_offset
 
 
-def _around(kind: int, suffix: str) -> tuple[bytes, bytes]:
+@cached_if_short(4_096, 64)
+def _key(variable: str) -> bytes:
+    """What stands before the value of a variable."""
+    return utf8(json.dumps(variable, ensure_ascii=False) + ": ")
+
+
+@cached_if_short(1_024, 128)
+def _around(suffix: str, kind: int) -> tuple[bytes, bytes]:
     """What stands before and behind the escaped text of a term."""
     makes: dict[int, Term] = {IRI_KIND: IRI(""), BLANK_KIND: BlankNode("")}
     whole = json.dumps(term_to_json(makes.get(kind) or literal_with("", suffix)), ensure_ascii=False)

@@ -38,7 +38,7 @@ def check(one: Subscription, publication: Publication) -> bool:
     explanation = explain(one, publication, WORLD)
     assert explanation.matched == bool(evaluate(one, publication, WORLD).bindings)
     assert str(explanation)
-    assert explanation.to_json()["matched"] == explanation.matched
+    assert explanation.to_dict()["matched"] == explanation.matched
     if explanation.matched:
         check_match(explanation, publication)
     else:

@@ -88,7 +88,7 @@ def test_a_match_has_none() -> None:
     (publication,) = read_document((TURTLE + ':a rss:title "x" .').encode(), "")
     engine = engine_of("SELECT ?t { ?s rss:title ?t }", "sparql")
     assert engine.explain("query", publication, nearest=True).nearest is None
-    assert "nearest" not in engine.explain("query", publication, nearest=True).to_json()
+    assert "nearest" not in engine.explain("query", publication, nearest=True).to_dict()
 
 
 def test_what_is_told_matches_again_on_real_pairs() -> None:

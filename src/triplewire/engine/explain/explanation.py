@@ -8,6 +8,7 @@ depends on calls that failed. Of a miss, what calls operators comes last. The se
 from __future__ import annotations
 
 import enum
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -261,8 +262,12 @@ class Explanation:
         """The first part that fails; None for a match, and where failed calls leave it undecided."""
         return next((finding for finding in self.findings if finding.verdict is Verdict.FAILS), None)
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object; terms as in SPARQL 1.1 JSON results."""
+    def to_json(self) -> str:
+        """The text of a JSON object, in one line."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `to_json` writes, as an object; terms as in SPARQL 1.1 JSON results."""
         return {
             "publication": self.publication,
             "subscription": self.subscription,

@@ -10,7 +10,8 @@ import numpy as np
 from triplewire.argument_checks import plain_text, refuse
 from triplewire.engine.arguments import check_publication
 from triplewire.engine.chunk import Snapshot
-from triplewire.engine.result import ChunkOrigin, MatchResult, Part
+from triplewire.engine.match_block import ChunkOrigin
+from triplewire.engine.result import MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.evaluate import CallResults

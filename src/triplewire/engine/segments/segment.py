@@ -333,8 +333,7 @@ class Segment:
             except TriplewireError:
                 templates[pair] = ()
                 cut.append(pair)
-        view, selection = self._view(chunk), self.selection[subscription]
-        selections = [selection or () for selection in self.selections]
+        view, selection, selections = self._view(chunk), self.selection[subscription], self._selected
         if not cut and len(subscription) <= _FEW:
             rows = self._verifier.few_rows(view, publication, subscription)
             if rows is not None:
@@ -349,6 +348,11 @@ class Segment:
             np.union1d(bindings.cut, np.array(cut, np.int64)) if cut else bindings.cut,
             lambda: bindings.bytes_of_terms(selection, chunk.batch.terms),
         )
+
+    @cached_property
+    def _selected(self) -> tuple[tuple[str, ...], ...]:
+        """`selections`, where an ASK query has no variables."""
+        return tuple([selection or () for selection in self.selections])
 
     # --- making
 

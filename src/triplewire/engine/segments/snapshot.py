@@ -18,11 +18,13 @@ from itertools import accumulate
 from operator import add
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from triplewire.clauses import clauses as table
 from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.encode.batch import Ids
+from triplewire.encode.matches import strings
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Template
 from triplewire.engine.compiler import Compiler
@@ -271,6 +273,8 @@ class SegmentSnapshot:
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
         """See `triplewire.engine.chunk.Snapshot`."""
         publication, numbers = rows.publication[places], rows.subscription[places]
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.details(chunk, publication, numbers)
         owner = np.empty(len(places), np.int64)  # which of `parts` each is in
         parts: list[Details] = []
         rows_of: list[NDArray[np.int64]] = []
@@ -307,22 +311,34 @@ class SegmentSnapshot:
 
     def ids(self, numbers: Ids) -> list[str]:
         """See `triplewire.engine.chunk.Snapshot`."""
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.ids.texts(numbers)
         out = [""] * len(numbers)
         for layer, mine, local in self._by_layer(numbers):
-            texts = layer.segment.ids.texts(local)
-            if len(mine) == len(numbers):
-                return texts
-            for place, id_ in zip(mine.tolist(), texts, strict=True):
+            for place, id_ in zip(mine.tolist(), layer.segment.ids.texts(local), strict=True):
                 out[place] = id_
         return out
 
     def id_column(self, numbers: Ids) -> TextColumn:
         """See `triplewire.engine.chunk.Snapshot`."""
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.ids.column(numbers)
         parts = ((mine, layer.segment.ids.column(local)) for layer, mine, local in self._by_layer(numbers))
         return TextColumn.scattered(parts, len(numbers))
 
+    @cached_property
+    def id_array(self) -> pa.LargeStringArray | None:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        if any(len(layer.tombstones) for layer in self.layers):  # their ids may be there again
+            return None
+        tables = [layer.segment.ids.names for layer in self._all_layers]
+        arrays = [strings(TextColumn(names.text, names.offset, NONE)) for names in tables]
+        return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays) if arrays else None
+
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
         """See `triplewire.engine.chunk.Snapshot`."""
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.revisions(numbers)
         out = np.zeros(len(numbers), np.uint64)
         for layer, mine, local in self._by_layer(numbers):
             out[mine] = layer.segment.revisions(local)

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO, Protocol, cast
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.clauses.clauses import mapped_zeros
 from triplewire.clauses.node_tests.columns import Strings, concatenated, inverse, to_bytes, to_text
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
@@ -35,6 +37,7 @@ MOST_SOURCES = 200  # of one segment
 _MOVED_TOGETHER = 4_096  # rows
 _BLOCK = 1 << 20  # bytes
 _FEW = 64  # ids that are read one by one, as to copy them first takes longer
+_KEPT = 1 << 20  # ids of one table that are kept as texts, at most: 60 bytes each
 SEED = 5  # of the hashes of ids; terms and words have lower ones
 
 
@@ -236,12 +239,66 @@ else:
         return os.pwrite(file.fileno(), data, start)
 
 
+class _KeptTexts:
+    """The strings of a table as texts that are made when they are first asked for, and kept, up to `_KEPT`. Any number
+    of threads may ask."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._lock = new_lock()  # held by who adds texts
+        self._count = 1  # places that are taken; the first one is no text's
+        # string -> its place among the texts made, 0 where it is not there; a text is put there before its place
+        self._kept: tuple[Ids, NDArray[np.object_]] | None = None
+
+    def take(self, numbers: Ids) -> list[str]:
+        """The texts of these strings."""
+        if self._kept is not None:
+            place, made = self._kept
+            places = place[numbers]
+            if places.all():
+                with suppress(IndexError):  # another thread has added some of them in the meantime
+                    texts: list[str] = made[places].tolist()
+                    return texts
+        with self._lock:
+            return self._added(numbers)
+
+    def _added(self, numbers: Ids) -> list[str]:
+        """The same, where some are not there yet."""
+        place, made = self._kept or self._anew()
+        new = np.unique(numbers[place[numbers] == 0])
+        if self._count + len(new) > _KEPT:
+            (place, made), new = self._anew(), np.unique(numbers)
+            if len(new) >= _KEPT:
+                return self._decoded(numbers)
+        end = self._count + len(new)
+        if end > len(made):
+            larger = np.empty(min(2 * end, _KEPT), object)
+            larger[: self._count] = made[: self._count]
+            made = larger
+        made[self._count : end] = self._decoded(new)
+        place[new] = np.arange(self._count, end)
+        self._kept, self._count = (place, made), end
+        texts: list[str] = made[place[numbers]].tolist()
+        return texts
+
+    def _anew(self) -> tuple[Ids, NDArray[np.object_]]:
+        """Room for texts, of which there are none. What other threads are reading stays as it is."""
+        self._kept, self._count = None, 1
+        return mapped_zeros(len(self._names), np.int32), np.empty(1, object)
+
+    def _decoded(self, numbers: Ids) -> list[str]:
+        if len(numbers) <= _FEW:
+            return [to_text(self._names[number]) for number in numbers.tolist()]
+        return list(map(to_text, Strings(*self._names.texts(numbers))))
+
+
 class IdTable:
     """The ids of the subscriptions 0 .. n-1 of a segment, in bytes. `rank` is given where it is known already."""
 
     def __init__(self, names: Names, rank: Ids | None = None) -> None:
         self.names = names
         self._rank = rank
+        self._kept = _KeptTexts(names)
 
     @classmethod
     def of(cls, ids: Sequence[str]) -> IdTable:
@@ -266,10 +323,8 @@ class IdTable:
         return self.names.find_all(names.text, names.offset[:-1], names.offset[1:], names.hash)
 
     def texts(self, numbers: Ids) -> list[str]:
-        """The ids of some subscriptions."""
-        if len(numbers) <= _FEW:
-            return [to_text(self.names[number]) for number in numbers.tolist()]
-        return list(map(to_text, Strings(*self.names.texts(numbers))))
+        """The ids of some subscriptions. Each is decoded when it is first asked for, and shared from then on."""
+        return self._kept.take(numbers)
 
     def column(self, numbers: Ids) -> TextColumn:
         """The same as a column."""
