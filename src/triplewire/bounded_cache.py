@@ -55,6 +55,9 @@ class BoundedCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
     def get(self, key: K) -> V | None:
         """The value, if it is there."""
         try:

@@ -7,7 +7,9 @@
     ├── ReadError            a publication (or a file of them) could not be read: which one, where, why
     ├── TaxonomyError        a taxonomy has a cycle or cannot be read
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
-    │   └── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
+    │   ├── CallNotMade      a call did not reach its operator: a budget is spent, or it is suspended
+    │   ├── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
+    │   └── PassingError     the same call may succeed soon; as PassingFault, where the operator is at fault
     ├── UnavailableError     a service, a driver or a program that is needed is not there
     │   ├── RequestError     a server gave no whole answer in time, or one that is too large
     │   │   └── AddressError its address may not be asked, or it has none
@@ -81,8 +83,25 @@ class OperatorError(TriplewireError):
     """An operator raised, or ran out of time."""
 
 
+class CallNotMade(OperatorError):
+    """A call did not reach its operator: a budget is spent, or the operator is suspended."""
+
+
 class OperatorFault(OperatorError):
     """The operator itself is at fault, whatever it was asked: it crashed, hung, or answered nonsense."""
+
+
+class PassingError(OperatorError):
+    """A call failed for a reason that may be gone soon. `wait`: the seconds that a service asks for, 0 where it says
+    nothing."""
+
+    def __init__(self, what: str, *, remedy: str = "", wait: float = 0.0) -> None:
+        super().__init__(what, remedy=remedy)
+        self.wait = wait
+
+
+class PassingFault(PassingError, OperatorFault):
+    """The operator is at fault, perhaps not for long: it gave no answer in time, or a service is busy."""
 
 
 class UnavailableError(TriplewireError):

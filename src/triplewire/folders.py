@@ -17,6 +17,7 @@ from triplewire.errors import BusyError
 
 NO_PLAIN_FILE = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
+NOWHERE = "it is a link to what is not there, or may not be looked at"
 LOCK = ".lock"
 """The file in a directory that is locked by whoever writes there."""
 WAIT_SECONDS = 60.0  # for another process that writes to the same directory
@@ -91,9 +92,22 @@ def alone(directory: Path) -> Iterator[None]:
         yield
 
 
+def is_there(path: str) -> bool:
+    """Is there such a file or folder, or a link? Raises `PermissionError` where a folder on the way to it may not be
+    looked into."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        raise
+    except (OSError, ValueError):  # also what is no name of a file
+        return False
+    return True
+
+
 def named_by(path: str) -> list[str]:
-    """The file or folder of this path, or else those that it names as a glob, sorted."""
-    return [path] if os.path.exists(path) else sorted(filter(os.path.exists, glob.glob(path, recursive=True)))
+    """The file or folder of this path, or else those that it names as a glob, sorted; also links that lead nowhere:
+    to open them says so. Raises `PermissionError` as `is_there`."""
+    return [path] if is_there(path) else sorted(glob.glob(path, recursive=True))
 
 
 def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:

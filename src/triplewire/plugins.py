@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from triplewire.errors import TriplewireError, text_of_raised
+from triplewire.errors import ArgumentError, text_of_raised
 
 DEFAULT_MATCHER = "trie"
 
@@ -24,6 +24,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "sparql": "triplewire.languages.sparql:parse",
         "mdv": "triplewire.languages.mdv:parse",
         "predicates": "triplewire.languages.predicates:parse",
+        "keywords": "triplewire.languages.keywords:parse",
     },
     "matcher": {
         "reference": "triplewire.engine.reference:REFERENCE",
@@ -33,6 +34,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "operator": {
         "locIn": "triplewire.operators.built_in:LOC_IN",
         "language": "triplewire.operators.built_in:LANGUAGE",
+        "fromSource": "triplewire.model.origins:BUILT_IN",
         "locWithin": "triplewire.operators.families.spatial:LOC_WITHIN",
         "distanceFrom": "triplewire.operators.families.spatial:DISTANCE_FROM",
         "within": "triplewire.operators.families.spatial:WITHIN",
@@ -65,7 +67,7 @@ def registered(family: str, name: str) -> str:
 
 
 def find(family: str, name: str) -> Any:
-    """The plug-in itself. Raises `TriplewireError` that lists the known names."""
+    """The plug-in itself. Raises `ArgumentError` that has the nearest of the known names, and lists them."""
     place = BUILT_IN[family].get(name)
     if place is not None:
         return attribute(place)
@@ -74,7 +76,12 @@ def find(family: str, name: str) -> Any:
 
         for entry in entry_points(group=f"triplewire.{family}", name=name):
             return entry.load()
-    raise TriplewireError(f"there is no {family} named {name!r}", remedy=f"known: {', '.join(names(family))}")
+    from difflib import get_close_matches  # only where a name is wrong
+
+    known = names(family)
+    near = get_close_matches(name.casefold()[:80], known, 1)
+    remedy = (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"
+    raise ArgumentError(f"there is no {family} named {name!r}", remedy=remedy)
 
 
 def loaded(family: str) -> Iterator[tuple[str, Any]]:

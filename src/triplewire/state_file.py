@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from triplewire.errors import TriplewireError
+from triplewire.errors import DamagedError
 
 _WAIT = 60  # seconds for another process that looks at the file
 _NUMBERS = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO, sqlite3.SQLITE_READONLY: errno.EROFS}
@@ -19,7 +19,7 @@ def connected(file: Path, tables: str = "") -> Iterator[sqlite3.Connection]:
     """A connection to a file that is made where it is not there, with these tables (SQL that makes those that are
     missing; without, the file is only read). What the block did is committed at its end.
 
-    Raises `OSError` where the disk is full or fails, and `TriplewireError` where the file is damaged or in use.
+    Raises `OSError` where the disk is full or fails, and `DamagedError` where the file is damaged or in use.
     """
     mode = "rwc" if tables else "ro"
     try:
@@ -32,4 +32,4 @@ def connected(file: Path, tables: str = "") -> Iterator[sqlite3.Connection]:
         if number is not None:
             raise OSError(number, str(error), str(file)) from None
         remedy = "put it back as it was, or choose another output folder"
-        raise TriplewireError(f"it cannot be used: {error}", source=str(file), remedy=remedy) from error
+        raise DamagedError(f"it cannot be used: {error}", source=str(file), remedy=remedy) from error

@@ -12,7 +12,8 @@ import pytest
 
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.ir.advice.conditions import contradictions
+from triplewire.ir.advice.conditions import NUMBER, TEXT, contradictions, kind_of
+from triplewire.ir.advice.places import DATE_TIME, DAY, FEED_TYPES
 from triplewire.ir.advice.questions import TERMS, questions_of, term_warning
 from triplewire.ir.nodes import Coercion, Compare, Label, Variable
 from triplewire.ir.taxonomy import Taxonomy
@@ -22,6 +23,7 @@ from triplewire.ir.walk import walk
 from triplewire.languages import parse
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, XSD, Literal, Term
+from triplewire.read import read
 
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).resolve().parents[1] / "cases/warnings/cases.toml").read_text(encoding="utf-8")
@@ -130,6 +132,34 @@ def test_a_contradiction_is_found_among_many_conditions(alternatives: int) -> No
 
     assert warned("") == []
     assert any("5000" in warning and "3000" in warning for warning in warned("?v > 5000 && ?v < 3000 && "))
+
+
+FEED = """<rss version="2.0" xmlns:geo="{geo}" xmlns:dc="{dc}" xmlns:dcterms="{dcterms}" xmlns:content="{content}"
+  xmlns:slash="http://purl.org/rss/1.0/modules/slash/"><channel><title>c</title><item><title>5</title><link>urn:a</link>
+  <description>d</description><enclosure url="urn:b" length="7" type="audio/mpeg"/>{elements}</item></channel></rss>"""
+
+
+def test_feeds_have_the_types_that_warnings_say() -> None:
+    """Of every property that is listed."""
+    prefixes = {prefix: PREDECLARED[prefix] for prefix in ("geo", "dc", "dcterms", "content")}
+    prefixes["slash"] = "http://purl.org/rss/1.0/modules/slash/"
+    texts = {DATE_TIME: "Sun, 12 May 2024 21:10:00 +0200", NUMBER: "5", TEXT: "some"}
+    named = [
+        (f"{prefix}:{iri.removeprefix(namespace)}", texts.get(kind, "2024-05-12"))
+        for iri, kind in FEED_TYPES.items()
+        for prefix, namespace in prefixes.items()
+        if iri.startswith(namespace)
+    ]
+    elements = "".join(f"<{name}>{text}</{name}>" for name, text in named)
+    (publication,) = read(FEED.format(elements=elements, **prefixes).encode())
+    kinds = {
+        triple.predicate.value: kind_of(triple.object)
+        for triple in publication.triples
+        if triple.predicate.value in FEED_TYPES
+    }
+    assert kinds.keys() == FEED_TYPES.keys()
+    wrong = {iri: kind for iri, kind in kinds.items() if kind not in FEED_TYPES[iri]}
+    assert not {iri: kind for iri, kind in wrong.items() if not (kind == DAY and "xsd:date" in FEED_TYPES[iri])}
 
 
 def test_every_listed_term_is_known() -> None:

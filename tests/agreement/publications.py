@@ -10,6 +10,7 @@ from agreement.queries import Vocabulary
 from agreement.standing import CLASSES, TERMS
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Operator
+from triplewire.model.origins import CHANNEL
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term, Triple
 from triplewire.operators import built_in_operators, function_operator
@@ -66,6 +67,8 @@ class Scene:
             if predicate == RDF_TYPE and chance.random() < 0.8:
                 some = CLASS_NODES  # type: ignore[assignment]
             triples.append(Triple(chance.choice(self._nodes), predicate, chance.choice(some)))
+        if chance.random() < 0.4:  # an item of a channel
+            triples.append(Triple(chance.choice(self._nodes), CHANNEL, IRI(TERMS + chance.choice("abc"))))
         return Publication(f"urn:p:{number:04}", tuple(triples))
 
 

@@ -1,4 +1,4 @@
-"""Random subscriptions in all four languages over one small vocabulary, as trees that can be made smaller.
+"""Random subscriptions in all languages over one small vocabulary, as trees that can be made smaller.
 
 SPARQL's groups are those of `agreement.queries`, with what only Triplewire has: `*`, ftcontains, operator calls. They
 leave out nothing for the sake of other engines. Publications that they meet: `agreement.publications`.
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from agreement.queries import OUTERMOST, Block, Element, Generator, Group, Query, Vocabulary
 
 TERMS = "http://e/"
-LANGUAGES = ("sparql", "gql", "mdv", "predicates")
+LANGUAGES = ("sparql", "gql", "mdv", "predicates", "keywords")
 WORDS = ("one", "two", "three", "Olympic", "games", "Straße", "résumé", "1", "c")
 NUMBERS = ("0", "1", "2", "01", "1.0", "1.50", "-1", "+1", ".5", "1e0", "10")
 DATES = ("2020-02-29", "2021-01-01", "1999-12-31", "2020-02-29T10:11:12Z", "2020-02-29T12:11:12")
@@ -156,7 +156,9 @@ class Sparql(Generator):
             op = self.chance.choice(("=", "!=", "<", "<=", ">", ">="))
             return f"{self.variable()} {op} {self.chance.choice((self.constant(), *self.vocabulary.literals[:4], '1'))}"
         if pick < 0.38:
-            return self.chance.choice(("op:language('en')", f"op:has({self.variable()})", "op:has('one')"))
+            return self.chance.choice(
+                ("op:language('en')", f"op:has({self.variable()})", "op:has('one')", "op:fromSource('http://e/a')")
+            )
         return super().condition(depth)
 
     def element(self, depth: int) -> Element:
@@ -192,7 +194,8 @@ class Bare:
         if self.chance.random() < 0.04:
             tuples.append("CALL pick(?a, ?b)")
             names += ["?a", "?b"]
-        text = Tree(tuple(tuples), " AND ", f"PREFIX : <{TERMS}>\nSELECT * WHERE ")
+        source = self.chance.choice((*[""] * 9, "FROM http://e/a ", "FROM <http://e/b>, nowhere, http://e/a "))
+        text = Tree(tuple(tuples), " AND ", f"PREFIX : <{TERMS}>\nSELECT * {source}WHERE ")
         if not names or self.chance.random() < 0.25:
             return text
         conditions: list[Piece] = [
@@ -298,6 +301,28 @@ class Bare:
         right = self.chance.choice((self.chance.choice(quoted), self.chance.choice(constants), *mine[:4]))
         return f"{left} {self._operator()} {right}"
 
+    # --- keywords
+
+    def keywords(self) -> Piece:
+        """Words, phrases and fields, of which the first has to be there."""
+        must = Tree((self._keyword(), self._keyword(), self._keyword()), " OR ", "(", ")")
+        terms = must, self._keywords(self.chance.choice((0, 1, 2, 3)))
+        return Tree(terms, self.chance.choice((" ", " AND ", " AND NOT ")), f"PREFIX : <{TERMS}> ")
+
+    def _keywords(self, depth: int) -> Piece:
+        pick = self.chance.random()
+        if depth == 0 or pick < 0.35:
+            return self._keyword()
+        inner = self._keywords(depth - 1)
+        if pick < 0.5:
+            return Tree((inner,), before="NOT (", after=")")
+        return Tree((self._keyword(), inner), self.chance.choice((" ", " AND ", " OR ", " OR ", " -")), "(", ")")
+
+    def _keyword(self) -> str:
+        words = self.chance.choice((*WORDS, "o*", "t*", "o*", "e*", "1*", "one two", "two t*", "http"))
+        field = self.chance.choice(("", "", "", "", ":p:", ":q:", ":r:", "title:", "link:"))
+        return f'{field}"{words}"' if " " in words or self.chance.random() < 0.3 else field + words
+
     # --- operator predicates
 
     def _constraint(self, names: list[str]) -> str:
@@ -327,4 +352,4 @@ def standing(
     if language == "sparql":
         return Standing(language, Sparql(chance, vocabulary, rich=chance.random() < rich).query())
     maker = Bare(chance, vocabulary, classes)
-    return Standing(language, {"gql": maker.gql, "mdv": maker.mdv, "predicates": maker.predicates}[language]())
+    return Standing(language, getattr(maker, language)())

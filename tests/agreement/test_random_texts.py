@@ -1,4 +1,4 @@
-"""No text makes a parser crash or hang: 30,000 texts, in `make full` 100,000, into each of the four languages and the
+"""No text makes a parser crash or hang: 30,000 texts, in `make full` 100,000, into each of the languages and the
 full-text grammar.
 
 TRIPLEWIRE_TEST_TEXTS sets another number, TRIPLEWIRE_TEST_SEED another seed.
@@ -50,6 +50,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "gql": _query("gql"),
     "mdv": _query("mdv"),
     "predicates": _query("predicates"),
+    "keywords": _query("keywords"),
     "fulltext": _full_text,
 }
 

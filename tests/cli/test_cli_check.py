@@ -57,6 +57,27 @@ def test_taxonomies_among_the_files_hold_for_the_subscriptions(folder: Path) -> 
     assert "nothing.ttl: warning: it states no class" in triplewire("check", "nothing.ttl").out
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,query\nstorm,SELECT * { ?s ?p ?o }\nrain,SELECT * { ?s ?q ?o }\n",
+        "storm\tSELECT * { ?s ?p ?o }\nrain\tASK { ?s ?q ?o }\n",
+        'id,language,query\nstorm,predicates,"language(en)"\n',
+        'storm,"PREFIX x: <urn:x> SELECT * { ?s x:p ?o }"\n',
+        "near,search C c register c where c.p = 5\n",
+        '[{"id": "storm", "query": "SELECT * { ?s ?p ?o }"}]',
+    ],
+)
+def test_queries_in_place_of_a_taxonomy(folder: Path, text: str) -> None:
+    (folder / "subs.csv").write_text(text)
+    done = triplewire("check", "subs.csv")
+    assert done.code == 1
+    assert done.out.startswith("subs.csv:")
+    assert "error: it holds queries: were subscriptions meant?; write them as JSON Lines" in done.out
+    (folder / "classes.csv").write_text('Query,Text\n"Search, engine",Machine\nselect,verb\n')
+    assert triplewire("check", "classes.csv").code == 0
+
+
 def test_a_folder(examples: Path) -> None:
     done = triplewire("check", examples / "subscriptions", examples / "taxonomy.ttl")
     assert (done.code, done.out) == (0, "")

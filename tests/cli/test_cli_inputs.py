@@ -174,23 +174,51 @@ UNREADABLE = [  # a command, what it says, and a text of the rest, which goes on
 ]
 
 
+def _without_rights() -> list[str]:
+    """The command, as a user for whom folders may be locked."""
+    command = [sys.executable, "-m", "triplewire"]
+    if os.geteuid():
+        return command
+    if shutil.which("setpriv") is None:
+        pytest.skip("there is no setpriv here, and root may read everything")
+    rights = "-dac_override,-dac_read_search"
+    return ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="rights are set otherwise there")
 @pytest.mark.usefixtures("without_kernels")
 @pytest.mark.parametrize(("arguments", "said", "rest"), UNREADABLE, ids=[row[0] for row in UNREADABLE])
 def test_what_may_not_be_read_is_said(folder: Path, arguments: str, said: str, rest: str) -> None:
-    command = [sys.executable, "-m", "triplewire", *arguments.split()]
-    if not os.geteuid():  # for whom nothing is locked, unless that right is given up
-        if shutil.which("setpriv") is None:
-            pytest.skip("there is no setpriv here, and root may read everything")
-        rights = "-dac_override,-dac_read_search"
-        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
     _boxes(folder)
     (folder / "box/two").chmod(0)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run([*_without_rights(), *arguments.split()], capture_output=True, text=True, check=False)
     (folder / "box/two").chmod(0o700)
     assert done.returncode == (74 if "--taxonomy" in arguments else 1)
     assert said in done.stderr.splitlines()
     assert rest in done.stdout
+
+
+BEHIND_A_LOCK = [  # commands that name what lies in a folder that may not be looked into
+    "match title.rq box/two/two.ttl --refusals told.jsonl",
+    "pipeline run --input box/two/two.ttl --subscriptions title.rq --output out",
+    "pipeline run --input box/two/*.ttl --subscriptions title.rq --output out --streaming",
+    "backtest --subscription title.rq --archive box/two/two.ttl --output out.jsonl",
+]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are set otherwise there")
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("arguments", BEHIND_A_LOCK)
+def test_what_lies_behind_a_locked_folder_may_be_there(folder: Path, arguments: str) -> None:
+    _boxes(folder)
+    (folder / "box/two").chmod(0)
+    done = subprocess.run([*_without_rights(), *arguments.split()], capture_output=True, text=True, check=False)
+    (folder / "box/two").chmod(0o700)
+    assert "Permission denied" in done.stderr
+    assert "box/two/" in done.stderr
+    assert "no such file" not in done.stderr
+    assert "not exist" not in done.stderr
+    assert done.returncode in (1, 74)
 
 
 PRINTING = """

@@ -330,3 +330,19 @@ def test_a_graph_that_comes_again_in_a_pipe_is_told(folder: Path) -> None:
         done = subprocess.run(start, stdin=stream, cwd=folder, capture_output=True, text=True, check=False)
     assert [json.loads(line)["publication"] for line in done.stdout.splitlines()] == ["urn:g0", "urn:g1", "urn:g2"]
     assert done.stderr == ""
+
+
+def test_the_reasons_of_each_match(folder: Path) -> None:
+    query = 'SELECT ?t { ?s <http://e.org/title> ?t FILTER ftcontains(?t, "games") }'
+    done = triplewire("match", query, "a.ttl", "many.nq", "--why", "--format", "jsonl")
+    plain = triplewire("match", query, "a.ttl", "many.nq", "--format", "jsonl")
+    assert [row | {"why": 0} for row in done.rows] == [row | {"why": 0} for row in plain.rows]
+    assert [row["why"][-1] for row in done.rows] == [
+        "?t = \"Olympic games in Rio\": 'games' is word 1",
+        "?t = \"games\": 'games' is word 0",
+    ]
+    table = triplewire("match", query, "a.ttl", "--why", "--no-bindings", "--format", "table").out
+    assert "'games' is word 1" in table
+    triplewire("match", query, "a.ttl", "--why", "--output", "why.jsonl")
+    assert "'games' is word 1" in (folder / "why.jsonl").read_text()
+    assert triplewire("match", query, "a.ttl", "--why", "--output", "why.parquet").code == 2

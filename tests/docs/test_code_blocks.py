@@ -3,7 +3,7 @@
 * `python`: the blocks of a file run one after the other, in an empty folder that has the project's `examples`.
   `needs=MODULE` after the language: the block is passed over where that module is not installed.
 * `sh`, `console`: every `triplewire ...` command runs and must end well; Spark's commands have tests of their own.
-* `sparql`, `gql`, `mdv`, `predicates`: the query matches the publication of the last `turtle` block above it.
+* `sparql`, `gql`, `mdv`, `predicates`, `keywords`: the query matches what the last `turtle` block above it publishes.
   `miss` after the language: it does not. `refused`: it is refused. `base=IRI`: the base that names resolve against.
 * `turtle taxonomy`: the taxonomy of the queries below it.
 """
@@ -25,7 +25,7 @@ from triplewire.errors import TriplewireError
 from triplewire.read import read
 from triplewire.read.taxonomy import load_taxonomy
 
-QUERIES = ("sparql", "gql", "mdv", "predicates")
+QUERIES = ("sparql", "gql", "mdv", "predicates", "keywords")
 ALL = [block for path in markdown_files() for block in blocks(path)]
 
 

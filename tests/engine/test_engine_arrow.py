@@ -15,7 +15,7 @@ from triplewire.encode.schema import MATCHES, PUBLICATIONS, from_batch, to_batch
 from triplewire.engine import Engine
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple, made_literal
 
 A, B = IRI("http://a.example/"), IRI("http://b.example/p")
 WHEN = dt.datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=dt.UTC)
@@ -25,7 +25,7 @@ iris = st.from_regex(r"[a-z]{1,3}:[^\s<>\"{}|^`\\\x00-\x20]{0,6}", fullmatch=Tru
 blanks = st.from_regex(r"[a-z0-9]{1,3}", fullmatch=True).map(BlankNode)
 literals = st.one_of(
     texts.map(Literal),
-    st.builds(Literal, texts, iris.map(lambda iri: iri.value)),
+    st.builds(made_literal, texts, iris.map(lambda iri: iri.value)),
     st.builds(Literal.tagged, texts, st.sampled_from(["en", "de-AT"])),
 )
 triples = st.builds(Triple, iris | blanks, iris, iris | blanks | literals)

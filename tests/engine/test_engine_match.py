@@ -207,7 +207,7 @@ def test_unknown_classes_are_warned_of(matcher: str) -> None:
 def test_operators_are_checked(matcher: str) -> None:
     engine = Engine(matcher=matcher, operators={"one": Stub("one", 1, {})})
     stranger = parse("mob(a)", "predicates", operators={"mob": Stub("mob", 1, {})})
-    with pytest.raises(SubscriptionError, match=r"no operator named 'mob'.*known: one"):
+    with pytest.raises(SubscriptionError, match=r"no operator named 'mob'.*known: fromSource, one"):
         engine.subscribe(stranger, id="x")
     two = parse("one(a, b)", "predicates", operators={"one": Stub("one", 2, {})})
     with pytest.raises(SubscriptionError, match="takes 1 arguments, not 2"):

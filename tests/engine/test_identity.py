@@ -151,3 +151,34 @@ def test_a_replaced_text(matcher: str) -> None:
     (after,) = (match.revision for match in engine.match(SOME[0]) if match.subscription == "title")
     assert before != after
     assert [match.revision for match in old if match.subscription == "title"] == [before], "as it was then"
+
+
+def test_another_rule_is_another_revision_of_what_names_it(matcher: str, tmp_path: Path) -> None:
+    """At any depth; and in one engine, a rule keeps the meaning and the revision that it was registered with."""
+    over = {"over": f"search named n register n where n.<{EX}year> != 4"}
+
+    def registered(titled: str) -> Engine:
+        engine = Engine(matcher=matcher)
+        for id_, rule in (RULES | over | {"titled": titled}).items():
+            engine.subscribe(rule, "mdv", id=id_)
+        return engine
+
+    engine, other = registered(RULES["titled"]), registered(f"search <{EX}T> t register t where t.<{EX}year> > 4")
+    told, changed = revisions(engine), revisions(other)
+    assert told == {one.id: one.revision for one in engine.subscriptions}
+    assert {id_ for id_ in told if told[id_] != changed[id_]} == {"titled", "named", "over"}
+    engine.subscribe(f"search <{EX}T> t register t where t.<{EX}year> > 4", "mdv", id="titled", replace=True)
+    assert revisions(engine) == told | {"titled": changed["titled"]}
+    engine.save(tmp_path / "saved")
+    assert revisions(Engine.load(tmp_path / "saved")) == told | {"titled": changed["titled"]}
+    engine.subscribe(RULES["named"], "mdv", id="named", replace=True)
+    assert revisions(engine)["named"] == changed["named"]
+
+
+def test_a_rule_that_adds_nothing_counts(matcher: str) -> None:
+    """It means what the name of a class would mean, and is another text."""
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"search <{EX}T> t register t", "mdv", id=f"{EX}T")
+    engine.subscribe(f"search <{EX}T> t register t", "mdv", id="over")
+    told = revisions(engine)
+    assert told["over"] == {one.id: one.revision for one in engine.subscriptions}["over"]

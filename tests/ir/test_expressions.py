@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from triplewire.config import Settings
-from triplewire.errors import UnsupportedQuery
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
@@ -63,23 +62,6 @@ def test_a_product_has_a_limit() -> None:
     assert value(f"{square} * 10") == Literal(square + "0", XSD + "integer")
     assert value(f"{square} * {square}") is None
     assert value(f"{square}.0 * {square}.0") is None
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason"),
-    [
-        ("(", "missing )"),
-        (r"(a)\\1", "invalid escape sequence"),
-        ("[a-z-[aeiou]]", "class subtraction"),
-        (r"\\p{IsGreek}", "invalid character class range"),
-        ("(?=a)", "invalid perl operator"),
-        ("a{1001}", "invalid repetition size"),
-    ],
-)
-def test_a_constant_pattern_is_refused_when_registered(pattern: str, reason: str) -> None:
-    with pytest.raises(UnsupportedQuery, match="regular expression") as caught:
-        parse(f'SELECT * {{ ?s ?p ?o FILTER REGEX(?o, "{pattern}") }}')
-    assert reason in caught.value.what
 
 
 def test_a_computed_pattern_is_an_error_where_it_is_wrong() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from amounts import usually
 from shared_data import ROOT
-from triplewire.ir.values.regexes import RegexError, compile_regex, needed_texts
+from triplewire.ir.values.regex_syntax import RegexError
+from triplewire.ir.values.regexes import compile_regex, needed_texts
 
 CASES = tomllib.loads((ROOT / "tests/cases/evaluate/regex-texts.toml").read_text("utf-8"))["case"]
 PIECES = [

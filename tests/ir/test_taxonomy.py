@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import tomllib
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -184,6 +185,21 @@ def test_a_very_deep_chain() -> None:
     assert not taxonomy.holds(IRI("y"), Relation.DESCENDANT, bottom, NO_GRAPH)
     assert len(taxonomy.path(IRI("x"), Relation.DESCENDANT, top, NO_GRAPH) or ()) == depth + 2
     assert Taxonomy.from_json(taxonomy.to_json()) == pickle.loads(pickle.dumps(taxonomy)) == taxonomy
+
+
+def test_the_ancestors_of_many_deep_classes_take_little_memory() -> None:
+    """1,200 classes of a chain of 3,500 have 3.5 million ancestors together: some 180 MB, where all are kept."""
+    depth, asked = 3_500, 1_200
+    taxonomy = Taxonomy.build((f"c{n}", f"c{n + 1}") for n in range(depth))
+    top = IRI(f"c{depth}")
+    tracemalloc.start()
+    try:
+        for n in reversed(range(asked)):
+            assert taxonomy.holds(IRI(f"c{n}"), Relation.DESCENDANT, top, NO_GRAPH)
+            assert len(taxonomy.at_or_above(f"c{n}")) == depth - n + 1
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
 
 
 # --- the naive twin: the definitions of semantics, section 4, over sets of pairs -------------------------------------

@@ -1,4 +1,4 @@
-"""What becomes of a GQL, MDV or predicate text, as one line of a case file; and what those cases assume."""
+"""What becomes of a text of a language other than SPARQL, as one line of a case file; and what those cases assume."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def _operator(name: str, *parameters: str) -> Named:
 OPERATORS = {
     "gql": [_operator("locIn", "where", "place"), _operator("mobPattern", "people")],
     "mdv": [],
+    "keywords": [],
     "predicates": [
         _operator("locIn", "place"),
         _operator("chasePattern", "chaser", "chased"),

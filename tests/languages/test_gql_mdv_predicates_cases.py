@@ -1,4 +1,4 @@
-"""What becomes of texts of GQL, MDV rules and operator predicates: the files of tests/cases/{gql,mdv,predicates}.
+"""What becomes of texts of GQL, MDV rules, operator predicates and keywords: tests/cases/{gql,mdv,predicates,keywords}.
 
 What the cases assume (prefixes, base, operators, other rules): `outcomes`.
 """
@@ -11,9 +11,10 @@ from outcomes import outcome
 
 from shared_data import ROOT
 
+LANGUAGES = ("gql", "mdv", "predicates", "keywords")
 CASES = [
     pytest.param(path.parent.name, path.stem, case, id=f"{path.parent.name}: {case}")
-    for language in ("gql", "mdv", "predicates")
+    for language in LANGUAGES
     for path in sorted((ROOT / "tests" / "cases" / language).glob("*.txt"))
     for case in read_cases(f"{language}/{path.name}")
 ]
@@ -26,4 +27,4 @@ def test_text(language: str, file: str, case: Case) -> None:
 
 def test_each_language_has_accepted_and_refused_texts() -> None:
     counted = {(case.values[0], case.values[2].outcome[:2]) for case in CASES}
-    assert counted == {(language, mark) for language in ("gql", "mdv", "predicates") for mark in ("=>", "=!")}
+    assert counted == {(language, mark) for language in LANGUAGES for mark in ("=>", "=!")}

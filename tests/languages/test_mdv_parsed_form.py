@@ -34,7 +34,8 @@ def shown(part: Searched | RuleTest | Side) -> str:
     if isinstance(part, Searched):
         return part.variable
     if isinstance(part, RuleTest):
-        return f"{'not ' if part.negated else ''}{part.op} {shown(part.left)} {shown(part.right)}"
+        sides = [shown(side) for side in (part.left, part.right) if side is not None]
+        return f"{'not ' if part.negated else ''}{part.op} {' '.join(sides)}"
     if isinstance(part, Path):
         steps = (shown_term(step.property) + "?" * step.any_element for step in part.steps)
         return ".".join([part.variable, *steps])

@@ -28,7 +28,7 @@ from triplewire.languages.templates.template import CONSTANTS, MARK, Conjunction
 MOST = Settings().max_branches
 FILES = [
     (folder, path.name)
-    for folder in ("sparql", "gql", "mdv")
+    for folder in ("sparql", "gql", "mdv", "keywords")
     for path in sorted((ROOT / "tests" / "cases" / folder).glob("*.txt"))
 ]
 ODD = {

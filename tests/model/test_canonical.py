@@ -108,3 +108,42 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
     """Within a large budget, too: 3,000 blank nodes in a row that only their distance from the end tells apart."""
     chain = POISON["chains"](3_000)
     assert len(canonical_labels(chain, budget=3_000_000)) == 3_001
+
+
+SAME_VALUES = {
+    "a list": lambda n: [
+        *(Triple(blank(i), P, Literal("1")) for i in range(n)),
+        *(Triple(blank(i), Q, blank(i + 1) if i < n - 1 else IRI("urn:nil")) for i in range(n)),
+        Triple(IRI("urn:s"), Q, blank(0)),
+    ],
+    "a tree": lambda n: [Triple(blank(i // 2), P, blank(i + 1)) for i in range(n)],
+    **POISON,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SAME_VALUES)
+def test_labels_do_not_count_past_the_budget(shape: str) -> None:
+    triples = SAME_VALUES[shape](30 if shape in ("grids", "cliques") else 200)
+    chance = random.Random(shape)
+    names = list(dict.fromkeys(term for triple in triples for term in triple if isinstance(term, BlankNode)))
+    others = dict(
+        zip(names, chance.sample([blank(f"y{number}") for number in range(len(names))], len(names)), strict=True)
+    )
+    copy = [Triple(others.get(s, s), p, others.get(o, o)) for s, p, o in chance.sample(triples, len(triples))]
+    first, second = (Publication("a", tuple(graph)).graph_hash for graph in (triples, copy))
+    assert first == second
+    assert Publication("a", tuple(triples[1:])).graph_hash != first
+
+
+def test_a_list_of_one_value_is_another_with_one_more() -> None:
+    """Nor does the place in the list where the other value stands get lost."""
+    same = SAME_VALUES["a list"](300)
+    other = [[*same[:n], Triple(blank(n), P, Literal("2")), *same[n + 1 :]] for n in (40, 41)]
+    assert len({Publication("a", tuple(graph)).graph_hash for graph in (same, *other)}) == 3
+
+
+@pytest.mark.slow
+def test_a_long_list_of_one_value_has_a_hash_soon() -> None:
+    """Colours cost what the graph is large, not its square: this list would take minutes."""
+    assert len(Publication("a", tuple(SAME_VALUES["a list"](20_000))).graph_hash) == 64

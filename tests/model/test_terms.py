@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from collections.abc import Callable
 
 import pytest
 
+from triplewire.errors import ArgumentError
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple
+from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple, made_iri, made_literal
+from triplewire.read import read, to_nquads
 
 TERMS = [
     IRI("urn:a"),
@@ -48,12 +51,47 @@ def test_a_language_makes_a_tagged_string() -> None:
 def test_what_is_shown_is_short(size: int) -> None:
     """No title, id or query of a megabyte fills the screen."""
     long = "a<b>\n" * size
-    terms = [IRI("urn:" + long), BlankNode(long), Literal(long), Literal("x", long), Literal("x", language="e" * 9)]
+    terms = [
+        made_iri("urn:" + long),
+        BlankNode(long),
+        Literal(long),
+        made_literal("x", long),
+        Literal("x", language="e" * 9),
+    ]
     assert max(len(repr(term)) for term in terms) < 400
-    triples = tuple(Triple(IRI(f"urn:{n}"), IRI("urn:p"), Literal(long)) for n in range(3))
+    triples = tuple(Triple(made_iri(f"urn:{n}"), made_iri("urn:p"), Literal(long)) for n in range(3))
     publication = Publication(long, triples, long)
     assert len(repr(publication)) < 400
     assert "3 triples" in repr(publication)
-    match = Match(long, long, ({long: Literal(long), "y": IRI(long)},) * 5, True)
+    match = Match(long, long, ({long: Literal(long), "y": made_iri(long)},) * 5, True)
     assert len(repr(match)) < 400
     assert "5+ bindings" in repr(match)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: IRI("a b"),
+        lambda: IRI("<http://a/>"),
+        lambda: IRI("http://a/\n"),
+        lambda: Literal("5", "xsd:integer"),
+        lambda: Literal("5", "http://a/ b"),
+        lambda: Literal("5", "<http://a/>"),
+        lambda: Literal("five", language="e n"),
+    ],
+)
+def test_what_is_no_term_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(ArgumentError):
+        make()
+
+
+def test_a_prefixed_name_as_a_datatype_is_told_what_to_write() -> None:
+    with pytest.raises(ArgumentError, match=XSD + "integer"):
+        Literal("5", "xsd:integer")
+
+
+def test_what_is_read_may_have_a_datatype_that_looks_like_a_prefixed_name() -> None:
+    written = '<http://a/> <http://p/> "5"^^<xsd:integer> <http://a/> .\n'
+    (publication,) = read(written.encode())
+    assert to_nquads(publication) == written
+    assert copy.deepcopy(publication.triples) == publication.triples

@@ -29,12 +29,14 @@ class Service:
         self.asked: list[dict[str, Any]] = []
         self.most = self._now = 0
         self.lock = threading.Lock()
+        self.busy = 0  # so many requests are answered by 503 first, with these seconds to wait
+        self.retry_after = ""
         self.port = 0
         self.base = ""
 
     def toml(self, path: str = "true", **settings: object) -> str:
         """The declaration of the operator `mentions(topic)` behind the server."""
-        timeout = 0.5 if path == "hangs" else 30  # a loaded machine can hold up an answer for seconds
+        timeout = 0.5 if path.startswith("hangs") else 30  # a loaded machine can hold up an answer for seconds
         given = {"allow_private_addresses": True, "timeout": timeout, **settings}
         lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
         url = f'url = "{self.base}/{path}"'
@@ -46,17 +48,20 @@ class Service:
         with self.lock:
             self.asked.append(asked)
             self._now += 1
+            is_busy, self.busy = self.busy > 0, self.busy - 1
             self.most = max(self.most, self._now)
         path = handler.path[1:]
         if path == "slow":
             time.sleep(0.02)
-        if path == "hangs":
+        if path == "hangs" or (path == "hangs-once" and len(self.asked) == 1):
             time.sleep(1)
         with self.lock:
             self._now -= 1
-        if path in ("500", "302"):
-            handler.send_response(int(path))
+        if path in ("500", "302") or is_busy:
+            handler.send_response(503 if is_busy else int(path))
             handler.send_header("Location", "/true")
+            if self.retry_after:
+                handler.send_header("Retry-After", self.retry_after)
             handler.send_header("Content-Length", "0")
             handler.end_headers()
             return

@@ -88,6 +88,8 @@ def test_a_spent_budget_is_told_of_each_pair() -> None:
         assert len(list(result)) == 5
         assert ["budget" in refusal.reason for refusal in result.refusals] == [True] * 3
         assert len(server.asked) == 5
+        counts = result.stats.operators
+        assert (counts.calls, counts.failed, counts.withheld, counts.cost) == (5, 0, 3, 10.0)
 
 
 def test_at_once_and_in_order() -> None:
@@ -166,6 +168,8 @@ def test_a_wrong_declaration_says_what_is_expected(change: dict[str, Any]) -> No
     ("line", "wrong", "said"),
     [
         ("[operators.mentions]", '[operators."a b"]', r"has no name of letters, digits, _ and - \('a b'\)"),
+        ('kind = "http"', 'kind = "http"\nretrys = 1', r"'retrys' is unknown; did you mean retries\? known: "),
+        ('kind = "http"', 'kind = "http"\nbudget = 1', r"'budget' is unknown; did you mean budget_per_hour\?"),
         ('kind = "http"', 'kind = "http"\ncost = inf', r"\(mentions\) has cost = inf, which is not a number from 0"),
     ],
 )

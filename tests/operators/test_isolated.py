@@ -11,7 +11,8 @@ import pytest
 from triplewire import Engine, Publication
 from triplewire.errors import ArgumentError, OperatorError, OperatorFault
 from triplewire.extend import Parameter
-from triplewire.operators.calling.caller import Budget, Guard, share_budgets
+from triplewire.operators.calling.budgets import Budget, share_budgets
+from triplewire.operators.calling.caller import Guard
 from triplewire.operators.files import OperatorFile, operators_of
 
 FILE = """
@@ -119,7 +120,7 @@ def test_a_damaged_budget_is_told(tmp_path) -> None:  # type: ignore[no-untyped-
     try:
         budget = Budget("damaged", 10.0)
         budget.spend(1.0)
-        (file,) = tmp_path.iterdir()
+        (file,) = tmp_path.glob("*.json")
         file.write_text('{"294')
         with pytest.raises(OperatorError, match=rf"{file.name} is damaged; remove it"):
             budget.spend(1.0)

@@ -14,7 +14,7 @@ from cli.runner import triplewire
 from triplewire import Engine
 from triplewire.encode.schema import to_batch
 from triplewire.errors import OperatorError
-from triplewire.operators.files import operators_of, read_operator_files
+from triplewire.operators.files import OperatorFile, operators_of, read_operator_files
 from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.jobs import compile_filter
 from triplewire.read import read
@@ -143,6 +143,21 @@ WRONG = {
     "a name that no text can write": (HOLDS + "operators = (Holds('a b'),)\n", "('a b')"),
     "a name twice": (HOLDS + "operators *= 2\n", "the name 'holds' is taken by an operator of file.py"),
     "a name that is built in": (HOLDS + "operators = (Holds('locIn'),)\n", "'locIn' is taken by an installed operator"),
+    "a budget of another name": (
+        HOLDS + "Holds.budget_per_hours = 3\n",
+        "'budget_per_hours', which means nothing",
+    ),
+    "retries of another name": (HOLDS + "Holds.retry = 3\n", "(holds) has an attribute 'retry', which means nothing"),
+    "a timeout of another name": (HOLDS + "Holds.time_out = 3\n", "did you mean timeout?"),
+    "a check of another name": (HOLDS + "Holds.check_constant = print\n", "did you mean check_constants?"),
+    "a budget that is none": (
+        HOLDS + "Holds.budget_per_hour = '3'\n",
+        "(holds) has budget_per_hour = '3'",
+    ),
+    "retries without end": (
+        HOLDS + "Holds.retries = 10**6\n",
+        "which is not an integer from 0 to 10",
+    ),
 }
 
 
@@ -158,6 +173,50 @@ def test_what_is_wrong_with_a_file(text: str | bytes | None, said: str) -> None:
     done = triplewire("match", *GIVEN, "--operators", "file.py")
     assert done.code == 2
     assert "Invalid value for --operators" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_attributes_of_ones_own_are_left_alone() -> None:
+    own = "host, memo, names, versions_of, region, batch = 'h', {}, ['a'], {}, 1, 2"
+    text = HOLDS.replace("    def evaluate", f"    {own}\n    def isolate(self): pass\n    def evaluate")
+    assert "holds" in operators_of([OperatorFile("own.py", text)])
+
+
+@pytest.mark.parametrize("matcher", ["reference", "trie"])
+@pytest.mark.usefixtures("folder")
+def test_a_built_in_operator_is_replaced_where_that_is_asked_for(matcher: str) -> None:
+    Path("own.py").write_text(HOLDS.replace('"holds"', '"locIn"'))
+    Path("near.pred").write_text("locIn(2)")
+    given = ("--subscriptions", "near.pred", "--publications", "events.nq", "--operators", "own.py")
+    done = triplewire("match", *given, "--matcher", matcher, "--format", "jsonl")
+    assert (done.code, "or --replace-operators" in done.err) == (2, True)
+    done = triplewire("match", *given, "--replace-operators", "--matcher", matcher, "--format", "jsonl")
+    assert (done.code, done.err) == (0, "")
+    assert [row["publication"] for row in done.rows] == ["urn:e2"]
+    done = triplewire("explain", "--subscription", "near", *given, "--replace-operators")
+    assert done.out.count("near matches urn:e2") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_replaced_operators_of_other_commands() -> None:
+    Path("own.py").write_text(HOLDS.replace('"holds"', '"locIn"'))
+    Path("queries/near.pred").write_text("locIn(2)")
+    own = ("--operators", "own.py", "holds.py", "also.py", "--replace-operators")
+    listed = triplewire("operators", *own, "--json")
+    (row,) = [row for row in listed.rows if row["name"] == "locIn"]
+    assert [parameter["name"] for parameter in row["parameters"]] == ["number"]
+    assert triplewire("check", "queries", *own).code == 0
+    assert triplewire("pipeline", "index", "--subscriptions", "queries", "--output", "index", *own).code == 0
+    Path("more.pred").write_text("locIn(1)")
+    assert triplewire("pipeline", "subscribe", "more.pred", "--index", "index", *own).code == 0
+    assert triplewire("pipeline", "unsubscribe", "more", "--index", "index", *own).code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_files_never_share_a_name() -> None:
+    Path("again.py").write_text(HOLDS)
+    done = triplewire("match", *GIVEN, "--operators", "holds.py", "again.py", "--replace-operators")
+    assert (done.code, "'holds' is taken by an operator of holds.py" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("explain", "--subscription", "one", *GIVEN)])

@@ -117,7 +117,9 @@ def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None
     (source / "loop.ttl").symlink_to(source / "loop.ttl")
     (source / "all").symlink_to(source)
     arrivals = Arrivals(str(source), state)
-    refused = sorted([".git", ".hidden.ttl", "_aside.ttl", "all", "copy.ttl._COPYING_", "empty.ttl", "inside.ttl"])
+    refused = sorted(
+        [".git", ".hidden.ttl", "_aside.ttl", "all", "copy.ttl._COPYING_", "empty.ttl", "inside.ttl", "loop.ttl"]
+    )
     time.sleep(0.02)  # the folder .git is new
     assert looked(Arrivals(str(source), state, settle=0)) == (["key=_value.ttl"], [], refused, [])
     arrivals = Arrivals(str(source), state, settle=0)
@@ -129,6 +131,23 @@ def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None
     for name in (".lock", "_SUCCESS", "empty.ttl"):
         os.utime(source / name)
     assert looked(arrivals) == ([], [], [], [])
+
+
+@pytest.mark.parametrize("pattern", ["", "*.ttl", "a.ttl"])
+def test_a_link_that_leads_nowhere_is_recorded_once_and_read_when_it_leads_to_a_file(
+    source: Path, state: Path, pattern: str
+) -> None:
+    (source / "a.ttl").symlink_to(source.parent / "later.ttl")
+    arrivals = Arrivals(str(source / pattern), state, settle=0)
+    found = arrivals.scan(-1)
+    assert [(refusal.subject, refusal.reason) for refusal in found.refusals] == [
+        (str(source / "a.ttl"), "it is a link to what is not there, or may not be looked at")
+    ]
+    assert not found.ready
+    arrivals.take(found)
+    assert looked(Arrivals(str(source / pattern), state, settle=0)) == ([], [], [], [])
+    write(source.parent, "later.ttl")
+    assert looked(Arrivals(str(source / pattern), state, settle=0)) == (["a.ttl"], [], [], [])
 
 
 def test_an_empty_file_that_is_filled_later(source: Path, state: Path) -> None:

@@ -90,6 +90,29 @@ def test_a_stream_tells_once(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert f"\ntriplewire_candidates_total {status['candidates']}\n" in metrics
 
 
+RULES = {"item": 2, "id": 1, "bindings": 1}
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_stream_tells_again(tmp_path: Path, capsys: pytest.CaptureFixture[str], rule: str) -> None:
+    """An item that comes again in a channel whose title counts, and then changed, where the query does not look."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    query = tmp_path / "titles.rq"
+    query.write_text("SELECT ?t { ?i rss:title ?t }", encoding="utf-8")
+    start = ["pipeline", "run", "--input", str(source), "--output", str(out), "--subscriptions", str(query)]
+    start += ["--streaming", "--master", "local[2]", "--conf=triplewire.settle=0", "--same", rule]
+    for hour, text in enumerate(("a", "a", "b")):
+        item = f"<item><guid>urn:1</guid><title>T</title><description>{text}</description></item>"
+        feed = f"<rss version='2.0'><channel><title>L ({hour})</title>{item}</channel></rss>"
+        (source / f"{hour}.rss").write_text(feed, encoding="utf-8")
+        assert run(start) == 0
+    said = capsys.readouterr().err
+    assert sum(int(count) for count in re.findall(r"(\d+) match(?:es)? in", said)) == RULES[rule]
+    assert "earlier version" not in said
+
+
 @pytest.mark.usefixtures("spark")
 def test_run_without_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for more, expected in (([], 0), ([], 0), (["--streaming"], 2)):
@@ -108,6 +131,8 @@ WRONG = {
     "watching a batch": ["--input", str(EXAMPLES), "--output", "out", "--watch", "5"],
     "no setting": ["--input", str(EXAMPLES), "--output", "out", "--conf", "spark.ui.enabled"],
     "repeating a batch": ["--input", str(EXAMPLES), "--output", "out", "--repeat"],
+    "telling a batch once": ["--input", str(EXAMPLES), "--output", "out", "--same", "id"],
+    "all and once": ["--input", str(EXAMPLES), "--output", "out", "--streaming", "--repeat", "--same", "id"],
     "no number of seconds": ["--input", str(EXAMPLES), "--output", "out", "--conf", "triplewire.settle=soon"],
     "less than no time": ["--input", str(EXAMPLES), "--output", "out", "--conf", "triplewire.horizon=-1"],
     "no setting of a stream": ["--input", str(EXAMPLES), "--output", "out", "--conf", "triplewire.horizn=1"],

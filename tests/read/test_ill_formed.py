@@ -1,4 +1,4 @@
-"""Ill-formed feeds: what is well-formed of them is read, and what is not is said. Cases: `tests/cases/feeds`."""
+"""Feeds as they are: what can be read of them is read, and what is wrong is said. Cases: `tests/cases/feeds`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from triplewire.read import read
 from triplewire.read.feeds.vocabulary import TITLE
 from triplewire.read.names import document_iri
 
-CASES = tomllib.loads((Path(__file__).resolve().parents[1] / "cases/feeds/ill-formed.toml").read_text("utf-8"))["case"]
+FOLDER = Path(__file__).resolve().parents[1] / "cases/feeds"
+CASES = [
+    case
+    for name in ("ill-formed.toml", "as-they-are.toml")
+    for case in tomllib.loads((FOLDER / name).read_text("utf-8"))["case"]
+]
 each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
 
 
 def _file(case: dict[str, Any], folder: Path) -> Path:
     file = folder / "feed"
     text = case.get("leading", "") + case.get("text", "").replace("LONG", "x" * (1024 * 1024 + 1))
-    file.write_bytes(bytes.fromhex(case["hex"]) if "hex" in case else text.encode())
+    data = bytes.fromhex(case["hex"]) if "hex" in case else text.encode(case.get("encoding", "utf-8"))
+    for written, of in case.get("bytes", {}).items():  # what no text in that encoding says
+        assert written.encode() in data
+        data = data.replace(written.encode(), bytes.fromhex(of))
+    file.write_bytes(data)
     return file
 
 

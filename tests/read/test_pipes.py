@@ -1,4 +1,5 @@
-"""N-Quads through a pipe: publications come while it is open, and do not depend on how the bytes come."""
+"""N-Quads, N-Triples and JSON Lines through a pipe: publications come while it is open, and, but for pauses, do not
+depend on how the bytes come."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import io
 import os
 import random
 import threading
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,18 @@ import pytest
 from triplewire import Settings, read
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
+from triplewire.read import pipes
 
-CASES = tomllib.loads((Path(__file__).parents[1] / "cases/pipes/n_quads.toml").read_text("utf-8"))["case"]
+FOLDER = Path(__file__).parents[1] / "cases/pipes"
+CASES = tomllib.loads((FOLDER / "n_quads.toml").read_text("utf-8"))["case"]
+QUIET = tomllib.loads((FOLDER / "quiet.toml").read_text("utf-8"))["case"]
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause of a busy machine counts, but in tests of pauses."""
+    if "pauses" not in request.node.name:
+        monkeypatch.setattr(pipes, "QUIET", 60_000)
 
 
 class Pipe:
@@ -28,7 +40,7 @@ class Pipe:
         self.refusals: list[str] = []
         self._came = threading.Condition()
         reader, self._writer = os.pipe()
-        self._thread = threading.Thread(target=self._read, args=(reader, options))
+        self._thread = threading.Thread(target=self._read, args=(reader, options), daemon=True)
         self._thread.start()
 
     def _read(self, reader: int, options: dict[str, Any]) -> None:
@@ -87,6 +99,36 @@ def test_how_the_bytes_come_changes_nothing(case: dict[str, Any]) -> None:
             data = data[end:]
         data = "".join(case["writes"]).encode()
         assert sorted(pipe.close()) == sorted(expected)
+
+
+@pytest.mark.parametrize("case", QUIET, ids=[case["name"] for case in QUIET])
+def test_what_came_is_handed_on_where_the_pipe_pauses(case: dict[str, Any]) -> None:
+    pipe, expected = Pipe(), []
+    for text, now in zip(case["writes"], case["publications"], strict=False):
+        pipe.write(text.encode())
+        expected += now
+        assert pipe.wait(len(expected)) == expected
+        time.sleep(0.4)
+        assert pipe.shown() == expected, "nothing more has come"
+    assert sorted(pipe.close()) == sorted(expected + case["publications"][-1])
+    assert len(pipe.refusals) == len(case.get("refused", [])), pipe.refusals
+    for said, begin in zip(pipe.refusals, case.get("refused", []), strict=True):
+        assert said.startswith(begin), said
+
+
+def test_json_lines_in_a_file_are_those_of_a_pipe_that_does_not_pause(tmp_path: Path) -> None:
+    data = b'\xef\xbb\xbf{"@id": "urn:a", "urn:p": 1}\n\n{"urn:p": {"@id": ""}}\nwrong\n[{"@id": "urn:s", "urn:p": 2}]'
+    (tmp_path / "a.jsonl").write_bytes(data)
+    refused: list[str] = []
+    wanted = list(read(tmp_path / "a.jsonl", on_refusal=lambda refusal: refused.append(str(refusal))))
+    pipe, name = Pipe(), wanted[1].source
+    pipe.write(data)
+    pipe.close()
+    assert [one.id for one in wanted] == ["urn:a", f"file://{name}#3", f"file://{name}#5"]
+    assert [one.id for one in pipe.publications] == ["urn:a", "urn:triplewire:input#3", "urn:triplewire:input#5"]
+    assert [len(one.triples) for one in pipe.publications] == [len(one.triples) for one in wanted] == [1, 1, 1]
+    assert len(refused) == len(pipe.refusals) == 1
+    assert refused[0].startswith(f"refused publication {name}:4"), refused
 
 
 def lines(count: int) -> Iterator[str]:

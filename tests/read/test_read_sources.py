@@ -13,8 +13,9 @@ import pytest
 from triplewire.config import Settings
 from triplewire.encode.schema import from_batch, to_batch
 from triplewire.errors import ReadError, Refusal
+from triplewire.model.references import id_iri
 from triplewire.read import read, read_document, to_nquads
-from triplewire.read.names import document_iri, id_iri
+from triplewire.read.names import document_iri
 
 TURTLE = b"@prefix a: <http://a/> . a:s a:p <x> ."
 

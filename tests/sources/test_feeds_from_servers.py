@@ -94,6 +94,9 @@ def test_headers_in_other_letters(web: Web, tmp_path: Path) -> None:
         ("text/xml; charset=unicode_escape", "", b"\\u0066 \xe9", "\\u0066 é"),  # no encoding of texts
         ("text/xml; charset=zip", "", b"caf\xe9", "café"),
         ("text/xml; charset", "", b"caf\xe9", "café"),
+        ("text/xml; charset*=utf-8''%FF%FE; charset*0=a", "", b"caf\xe9", "café"),
+        ("text/xml; charset*0*=a'b; charset*1=c;charset=\"", "", b"caf\xe9", "café"),
+        ("text/xml; charset=a\tb%00; charset=utf-16", "", b"caf\xe9", "café"),
     ],
 )
 def test_the_encoding_that_only_the_server_states(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.net.addresses import Connections
 from triplewire.pipeline.connect.documents import DocumentReader
+from triplewire.sources.feed_states import feeds_of
 from triplewire.sources.fetch import Answered, fetch
 from triplewire.sources.inbox import Delivered
 from triplewire.sources.lists import addresses, is_list
@@ -139,13 +142,98 @@ def test_an_interval_longer_than_a_day(web: Web, tmp_path: Path) -> None:
     assert week <= polled.feeds[web.root + "/a"].due - clock.now <= 1.1 * week
 
 
-def test_a_clock_that_was_wrong_puts_nothing_off_for_years(web: Web, tmp_path: Path) -> None:
+def test_what_a_clock_that_was_ahead_has_written_is_not_believed(web: Web, tmp_path: Path) -> None:
+    """In a poller that goes on as well as at the next start; feeds that failed or were put off as well as others."""
+    year = 365 * 24 * 3600.0
+    for name, page in {"ok": (200, {}, b"x"), "absent": (404, {}, b""), "busy": (503, {}, b"")}.items():
+        web.pages = {"/a": page, "/b": page}
+        clock = Clock()
+        polled = poller(web, tmp_path / name, clock, "/a", "/b")
+        clock.now += year
+        polled.poll()
+        clock.now -= year
+        begun = poller(web, tmp_path / name, clock, "/a", "/b")
+        web.paths()
+        for at in (polled, begun):
+            at.poll()
+            assert len(web.paths()) == (1 if name == "busy" else 2), "they are asked at once"
+            assert all(feed.due <= clock.now + 1.1 * 24 * 3600 for feed in at.feeds.values())
+            at.poll()
+            assert web.paths() == [], "and then when it is due"
+
+
+def test_what_an_earlier_version_knew_of_feeds(web: Web, tmp_path: Path) -> None:
+    """Its file had fewer columns; a time that a wrong clock had given is seen by its distance."""
     clock = Clock()
-    web.pages["/a"] = 200, {}, RSS.format(1).encode()
-    clock.now += 1e8
-    poller(web, tmp_path, clock, "/a").poll()
-    clock.now -= 1e8
-    assert poller(web, tmp_path, clock, "/a").feeds[web.root + "/a"].due <= clock.now + 1.1 * 24 * 3600
+    web.pages |= {path: (200, {}, RSS.format(1).encode()) for path in ("/soon", "/never")}
+    tmp_path.joinpath("feeds.sqlite").touch()
+    with closing(sqlite3.connect(tmp_path / "feeds.sqlite")) as connection, connection:
+        connection.execute(
+            "CREATE TABLE feeds (address TEXT PRIMARY KEY, url TEXT NOT NULL, etag TEXT NOT NULL,"
+            "modified TEXT NOT NULL, of TEXT NOT NULL, due REAL NOT NULL, failures INTEGER NOT NULL,"
+            "status INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID"
+        )
+        for path, due in (("/soon", clock.now + 60), ("/never", clock.now + 1e8)):
+            row = (web.root + path, web.root + path, "", "", "", due, 0, 200, b"")
+            connection.execute("INSERT INTO feeds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    poller(web, tmp_path, clock, "/soon", "/never").poll()
+    assert web.paths() == ["/never"]
+    clock.now += 61
+    poller(web, tmp_path, clock, "/soon").poll()
+    assert web.paths() == ["/soon"]
+    assert [feed.address for feed in feeds_of(tmp_path)] == [web.root + "/soon"], "what is listed no more is forgotten"
+
+
+def test_why_feeds_wait(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages |= {
+        "/busy": (503, {"Retry-After": "4000"}, b""),
+        "/gone": (410, {}, b""),
+        "/long": (200, {"Cache-Control": "max-age=5000"}, b"x"),
+        "/ok": (200, {}, b"x"),
+    }
+    assert feeds_of(tmp_path) == []
+    polled = poller(web, tmp_path, clock, "/gone", "/long", "/ok", "/busy", "/other")
+    assert [feed.state for feed in feeds_of(tmp_path)] == ["new"] * 5
+    polled.poll()
+    shown = {feed.address.removeprefix(web.root): feed for feed in feeds_of(tmp_path)}
+    assert {path: (feed.state, feed.reason) for path, feed in shown.items()} == {
+        "/busy": ("failed 1 time", "the feed's server answers 503"),
+        "/gone": ("gone", "the feed's server answers 410: it is not asked again"),
+        "/long": ("ok", "its server asks for a pause of 5,000 s"),
+        "/ok": ("ok", ""),
+        "/other": ("new", f"its server is overloaded: it answers 503 to {web.root}/busy"),
+    }
+    assert shown["/gone"].next == ""
+    assert shown["/ok"].last == "1970-01-12T13:46:40+00:00"
+
+
+@pytest.mark.parametrize("page", [(404, {}, b""), (410, {}, b""), (200, {"Cache-Control": "max-age=80000"}, b"x")])
+def test_a_feed_with_other_settings_is_asked_at_once(
+    page: tuple[int, dict[str, str], bytes], web: Web, tmp_path: Path
+) -> None:
+    clock, private = Clock(), {"allow_private_addresses": "true"}
+    web.pages["/a"] = page
+    for settings, is_asked in (
+        (private, True),
+        (private, False),
+        (private | {"interval": "1000"}, True),
+        (private | {"interval": "1000"}, False),
+        (private | {"interval": "1000", "authorization": "Basic x"}, True),
+    ):
+        poller(web, tmp_path, clock, "/a", connections=Connections({"http://": settings})).poll()
+        assert web.paths() == ["/a"] * is_asked, settings
+    with pytest.raises(TriplewireError, match="no header may have"):
+        poller(web, tmp_path, clock, "/a", connections=Connections({"http://": {"authorization": "a\nb"}}))
+
+
+def test_a_header_goes_to_its_own_server_alone(web: Web, tmp_path: Path) -> None:
+    port = web.root.rpartition(":")[2]
+    web.pages |= {"/a": (302, {"Location": f"http://localhost:{port}/b"}, b""), "/b": (200, {}, b"x")}
+    private = {"allow_private_addresses": "true"}
+    tables = {"http://": private, "http://127.0.0.1": private | {"authorization": "Bearer x"}}
+    poller(web, tmp_path, Clock(), "/a", connections=Connections(tables)).poll()
+    assert [(path, headers.get("authorization")) for path, headers in web.asked] == [("/a", "Bearer x"), ("/b", None)]
 
 
 def test_the_same_compressed_again_is_not_new(web: Web, tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ class RequiredCalls:
         return cls(names, compact_zeros(concatenated(offsets).astype(np.int32)), call)
 
 
-VERSION = 17  # of what is saved: the arrays, and the names of the classes and fields that hold them
+VERSION = 18  # of what is saved: the arrays, and the names of the classes and fields that hold them
 CLASSES = (
     *(ClauseTable, Facts, RequiredCalls, Names, Strings, Tests, Lookup, Literals, Substrings, Languages, Classes),
     *(WordTests, Analyzer, ScaleTests, Scale),

@@ -25,6 +25,7 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.folders import entries_below
 from triplewire.model.references import is_address
+from triplewire.model.same import Same
 from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
@@ -34,14 +35,17 @@ _NOTHING = "give --allow-empty where that is as it should be"
 
 
 def file_argument(text: str | Path) -> Path:
-    """The file that an argument names. Raises `BadParameter` for an address, as nothing is fetched, and for no name,
-    which Python takes for the current folder."""
+    """The file that an argument names. Raises `BadParameter` for an address, which only a watch fetches, and for no
+    name, which Python takes for the current folder."""
     if not str(text):
         raise typer.BadParameter("the name of a file is empty; give . for the current folder")
     if is_address(str(text)):
-        raise typer.BadParameter(
-            f"{text} is an address, and nothing is fetched; give a file, or pipe it: curl -sL {text} | triplewire ... -"
-        )
+        from triplewire.net.addresses import shown  # with its parsers, a tenth of a second
+
+        address = shown(str(text))
+        what = f"{address} is an address, and nothing is fetched here"
+        poll = "triplewire watch --sources FILE.feeds polls those of a list"
+        raise typer.BadParameter(f"{what}; give a file, or pipe it: curl -sL {address} | triplewire ... -; {poll}")
     return Path(text)
 
 
@@ -226,7 +230,7 @@ def folder_option(*names: str, help: str) -> Any:
     return typer.Option(*names, metavar="DIR", parser=folder_argument, help=help)
 
 
-QUERIES = "Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them."
+QUERIES = "Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders of them."
 SubscriptionFiles = Annotated[list[Path] | None, files_option("--subscriptions", help=QUERIES)]
 TaxonomyFiles = Annotated[
     list[Path] | None,
@@ -247,6 +251,10 @@ OperatorFiles = Annotated[
         "--operators",
         help="Operators of your own: Python files with an attribute `operators`, which are run; TOML files.",
     ),
+]
+ReplaceOperators = Annotated[
+    bool,
+    typer.Option("--replace-operators", help="Operators of --operators may take the names of installed ones."),
 ]
 OperatorOrder = Annotated[
     str,
@@ -271,6 +279,14 @@ EntailmentOption = Annotated[
         help="rdfs: properties and classes also mean those below them, by the taxonomy file.",
     ),
 ]
+SameOption = Annotated[
+    Same | None,
+    choice_option(
+        Same,
+        "--same",
+        help="Tell a match once: by its item as it is (a stream's default), the item's id, its bindings.",
+    ),
+]
 AllowEmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
 ]
@@ -282,6 +298,7 @@ class Meaning:
 
     taxonomy: TaxonomyFiles = None
     operators: OperatorFiles = None
+    replace_operators: ReplaceOperators = False
     entailment: EntailmentOption = Entailment.NONE
 
 
@@ -333,11 +350,12 @@ def checked_order(name: str) -> str:
     return name
 
 
-def operators_from(files: Iterable[Path] | None) -> tuple[OperatorFile, ...]:
-    """The files of operators, read and tried; one that does not give operators is wrong usage."""
+def operators_from(files: Iterable[Path] | None, replace: bool = False) -> tuple[OperatorFile, ...]:
+    """The files of operators, read and tried; one that does not give operators is wrong usage. `replace`: they may take
+    the names of installed ones."""
     from triplewire.operators.files import operators_of, read_operator_files
 
     with wrong_usage("--operators"):
-        read = read_operator_files(files or ())
+        read = read_operator_files(files or (), replace=replace)
         operators_of(read)
     return read

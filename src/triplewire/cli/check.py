@@ -16,6 +16,7 @@ from triplewire.cli import output
 from triplewire.cli.arguments import (
     AllowEmptyOption,
     OperatorFiles,
+    ReplaceOperators,
     TaxonomyFiles,
     check_files,
     file_argument,
@@ -69,6 +70,7 @@ def check_command(
     ],
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
+    replace_operators: ReplaceOperators = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     allow_empty: AllowEmptyOption = False,
 ) -> None:
@@ -78,9 +80,9 @@ def check_command(
     triplewire check storms.rq harbours.mdv classes.ttl
 
     Parse subscriptions and taxonomies. Errors are what `match` would refuse; warnings say what can never match: a
-    variable that nothing binds, an empty interval, a term that its vocabulary does not have, a class that the taxonomy
-    lacks. A file that is not named as one of subscriptions is read as a taxonomy, which holds for the subscriptions.
-    The exit code is 1 where there are errors.
+    variable that nothing binds, an empty interval, a type that feeds do not have, a term that its vocabulary does not
+    have, a class that the taxonomy lacks. A file that is not named as one of subscriptions is read as a taxonomy, which
+    holds for the subscriptions. The exit code is 1 where there are errors.
     """
     from triplewire.engine.compiler import Compiler
     from triplewire.ir.evaluation.evaluate import World
@@ -97,7 +99,7 @@ def check_command(
     classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
     settings = settings_from_environment()
     with output.text_output(None) as stream:
-        called = with_taxonomy(operators_of(operators_from(operators)), classes)
+        called = with_taxonomy(operators_of(operators_from(operators, replace_operators)), classes)
         compiler = Compiler(World(classes, called, settings))
         count = _check(subscriptions, compiler, remarks)
         if subscriptions and not (count or remarks or allow_empty):

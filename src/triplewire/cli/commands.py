@@ -17,6 +17,7 @@ from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
 from triplewire.cli.report import of_output, say
 from triplewire.cli.serve import serve_command
+from triplewire.cli.watch import watch_command
 from triplewire.errors import TriplewireError, WriteError
 
 
@@ -74,6 +75,7 @@ app = typer.Typer(
 app.command("read", short_help="Show the publications in files.")(read.read_command)
 app.command("match", short_help="Match publications against subscriptions.")(match.match_command)
 app.command("explain", short_help="Say why a subscription matches a publication, or not.")(explain.explain_command)
+app.command("watch", short_help="Poll feeds or a folder, and tell each new match once; without Spark.")(watch_command)
 app.command("check", short_help="Check subscriptions and taxonomies: errors, and what cannot match.")(
     check.check_command
 )

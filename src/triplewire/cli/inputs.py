@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,29 @@ def found_matcher(name: str, option: str = "--matcher") -> object:
     with wrong_usage(option):
         matcher: object = plugins.find("matcher", name)
     return matcher
+
+
+def engine_of(meaning: Meaning, calls: OperatorCalls, matcher: str) -> Engine:
+    """An engine without subscriptions, with the limits of the environment. Raises `BadParameter` where there is no such
+    matcher."""
+    from triplewire.engine import Engine
+    from triplewire.operators.calling.cache import OutcomeCache
+    from triplewire.operators.files import operators_of
+    from triplewire.read.taxonomy import load_taxonomy
+
+    settings = settings_from_environment()
+    found_matcher(matcher)
+    order, cache = checked_order(calls.operator_order), calls.operator_cache
+    named = operators_from(meaning.operators, meaning.replace_operators) if meaning.operators else ()
+    return Engine(
+        taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
+        matcher=matcher,
+        operators=operators_of(named) if named else None,
+        settings=settings,
+        entailment=meaning.entailment,
+        operator_order=order,
+        operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
+    )
 
 
 def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
@@ -102,13 +126,17 @@ class Inputs:
     query: Annotated[str | None, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = None
     language: Annotated[
         str | None,
-        typer.Option(metavar="NAME", show_default="sparql", help="Of the query: sparql, gql, mdv or predicates."),
+        typer.Option(
+            metavar="NAME",
+            show_default="recognised",
+            help="Of the query: sparql, gql, mdv, predicates or keywords.",
+        ),
     ] = None
     subscriptions: Annotated[
         list[Path] | None,
         files_option(
             "--subscriptions",
-            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; - is JSON Lines.",
+            help="Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; - is JSON Lines.",
         ),
     ] = None
     publications: Annotated[
@@ -137,6 +165,9 @@ class Inputs:
 
                 if Path(query).suffix in SUFFIXES and not any(map(str.isspace, query)):
                     raise typer.BadParameter(f"there is no file {query}")
+                if self.language is None and re.fullmatch(r"[\w./-]+", query):
+                    what = f"there is no file {query}; to look for the word, write '\"{query}\"'"
+                    raise typer.BadParameter(what)
         if not query and not subscriptions:
             what = "give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions"
             raise typer.BadParameter(f"{what}{self._taken()}")
@@ -197,25 +228,8 @@ class ResolvedInputs:
         object.__setattr__(self, "loader", ContextLoader(dict(self.inputs.context or ())))
 
     def engine(self, matcher: str) -> Engine:
-        """An engine without subscriptions, with the limits of the environment. Raises `BadParameter` where there is no
-        such matcher."""
-        from triplewire.engine import Engine
-        from triplewire.operators.calling.cache import OutcomeCache
-        from triplewire.operators.files import operators_of
-        from triplewire.read.taxonomy import load_taxonomy
-
-        meaning, calls, settings = self.inputs.meaning, self.inputs.calls, settings_from_environment()
-        found_matcher(matcher)
-        order, cache = checked_order(calls.operator_order), calls.operator_cache
-        return Engine(
-            taxonomy=load_taxonomy(meaning.taxonomy, settings) if meaning.taxonomy else None,
-            matcher=matcher,
-            operators=operators_of(operators_from(meaning.operators)) if meaning.operators else None,
-            settings=settings,
-            entailment=meaning.entailment,
-            operator_order=order,
-            operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
-        )
+        """An engine without subscriptions, as `engine_of` makes it."""
+        return engine_of(self.inputs.meaning, self.inputs.calls, matcher)
 
     def filled(self, report: Report) -> list[Path]:
         """The publications, without those files that hold nothing, which are refused unless the user allows them."""
@@ -226,8 +240,10 @@ class ResolvedInputs:
         """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
         reported."""
         if self.query and only in ("", QUERY_ID):
+            from triplewire.languages import recognised
+
             try:
-                registered = engine.subscribe(self.query, self.inputs.language or "sparql", id=QUERY_ID)
+                registered = engine.subscribe(self.query, self.inputs.language or recognised(self.query), id=QUERY_ID)
                 for warning in registered.warnings:
                     report.warn(QUERY_ID, warning)
             except TriplewireError as error:

@@ -8,14 +8,15 @@ import os
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import MatcherOption, choice_option, grouped, refuse_nothing
+from triplewire.cli.arguments import MatcherOption, SameOption, choice_option, grouped, refuse_nothing
 from triplewire.cli.inputs import Inputs, ResolvedInputs, found_matcher
 from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
@@ -23,9 +24,12 @@ from triplewire.plugins import DEFAULT_MATCHER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from triplewire.cli.matches import Writer
+    from triplewire.cli.matches import Once, Table, Writer
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
+
+
+_SHOWN = 10  # sources of a warning
 
 
 class Format(enum.StrEnum):
@@ -40,6 +44,17 @@ StatsFile = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Told:
+    """What is told of matches; a group of options."""
+
+    bindings: Annotated[bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")] = (
+        True
+    )
+    same: SameOption = None
+    why: Annotated[bool, typer.Option("--why", help="Say of each match why it is one.")] = False
+
+
 @grouped
 def match_command(
     inputs: Inputs,
@@ -50,9 +65,8 @@ def match_command(
     file: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to a .jsonl or .parquet file instead.")
     ] = None,
-    bindings: Annotated[
-        bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
-    ] = True,
+    *,
+    told: Told,
     stats: StatsFile = None,
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
@@ -65,48 +79,65 @@ def match_command(
     curl -s https://example.org/feed.xml | triplewire match --subscriptions queries/ --publications -
 
     Match publications against subscriptions. Rows come in the order in which publications are read, those of each by
-    the ids of subscriptions; JSON Lines are written as matches are found. The named graphs of N-Quads in a pipe are
-    matched one by one, while it is open.
+    the ids of subscriptions; JSON Lines as matches are found. N-Quads, N-Triples and JSON Lines in a pipe are matched
+    as they come.
     """
     given = inputs.sorted_out()
-    output.check_writable(file, (".jsonl", ".parquet"))
-    named = {"--output": file, "--stats": stats, "--refusals": refusals}
-    output.check_apart(named, (*given.subscriptions, *given.publications))
+    output.check_writable(file, (".jsonl",) if told.why else (".jsonl", ".parquet"))
+    outputs = {"--output": file, "--stats": stats, "--refusals": refusals}
+    output.check_apart(outputs, (*given.subscriptions, *given.publications))
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
-    from triplewire.cli.matches import JsonLines, Table, file_writer
+    from triplewire.cli.matches import Once
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
     with output.text_output(None) as out, ExitStack() as ended:  # before an operator prints
-        told = ended.enter_context(output.text_output(refusals)) if refusals else None
-        report = Report(partial(output.write_refusal, told) if told else None)
+        letters = ended.enter_context(output.text_output(refusals)) if refusals else None
+        report = Report(partial(output.write_refusal, letters) if letters else None)
         with clock("load"):
             prepare_kernels(matcher)
             engine = given.engine(matcher)
             given.subscribe(engine, report)
-        begun, table = time.perf_counter(), Table(bindings=bindings)
-        writer: Writer = table if form is Format.TABLE else JsonLines(out, bindings=bindings)
-        if file is not None:
-            writer = ended.enter_context(file_writer(file, bindings=bindings))
-        streaming = writer is not table and file is None and out.isatty()
-        with report.progress("publications", streaming=streaming) as advance:
-            totals = _matched(engine, given, writer, file, report, advance, clock)
+        table, lines = _writers(engine if told.why else None, out, file, told.bindings, ended)
+        writer = table if form is Format.TABLE else lines
+        once, begun = Once(writer, told.same), time.perf_counter()
+        with report.progress("publications", streaming=not (writer is table or file) and out.isatty()) as advance:
+            totals = _matched(engine, given, once, file, report, advance, clock)
         if writer is table:
             with clock("write"):
                 output.print_table(out, table.columns, table.rows, "no matches")
         report.finish()
     if file is not None or sys.stderr.isatty():
-        _tell(totals, len(engine), time.perf_counter() - begun, file)
+        _tell(totals, once.repeats, len(engine), time.perf_counter() - begun, file)
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
 
 
-def _tell(totals: Stats, subscriptions: int, seconds: float, file: Path | None) -> None:
+def _writers(
+    engine: Engine | None, out: IO[str], file: Path | None, bindings: bool, ended: ExitStack
+) -> tuple[Table, Writer]:
+    """What writes a table, and what writes to the file or the stream, with the reasons that an engine gives."""
+    from triplewire.cli.matches import JsonLines, Table, file_writer
+
+    if engine is not None:
+        from triplewire.cli.reasoned import ReasonedLines, ReasonedTable  # with what explains
+
+        stream = ended.enter_context(output.text_output(file)) if file is not None else out
+        return ReasonedTable(engine, bindings=bindings), ReasonedLines(stream, engine, bindings=bindings)
+    lines: Writer = JsonLines(out, bindings=bindings)
+    if file is not None:
+        lines = ended.enter_context(file_writer(file, bindings=bindings))
+    return Table(bindings=bindings), lines
+
+
+def _tell(totals: Stats, repeats: int, subscriptions: int, seconds: float, file: Path | None) -> None:
     """Say what a run has done, on standard error."""
     counts = f"{counted(totals.publications, 'publication')}, {counted(subscriptions, 'subscription')}, {seconds:.1f} s"
-    say(f"{counted(totals.matches, 'match', 'matches')} ({counts})" + (f" written to {file}" if file else ""))
+    again = f", {repeats:,} told before" if repeats else ""
+    matches = counted(totals.matches - repeats, "match", "matches")
+    say(f"{matches}{again} ({counts})" + (f" written to {file}" if file else ""))
 
 
 def prepare_kernels(matcher: str, tier: str = "auto") -> None:
@@ -125,7 +156,7 @@ def prepare_kernels(matcher: str, tier: str = "auto") -> None:
 def _matched(
     engine: Engine,
     given: ResolvedInputs,
-    writer: Writer,
+    once: Once,
     file: Path | None,
     report: Report,
     advance: Callable[[int], None],
@@ -148,8 +179,11 @@ def _matched(
             report.refuse(refusal)
         with clock("write"), output.named(file or "standard output"):
             for part in result.parts:
-                writer.write(part)
+                once.write(part)
         totals.add(result.stats)  # only now, as listing bindings may find that some are cut
+    if unknown := engine.unknown_sources:
+        names = ", ".join(map(repr, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
+        report.say(f"warning: no publication came from {names}: FROM names an address, a file, or a channel")
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)
     return totals

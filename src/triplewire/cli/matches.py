@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, compress
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from triplewire.cli import output
 from triplewire.encode.matches import json_lines, names_of, parquet_writer, strings
 from triplewire.encode.strings import TextColumn, of_bools, of_few, of_numbers
 from triplewire.engine.result import Part
+from triplewire.model.same import Same
 
 PAIR = ("publication", "subscription", "truncated")
 COLUMNS = ("publication", "subscription", "bindings", "truncated", "construct", "content", "revision")
@@ -32,8 +34,17 @@ BYTES = 1 << 25
 _NAMES = pa.dictionary(pa.int32(), pa.large_string())
 
 
-def rows_of(part: Part, *, bindings: bool) -> Iterator[pa.RecordBatch]:
-    """The matches of a part, some at a time: the columns `COLUMNS`, or `PAIR` without bindings."""
+def rows_of(part: Part, *, bindings: bool, wanted: NDArray[np.bool_] | None = None) -> Iterator[pa.RecordBatch]:
+    """The matches of a part, or those `wanted`, some at a time: the columns `COLUMNS`, or `PAIR` without bindings."""
+    if wanted is None:
+        yield from _rows_of(part, bindings)
+        return
+    first = 0
+    for rows in _rows_of(part, bindings):
+        yield rows.filter(of_bools(wanted[first : (first := first + rows.num_rows)]))
+
+
+def _rows_of(part: Part, bindings: bool) -> Iterator[pa.RecordBatch]:
     if not bindings:
         ids = part.snapshot.id_column(part.subscription)
         columns = [_shared(names_of(part.publications, part.publication)), _shared(ids), of_bools(part.truncated)]
@@ -98,9 +109,9 @@ class JsonLines:
         stream.flush()  # what comes before stays before
         self._bytes: IO[bytes] | None = getattr(stream, "buffer", None)  # nothing is encoded anew
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
         """See `Writer`."""
-        for rows in rows_of(part, bindings=self._bindings):
+        for rows in rows_of(part, bindings=self._bindings, wanted=wanted):
             self.write_rows(rows)
         self._stream.flush()
 
@@ -134,9 +145,9 @@ class Parquet:
         self._write_groups(last=True)
         self._writer.close()
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
         """See `Writer`."""
-        for rows in rows_of(part, bindings=self._bindings):
+        for rows in rows_of(part, bindings=self._bindings, wanted=wanted):
             self.write_rows(rows)
 
     def write_rows(self, rows: pa.RecordBatch) -> None:
@@ -175,17 +186,46 @@ class Table:
         self.columns = ("publication", "subscription", "bindings")[: 2 + bindings]
         self.rows: list[tuple[str, ...]] = []
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
         """See `Writer`."""
+        rows: Iterable[tuple[str, ...]]
         if len(self.columns) > 2:
-            self.rows += ((match.publication, match.subscription, output.bindings_short(match)) for match in part)
+            rows = ((match.publication, match.subscription, output.bindings_short(match)) for match in part)
         else:
             ids, names = part.snapshot.ids(part.subscription), part.publications
-            self.rows += ((names[number], id_) for number, id_ in zip(part.publication.tolist(), ids, strict=True))
+            rows = ((names[number], id_) for number, id_ in zip(part.publication.tolist(), ids, strict=True))
+        self.rows += rows if wanted is None else compress(rows, wanted.tolist())
 
 
-Writer: TypeAlias = JsonLines | Parquet | Table
-"""Takes the rows of a run, in their order: `write` those of a part of a result."""
+class Writer(Protocol):
+    """Takes the rows of a run, in their order."""
+
+    def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
+        """Write the matches of a part of a result, or the `wanted` of them."""
+
+
+class Once:
+    """Writes of the matches of a run each once, by this rule, or all. `repeats` counts the others."""
+
+    def __init__(self, writer: Writer, same: Same | None) -> None:
+        self._writer, self._same = writer, same
+        self._told: set[bytes] = set()
+        self.repeats = 0
+
+    def write(self, part: Part) -> None:
+        """Write what is not told yet of a part of a result."""
+        self._writer.write(part, None if self._same is None else self._new(part, self._same))
+
+    def _new(self, part: Part, same: Same) -> NDArray[np.bool_]:
+        from triplewire.pipeline.written import told  # with what Spark's workers import
+
+        is_new = np.ones(len(part), np.bool_)
+        columns = (told(pa.Table.from_batches([rows]), same) for rows in rows_of(part, bindings=True))
+        for place, identity in enumerate(chain.from_iterable(columns)):
+            is_new[place] = identity not in self._told
+            self._told.add(identity)
+        self.repeats += len(part) - int(is_new.sum())
+        return is_new
 
 
 @contextmanager

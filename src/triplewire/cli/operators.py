@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import OperatorFiles, folder_option, operators_from
+from triplewire.cli.arguments import OperatorFiles, ReplaceOperators, folder_option, operators_from
 from triplewire.cli.report import one_line, say
 from triplewire.errors import TriplewireError
 from triplewire.folders import text_of_file
@@ -25,6 +25,7 @@ COLUMNS = ("name", "version", "parameters", "output", "runs", "cost", "learned",
 
 def operators_command(
     operators: OperatorFiles = None,
+    replace_operators: ReplaceOperators = False,
     stats: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `match --stats FILE` has counted: calls, costs, failures.")
     ] = None,
@@ -40,8 +41,8 @@ def operators_command(
     triplewire operators --operators mine.py services.toml --json
 
     List the operators: those that are built in, installed ones, and those of files. "cost" is what a call is stated to
-    cost, "learned" what one has cost on average (of --engine: in seconds, older calls count less), "selectivity" the
-    share of true ones.
+    cost, "learned" the seconds that one took on average (of --engine: older calls count less), "selectivity" the share
+    of true ones.
     """
     from triplewire.operators.files import operators_of
 
@@ -49,7 +50,7 @@ def operators_command(
         raise typer.BadParameter("give --stats or --engine", param_hint="--engine")
     counted = _learned(engine) if engine is not None else _counted(stats)
     with output.text_output(None) as stream:
-        known = operators_of(operators_from(operators))
+        known = operators_of(operators_from(operators, replace_operators))
         rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
         if as_json:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -72,7 +73,7 @@ def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:
         "output": getattr(operator, "output", "truth or rows"),
         "runs": "isolated" if traits.isolated else "http" if hasattr(operator, "evaluate_together") else "here",
         "cost": traits.cost,
-        "learned": _rounded(counted.get("each", counted.get("cost", 0.0) / calls if calls else None)),
+        "learned": _rounded(counted.get("each", counted.get("seconds", 0.0) / calls if calls else None)),
         "selectivity": _rounded(counted.get("selectivity", held / answered if held is not None and answered else None)),
         "calls": calls,
         "failures": failures,

@@ -71,12 +71,15 @@ def read_command(
     written = triples = 0
     filled = files if allow_empty else refuse_hollow(files, "publication", report.refuse)
     with output.text_output(file) as stream:
+        is_open = any(str(source) == "-" for source in filled)  # more may come much later
         streaming = form is Format.NQUADS and stream.isatty()
         for publication in read_publications(filled, reading, report, loader=loader, streaming=streaming):
             triples += publication.size
             if form is Format.NQUADS:
                 written += 1
                 stream.write(to_nquads(publication, written))
+                if is_open:
+                    stream.flush()
             else:
                 rows.append(_row(publication))
         if form is Format.TABLE:

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
 from triplewire.encode.names import strings_at
 from triplewire.encode.strings import of_numbers, of_strings, of_text
-from triplewire.model.canonical import canonical_term, content_hash
+from triplewire.model.canonical import canonical_term
+from triplewire.model.content import HAS_FORMAT, IS_PART_OF, ITEM, NOT_SAID
 from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Term, Triple
+from triplewire.model.references import id_iri
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Term, Triple, made_iri
 
 
 class Decoder:
@@ -51,7 +53,7 @@ class Decoder:
     def _new(self, number: int, text: str, kind: int) -> Term:
         """A term with this text, of this kind."""
         if kind == IRI_KIND:
-            return IRI(text)
+            return made_iri(text)
         if kind == BLANK_KIND:
             return BlankNode(text)
         terms = self._batch.terms
@@ -70,6 +72,7 @@ class Decoder:
 _TOGETHER = 1 << 17  # triples that become lines at once, unless a single publication has more
 _FEW = 64  # triples for which to make objects takes less than the calls for columns
 _SUFFIX_BITS = 31  # there are fewer suffixes
+_NODE_BITS = 32  # of the number of a term
 
 # Bytes that occur in what a canonical term escapes, by kind. 0xED begins lone surrogates, 0xEF the characters U+FFFE
 # and U+FFFF; both begin other characters too, which cost a little time and are right all the same.
@@ -84,7 +87,7 @@ def content_hashes(batch: Batch, numbers: NDArray[np.integer], decoder: Decoder)
     hashes = [""] * len(numbers)
     counts = batch.offset[numbers + 1] - batch.offset[numbers]
     if counts.sum() < _FEW:
-        return [content_hash(decoder.publication(number).triples) for number in numbers.tolist()]
+        return [decoder.publication(number).content_hash for number in numbers.tolist()]
     bounds = np.flatnonzero(np.diff(np.cumsum(counts) // _TOGETHER)) + 1
     for places in np.split(np.arange(len(numbers)), bounds):
         for place, text in zip(places.tolist(), _hashes(batch, numbers[places], decoder), strict=True):
@@ -95,20 +98,56 @@ def content_hashes(batch: Batch, numbers: NDArray[np.integer], decoder: Decoder)
 def _hashes(batch: Batch, numbers: NDArray[np.integer], decoder: Decoder) -> Iterator[str]:
     rows, owner = _rows(batch, numbers)
     is_blank = batch.terms.kind == BLANK_KIND
-    has_blank = np.zeros(len(numbers), np.bool_)
-    has_blank[owner[is_blank[batch.subject[rows]] | is_blank[batch.object[rows]]]] = True
-    plain = ~has_blank[owner]
+    by_objects = np.zeros(len(numbers), np.bool_)  # publications whose triples are made, as their lines take more
+    by_objects[owner[is_blank[batch.subject[rows]] | is_blank[batch.object[rows]]]] = True
+    is_said = _said(batch, numbers, rows, owner, by_objects, decoder)
+    plain = ~by_objects[owner] & is_said
     lines = _lines(batch, rows[plain], owner[plain], decoder)
     offset = np.frombuffer(lines.buffers()[1], np.int64, len(lines) + 1) if len(lines) else np.zeros(1, np.int64)
     text = memoryview(lines.buffers()[2] or b"")
     ends = offset[np.cumsum(np.bincount(owner[plain], minlength=len(numbers)))]
     begin = 0
-    for number, end, blank in zip(numbers.tolist(), ends.tolist(), has_blank.tolist(), strict=True):
-        if blank:
-            yield content_hash(decoder.publication(number).triples)
+    for number, end, made in zip(numbers.tolist(), ends.tolist(), by_objects.tolist(), strict=True):
+        if made:
+            yield decoder.publication(number).content_hash
         else:
             yield hashlib.sha256(text[begin:end]).hexdigest()
         begin = end
+
+
+def _said(
+    batch: Batch,
+    numbers: NDArray[np.integer],
+    rows: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    by_objects: NDArray[np.bool_],
+    decoder: Decoder,
+) -> NDArray[np.bool_]:
+    """Which triples are content of their publications (`triplewire.model.content`): of items of feeds, some are not.
+    Items that say more than such an answer can tell become true in `by_objects`."""
+    is_said: NDArray[np.bool_] = np.ones(len(rows), np.bool_)
+    subject, predicate, object_ = (column[rows] for column in (batch.subject, batch.predicate, batch.object))
+    used = np.unique(predicate)
+    place = dict(zip(decoder.terms(used), used.tolist(), strict=True))
+    if IS_PART_OF not in place or RDF_TYPE not in place:
+        return is_said
+    terms = batch.terms
+    is_typed = np.flatnonzero(predicate == place[RDF_TYPE])
+    is_typed = is_typed[(terms.end - terms.start)[object_[is_typed]] == len(ITEM.value)]
+    is_typed = is_typed[[term == ITEM for term in decoder.terms(object_[is_typed])]] if len(is_typed) else is_typed
+    node = owner << _NODE_BITS | subject
+    nodes = np.intersect1d(node[is_typed], node[predicate == place[IS_PART_OF]])
+    item = np.full(len(numbers), -1, np.int64)  # of each publication: the node of the item that it is
+    for number, term in zip(nodes.tolist(), decoder.terms(nodes & (1 << _NODE_BITS) - 1), strict=True):
+        id = batch.ids[int(numbers[number >> _NODE_BITS])]
+        if isinstance(term, IRI) and term.value in (id, id_iri(id)):
+            item[number >> _NODE_BITS] = number
+    of_item = item[owner] >= 0
+    left_out = [place[name] for name in NOT_SAID if name in place]
+    is_said = ~of_item | ((node == item[owner]) & ~np.isin(predicate, left_out))
+    is_tagged = np.array([suffix.startswith("@") for suffix in terms.suffixes])[terms.suffix[object_]]
+    by_objects[owner[of_item & is_said & (is_tagged | (predicate == place.get(HAS_FORMAT, -1)))]] = True
+    return is_said
 
 
 def _rows(batch: Batch, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,12 +1,13 @@
 """The Arrow form of publications and matches: what goes into `Engine.match_batch` and comes out, and what Spark sees.
 
 Terms are written in N-Triples notation (`triplewire.model.terms`); bindings are JSON text, a list of
-{variable: term} with terms as in SPARQL 1.1 JSON results. Attachments and notes of a publication stay behind.
+{variable: term} with terms as in SPARQL 1.1 JSON results. Attachments that a program gave, and notes, stay behind.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -29,6 +30,10 @@ PUBLICATIONS = pa.schema(
     ]
 )
 """One row a publication."""
+
+FILE_BESIDE = pa.field("file_beside", pa.binary())
+"""Of a publication that was read from a file of this machine: its path, as bytes. What it names beside that
+is attached to it (`triplewire.model.attachments`). A batch may do without this column."""
 
 MATCHES = pa.schema(
     [
@@ -125,6 +130,7 @@ class _Rows:
         self._ids = _strings(batch, "id")
         self._sources = _strings(batch, "source", optional=True)
         self._published = _instants(batch)
+        self._files = _files(batch)
         triples = _column(batch, "triples")
         if not _is_triples(triples.type):
             raise _wrong(f"the column 'triples' is {triples.type}, not list<struct<s, p, o: string>>")
@@ -154,7 +160,9 @@ class _Rows:
             if isinstance(published, Exception):
                 raise ValueError(f"the publication's date cannot be read: {published}")
             triples = self._triples(row, limit)
-            return Publication(_utf8(identity, "id"), triples, _utf8(source or "", "source"), published)
+            publication = Publication(_utf8(identity, "id"), triples, _utf8(source or "", "source"), published)
+            file = self._files[row]
+            return publication.with_files_beside(os.fsdecode(file)) if file else publication
         except ValueError as error:
             raise ReadError(str(error)) from error
 
@@ -212,6 +220,16 @@ def _strings(batch: pa.RecordBatch, name: str, optional: bool = False) -> list[s
     if not (is_text(column.type) or pa.types.is_null(column.type)):
         raise _wrong(f"the column {name!r} is {column.type}, not string")
     return _texts(column, name)
+
+
+def _files(batch: pa.RecordBatch) -> list[bytes | None]:
+    if FILE_BESIDE.name not in batch.schema.names:
+        return [None] * batch.num_rows
+    column = _column(batch, FILE_BESIDE.name)
+    if not (pa.types.is_binary(column.type) or pa.types.is_null(column.type)):
+        raise _wrong(f"the column {FILE_BESIDE.name!r} is {column.type}, not binary")
+    files: list[bytes | None] = column.to_pylist()
+    return files
 
 
 def _texts(column: pa.Array, name: str) -> list[str | bytes | None]:

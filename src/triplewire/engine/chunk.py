@@ -107,8 +107,9 @@ class Chunk:
     """Some publications on their way through the stages: as objects, as a batch, or both.
 
     Whichever form is missing is made of the other one when it is asked for. A batch knows neither source nor date nor
-    attachments: `source` is where a batch was read; `read_publication` gives the publication of a number where there is
-    more to it. `given` are the publications without what entailment added, where it did.
+    attachments: `source` is where a batch was read, `file` the file beside which attachments lie, "" where there is
+    none; `read_publication` gives the publication of a number where there is more to it. `given` are the publications
+    without what entailment added, where it did.
     """
 
     def __init__(
@@ -117,12 +118,13 @@ class Chunk:
         batch: Batch | None = None,
         *,
         source: str = "",
+        file: str = "",
         read_publication: Callable[[int], Publication] | None = None,
         given: Sequence[Publication] | None = None,
         part_of: Part | None = None,
     ) -> None:
         assert publications is not None or batch is not None or part_of is not None
-        self._source = source
+        self._source, self._file = source, file
         self._read_publication = read_publication
         self._given = publications if given is None else given
         self._contents: dict[int, str] = {}
@@ -143,6 +145,7 @@ class Chunk:
         return Chunk(
             None if self._publications is None else self._publications[first:last],
             source=self._source,
+            file=self._file,
             given=None if self._given is None else self._given[first:last],
             part_of=Part(self, first, last),
         )
@@ -157,6 +160,7 @@ class Chunk:
             None if self._publications is None else [self._publications[number] for number in order],
             None if self._publications is not None and self._batch is None else self.batch.take(numbers),
             source=self._source,
+            file=self._file,
             read_publication=None if read is None else lambda number: read(order[number]),
             given=None if self._given is None else [self._given[number] for number in order],
         )
@@ -195,8 +199,12 @@ class Chunk:
         triples = int(offset[number + 1] - offset[number])
         if self._made is None:
             self._made = BoundedCache()
-        read = self._read_publication or (lambda number: replace(self.decoder.publication(number), source=self._source))
+        read = self._read_publication or self._decoded
         return self._made.get_or_make(number, lambda: read(number), 1 + triples, _KEPT_TRIPLES)
+
+    def _decoded(self, number: int) -> Publication:
+        publication = replace(self.decoder.publication(number), source=self._source)
+        return publication.with_files_beside(self._file) if self._file else publication
 
     def given(self, number: int) -> Publication:
         """One of the publications as it was given, without what entailment added."""

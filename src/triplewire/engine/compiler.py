@@ -23,7 +23,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionTexts, whole_rows
-from triplewire.model.operator import Operator, warnings_of_call
+from triplewire.model.operator import Operator, parameters_of, takes, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
 from triplewire.operators import remedy_for_unknown
@@ -108,7 +108,7 @@ class Compiler:
     def is_plain(self, subscription: Subscription) -> bool:
         """Does the text of the subscription, compiled without other rules, give the same subscription?"""
         try:
-            return self.compiled(row_of(subscription), full=False) == subscription
+            return not subscription.rules and self.compiled(row_of(subscription), full=False) == subscription
         except TriplewireError:
             return False
 
@@ -146,8 +146,8 @@ def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) ->
     if operator is None:
         what = f"there is no operator named {call.operator!r}"
         raise SubscriptionError(what, source=source, remedy=remedy_for_unknown(operators, call.operator))
-    if len(operator.parameters) != len(call.arguments):
-        what = f"{call.operator} takes {len(operator.parameters)} arguments, not {len(call.arguments)}"
+    if parameters_of(operator, len(call.arguments)) is None:
+        what = f"{call.operator} takes {takes(operator)}, not {len(call.arguments)}"
         raise SubscriptionError(what, source=source)
     try:
         return warnings_of_call(operator, call.arguments)

@@ -40,6 +40,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
+from triplewire.model.origins import FROM_SOURCE, FromSource
 from triplewire.model.publication import Publication
 from triplewire.operators.order import GREEDY
 from triplewire.plugins import DEFAULT_MATCHER
@@ -378,6 +379,13 @@ class Engine:
     def learned(self) -> LearnedCalls:
         """What operator calls have cost and how often they were true: `by_operator()` of it."""
         return self._compiler.learned
+
+    @property
+    def unknown_sources(self) -> list[str]:
+        """What FROM names, and no publication so far came from, of those that a subscription was otherwise about."""
+        operator = self._compiler.world.operators[FROM_SOURCE]
+        met = operator.met if isinstance(operator, FromSource) else {}
+        return sorted(name for name, is_known in dict(met).items() if not is_known)
 
     @property
     def operator_order(self) -> str:

@@ -19,10 +19,10 @@ from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.read import read_document
 from triplewire.read.decoded import Syntax
-from triplewire.read.documents import Source, documents
+from triplewire.read.documents import Source, documents, publications_of
 from triplewire.read.gunzip import gunzip_padded
+from triplewire.read.line_documents import begins_as_json
 from triplewire.read.names import document_iri
 from triplewire.read.pipes import Document
 from triplewire.read.rdf.contexts import Loader
@@ -127,13 +127,12 @@ def chunks_of_files(
         if batch is not None:
             yield from chunks_of(iter(waiting), compiler, clock)  # the order of the files is kept
             waiting = []
-            yield Chunk(batch=batch, source=document.name)
+            yield Chunk(batch=batch, source=document.name, file=document.file)
             continue
         with clock("read"):
-            waiting += read_document(
-                document.data, document.name, split=split, settings=settings, on_refusal=on_refusal,
-                loader=loader, as_written=as_written, first_line=document.first_line,
-            )  # fmt: skip
+            waiting += publications_of(
+                document, split=split, settings=settings, on_refusal=on_refusal, loader=loader, as_written=as_written
+            )
         full = len(waiting) if document.first_line else len(waiting) - len(waiting) % CHUNK
         if full:
             yield from chunks_of(iter(waiting[:full]), compiler, clock)
@@ -192,6 +191,8 @@ def _columns(document: Document, compiler: Compiler, clock: Clock) -> Batch | No
         try:
             text = gunzip_padded(document.data, settings.max_input_bytes, PADDING)
             head = text[: min(HEAD, len(text) - len(PADDING))].tobytes()
+            if begins_as_json(head):
+                return None
             is_lines = document.first_line or begins_as_lines(head, name)
             if not is_lines and sniff(text[: -len(PADDING)].tobytes(), name) is not Syntax.N_QUADS:
                 return None

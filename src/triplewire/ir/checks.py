@@ -13,7 +13,8 @@ from triplewire.errors import LimitError, UnsupportedQuery
 from triplewire.ir import nodes as ir
 from triplewire.ir.evaluation.expressions import KNOWN_FUNCTIONS
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.values.regexes import RegexError, compile_regex
+from triplewire.ir.values.regex_syntax import RegexError
+from triplewire.ir.values.regexes import compile_regex
 from triplewire.ir.walk import children, walk
 from triplewire.model.terms import XSD_STRING, Literal
 
@@ -135,6 +136,4 @@ def _check_regex(pattern: str, flags: str, source: str, settings: Settings) -> N
     try:
         compile_regex(pattern, flags, settings.max_regex_bytes)
     except RegexError as error:
-        raise UnsupportedQuery(
-            str(error), source=source, remedy="write it without what RE2 lacks (back-references, look-around)"
-        ) from None
+        raise UnsupportedQuery(str(error), source=source, remedy=error.remedy) from None

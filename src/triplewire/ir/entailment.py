@@ -9,11 +9,12 @@ rdfs:range, rdfs:subPropertyOf). Queries: rdfs9. The subclasses come from the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
 from typing import TypeAlias
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.ir import nodes as ir
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.compare import reads_as_text
@@ -23,6 +24,8 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
+MOST_ABOVE = 1 << 20
+"""Names at or above others that are kept, each counted for each that it is above: some 60 MB."""
 
 
 def reachable(starts: Iterable[str], edges: Callable[[str], frozenset[str]]) -> set[str]:
@@ -44,9 +47,14 @@ class Properties:
     domains: Edges = field(default_factory=dict)
     ranges: Edges = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without what has been worked out of it."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
     def entail(self, publication: Publication) -> Publication:
         """The publication with the entailed triples after its own; itself if there are none."""
         known = dict.fromkeys(publication.triples)
+        stated = len(known)  # a publication may state a triple twice
         for triple in publication.triples:
             for name in self._at_or_above(triple.predicate.value):
                 known[Triple(triple.subject, IRI(name), triple.object)] = None
@@ -55,12 +63,12 @@ class Properties:
                 if not isinstance(triple.object, Literal):
                     for cls in sorted(self.ranges.get(name, NONE)):
                         known[Triple(triple.object, RDF_TYPE, IRI(cls))] = None
-        return publication if len(known) == len(publication.triples) else replace(publication, triples=tuple(known))
+        return publication if len(known) == stated else replace(publication, triples=tuple(known))
 
     @cached_property
-    def _closure(self) -> dict[str, tuple[str, ...]]:
-        """A cache: property to itself and all above it."""
-        return {}
+    def _closure(self) -> BoundedCache[str, tuple[str, ...]]:
+        """Property to itself and all above it."""
+        return BoundedCache()
 
     def _at_or_above(self, name: str) -> tuple[str, ...]:
         if name not in self.above:  # any name of a publication, which is not kept
@@ -68,7 +76,8 @@ class Properties:
         above = self._closure.get(name)
         if above is None:  # a cycle is legal here: its properties are equivalent
             names = reachable((name,), lambda lower: self.above.get(lower, NONE))
-            above = self._closure[name] = tuple(sorted(names))
+            above = tuple(sorted(names))
+            self._closure.put(name, above, len(above), MOST_ABOVE)
         return above
 
 

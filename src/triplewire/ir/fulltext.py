@@ -35,6 +35,8 @@ STEMMING_LANGUAGES = dict(pair.split() for pair in _LANGUAGES.split(", "))
 _WORD = re.compile(r"[^\W_]+")
 _BOUNDARY = regex.compile(r"\b", regex.WORD | regex.VERSION1)  # UAX 29 word boundaries
 _SINGLE = regex.compile(r"[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]\p{M}*")
+_IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")  # the soft hyphen, joiners and the like
+_APOSTROPHES = {0x2019: "'"}  # what is printed, and what is typed
 _HAS_WORD = regex.compile(r"[\p{L}\p{N}]")
 _LOCAL = threading.local()  # a stemmer keeps a buffer, so each thread has its own
 
@@ -119,8 +121,11 @@ def analyse(text: str, analyzer: Analyzer) -> tuple[str, ...]:
     """The words of a text, in order; a word's position is its index.
 
     Case folding comes first, then diacritics, then the tokenizer, then stemming. Without diacritics, `é` is `e`, in one
-    code point or two; a letter that Unicode does not decompose (`ø`, `ł`) stays.
+    code point or two; a letter that Unicode does not decompose (`ø`, `ł`) stays. With the tokenizer "unicode", folding
+    is that of NFKC_Casefold (Unicode Standard Annex 44), which drops characters that are ignorable, and `’` is `'`.
     """
+    if analyzer.tokenizer == "unicode" and not text.isascii():
+        text = _IGNORABLE.sub("", text).translate(_APOSTROPHES)
     folded = text.casefold()
     if not folded.isascii():
         if analyzer.tokenizer == "unicode":  # NFKC makes capitals of letter-like symbols, so they are folded again

@@ -17,6 +17,7 @@ from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.regexes import PLAIN, needed_texts
 from triplewire.ir.walk import calls_in, rewrite, walk
+from triplewire.model.origins import FROM_SOURCE
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
 # --- conditions: the tests on single nodes that they imply -----------------------------------------------------------
@@ -181,7 +182,9 @@ def _texts_in_place_of(test: Test) -> tuple[Test, ...]:
             return tuple([ir.TextTest(ir.TextRelation.CONTAINS, operand, text) for text in needed_texts(pattern, "")])
         case ir.Function("REGEX", (operand, Literal(pattern, datatype), *more)) if datatype == XSD_STRING:
             stated = more[0] if more else Literal("")
-            flags = stated.lexical if isinstance(stated, Literal) else "x"  # of computed ones nothing is known
+            if not isinstance(stated, Literal):  # of computed flags nothing is known
+                return ()
+            flags = stated.lexical
             if operand not in _OPERANDS and ("i" in flags or operand not in _IN_A_CASE):
                 return ()
             if PLAIN.fullmatch(pattern) and (flags == "" or (flags == "i" and pattern.isascii())):
@@ -298,7 +301,7 @@ class Clause:
 class NormalForm:
     """The clauses of a subscription. `exact`: its solutions are those of its clauses, no more and no fewer. `calls`:
     operators decide in the end. `asked`: the calls that have to hold, where those and the clauses are all there is to
-    it; where calls are all there is to it, there is no clause."""
+    it; where calls are all there is to it, there is no clause. A FROM without other calls is in `asked` alone."""
 
     clauses: tuple[Clause, ...]
     exact: bool
@@ -322,6 +325,8 @@ def normal_form(subscription: Subscription, *, most: int) -> NormalForm:
     clauses = _distinct([_clause(branch) for branch in branches])
     # a clause without patterns binds nothing, so there is nothing to look for
     exact = normal.exact and all(clause.patterns for clause in clauses)
+    # of a FROM alone, the publications are known before anything else is asked
+    calls = calls and not (exact and len(asked) == 1 and asked[0].operator == FROM_SOURCE)
     return NormalForm(clauses, exact and not calls, calls, asked if exact else ())
 
 

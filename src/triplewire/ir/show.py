@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from triplewire.ir import nodes as ir
 from triplewire.model.namespaces import shorten
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, made_iri
 
 Node: TypeAlias = ir.Where | ir.Expression | ir.TextExpression | ir.PatternTerm | BlankNode
 
@@ -49,7 +49,7 @@ def show_term(term: Term) -> str:
     bare = _BARE.get(term.datatype)
     if bare is not None and bare.fullmatch(term.lexical):
         return term.lexical
-    return f"{Literal(term.lexical)}^^{show_term(IRI(term.datatype))}"
+    return f"{Literal(term.lexical)}^^{show_term(made_iri(term.datatype))}"
 
 
 def show_position(term: ir.PatternTerm) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from triplewire.ir.nodes import PatternTerm, Where
@@ -38,22 +38,31 @@ class Subscription:
 
     @property
     def revision(self) -> str:
-        """What changes when another text takes the place of this one: `revision_of`. Of a subscription without a text,
-        which a program made, its tree counts."""
-        text = self.text or f"{self.select} {self.ask} {self.construct} {show(self.where)}"
-        return revision_of(self.language, text, dict(self.prefixes), self.base)
+        """What changes when another text takes the place of this one, or of a rule that it names: `revision_of`. Of a
+        subscription without a text, which a program made, its tree counts."""
+        return revision_of(self.language, self._stated, dict(self.prefixes), self.base, self.rules)
+
+    @property
+    def _stated(self) -> str:
+        return self.text or f"{self.select} {self.ask} {self.construct} {show(self.where)}"
 
     def __repr__(self) -> str:
         text = shortened(" ".join(self.text.split()), 160)
         return f"<Subscription {shortened(self.id, 60)!r} in {self.language}: {text}>"
 
 
-def revision_of(language: str, text: str, prefixes: Mapping[str, str], base: str) -> str:
+def revision_of(
+    language: str, text: str, prefixes: Mapping[str, str], base: str, rules: Iterable[Subscription] = ()
+) -> str:
     """The revision of a subscription: the first 16 hexadecimal digits of a SHA-256 of its text and of what the text was
-    parsed with.
+    parsed with: the MDV `rules` that it names, and those that these name, as they were then.
 
-    It is the same in every process, on Spark, and after saving and loading. It is that of the text itself: a rule that
-    names another one keeps its revision when the other changes.
+    It is the same in every process, on Spark, and after saving and loading.
     """
-    whole = json.dumps([language.lower(), text, sorted(prefixes.items()), base])
-    return hashlib.sha256(whole.encode("ascii")).hexdigest()[:REVISION_DIGITS]
+    whole: list[object] = [language.lower(), text, sorted(prefixes.items()), base]
+    waiting = list(rules)
+    while waiting:
+        rule = waiting.pop()
+        whole.append([rule.id, rule.language, rule._stated, sorted(rule.prefixes), rule.base, len(rule.rules)])
+        waiting += rule.rules
+    return hashlib.sha256(json.dumps(whole).encode("ascii")).hexdigest()[:REVISION_DIGITS]

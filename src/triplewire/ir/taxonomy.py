@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from triplewire.argument_checks import expect, plain_text
+from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import TaxonomyError
 from triplewire.ir.alike import AlikeNames
-from triplewire.ir.entailment import NONE, Edges, Properties, reachable
+from triplewire.ir.entailment import MOST_ABOVE, NONE, Edges, Properties, reachable
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.namespaces import PREDECLARED, beside
 from triplewire.model.publication import Graph
@@ -27,6 +28,7 @@ from triplewire.model.terms import IRI, RDF_TYPE, RDFS, BlankNode, Literal, Node
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
 _MOST_COMPARED = 2_000  # classes that are compared with an unknown one
+_LONG_WAY = 500  # classes
 _SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset((PREDECLARED["owl"] + "Class", RDFS + "Class", PREDECLARED["skos"] + "Concept"))
 """An instance of one of these is a class, even if nothing else is stated about it."""
@@ -128,9 +130,9 @@ class Taxonomy:
         return WeakKeyDictionary()
 
     @cached_property
-    def _closure(self) -> dict[str, frozenset[str]]:
-        """A cache: class -> itself and its ancestors."""
-        return {}
+    def _closure(self) -> BoundedCache[str, frozenset[str]]:
+        """Class -> itself and its ancestors."""
+        return BoundedCache()
 
     def at_or_above(self, cls: str) -> frozenset[str]:
         """The class and all its ancestors."""
@@ -138,8 +140,25 @@ class Taxonomy:
             return frozenset((cls,))
         known = self._closure.get(cls)
         if known is None:
-            known = self._closure[cls] = frozenset(reachable((cls,), lambda lower: self.superclasses.get(lower, NONE)))
+            known = self._with_ancestors(cls)
+            self._closure.put(cls, known, len(known), MOST_ABOVE)
         return known
+
+    def _with_ancestors(self, cls: str) -> frozenset[str]:
+        """The same, from what is known of its ancestors. Of a deep hierarchy not all is kept: of a long way up, what
+        is above its middle as well, so that the next way is shorter."""
+        above, waiting, passed = {cls}, [cls], []
+        while waiting:
+            lower = waiting.pop()
+            known = self._closure.get(lower) if lower in self._closure else None
+            fresh = (self.superclasses.get(lower, NONE) if known is None else known) - above
+            above |= fresh
+            if known is None:
+                passed.append(lower)
+                waiting.extend(fresh)
+        if len(passed) > _LONG_WAY:
+            self.at_or_above(passed[len(passed) // 2])
+        return frozenset(above)
 
     def resolve(self, cls: IRI | Label) -> frozenset[str]:
         """The known classes that a subscription's class name means; none for an unknown name.

@@ -1,4 +1,4 @@
-"""The four query languages. `parse` compiles a text of any of them to the intermediate representation.
+"""The query languages. `parse` compiles a text of any of them to the intermediate representation.
 
 To add a language: a function as in `context.Language`, named in `triplewire.plugins`. `grammar` has what several of
 them share, `sources` reads subscription files, `templates` parses texts that differ in their constants only once.
@@ -6,6 +6,7 @@ them share, `sources` reads subscription files, `templates` parses texts that di
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import NoneType
@@ -16,11 +17,27 @@ from triplewire.config import Settings
 from triplewire.errors import ArgumentError, LanguageError
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.context import Context, Language, RecordingRules
+from triplewire.ir.walk import walk
+from triplewire.languages.context import Context, Language, Parsed, RecordingRules
 from triplewire.model.operator import Operator
+from triplewire.model.term_checks import fault_of_term
+from triplewire.model.terms import IRI, BlankNode, Literal
 from triplewire.operators import built_in_operators
 
 _DEFAULTS = Settings()
+_IGNORED = re.compile(r'"(?:[^"\\]|\\.)*+"|PREFIX\s+[\w.-]*\s*:\s*<[^>]*>', re.IGNORECASE)
+_FORMS = (
+    ("gql", re.compile(r"(?:SELECT\b[^{]*)?WHERE\s*\(", re.IGNORECASE)),
+    ("mdv", re.compile(r"SEARCH\s+\S+\s+\w+\s*(?:,|REGISTER\b)", re.IGNORECASE)),
+    ("predicates", re.compile(r"\{?\s*[^\W\d]\w*\(")),
+    ("sparql", re.compile(r"\Z|(?:BASE|SELECT|ASK|CONSTRUCT|DESCRIBE)\b|[^{}<>?$]*[{}<>?$]")),
+)
+
+
+def recognised(text: str) -> str:
+    """The language that a text without one is taken for: that whose form it has, and keywords where it has none."""
+    bare = _IGNORED.sub(lambda ignored: '""' if ignored[0][0] == '"' else "", text).strip()
+    return next((language for language, form in _FORMS if form.match(bare)), "keywords")
 
 
 def parse(
@@ -34,8 +51,8 @@ def parse(
     rules: Mapping[str, Subscription] | None = None,
     settings: Settings | None = None,
 ) -> Subscription:
-    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates" (or an installed plug-in's),
-    in any case of letters.
+    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates", "keywords" (or an
+    installed plug-in's), in any case of letters.
 
     `id` names the subscription and stands in error messages. `operators` (default: the built-in ones) are those that
     a call may name; `rules` are other MDV rules, by id, that a search clause may name.
@@ -65,7 +82,7 @@ def parse(
     )
     language = plugins.registered("language", language)
     compile_text: Language = plugins.find("language", language)
-    parsed = compile_text(text, context)
+    parsed = _checked(compile_text(text, context), language, id)
     subscription = Subscription(
         id=id,
         language=language,
@@ -82,3 +99,11 @@ def parse(
         if not error.line:  # it is said of the whole text
             error.line = error.column = 1
         raise
+
+
+def _checked(parsed: Parsed, language: str, source: str) -> Parsed:
+    """Raises `LanguageError` where a language of a plug-in gives a term that RDF does not have."""
+    for node in walk((parsed.where, parsed.construct)) if language not in plugins.BUILT_IN["language"] else ():
+        if isinstance(node, IRI | Literal | BlankNode) and (fault := fault_of_term(node)):
+            raise LanguageError(fault, source=source, line=1, column=1, remedy="mend the text, or the plug-in")
+    return parsed

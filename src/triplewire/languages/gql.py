@@ -1,6 +1,7 @@
 """GQL, the tuple language of G-ToPSS and CMS-ToPSS (G-ToPSS paper, section 3; semantics, section 3).
 
-    query  := ("PREFIX" name ":" iri)* ("SELECT" ("*" | variable ","? ...) ("FROM" source)?)? "WHERE" tuples
+    query  := ("PREFIX" name ":" iri)* ("SELECT" ("*" | variable ","? ...) from?)? "WHERE" tuples
+    from   := "FROM" source ("," source)*, a source being an iri, a quoted string, or bare text
     tuples := item (("AND" | ",") item)*
     item   := ("(" term "," term "," term ")" | "(" tuples ")" | "CALL" call) ("SUCHTHAT" condition)?
     term   := variable | "*" | iri | prefixed name | quoted literal | bare text
@@ -11,7 +12,7 @@ Keywords in any case. Bare text runs to the next delimiter. It and calls: `langu
 
 from __future__ import annotations
 
-from triplewire.ir.nodes import ANY, And, Filter, Holds, Pattern, PatternTerm, Variable, Where
+from triplewire.ir.nodes import ANY, And, Call, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
     BareTokens,
@@ -23,10 +24,13 @@ from triplewire.languages.grammar.bare import (
     read_raw,
 )
 from triplewire.languages.grammar.conditions import ConditionReader
-from triplewire.languages.grammar.tokens import END, Token
+from triplewire.languages.grammar.tokens import END, Token, string_value
 from triplewire.model.namespaces import label_iri
-from triplewire.model.terms import IRI
+from triplewire.model.origins import FROM_SOURCE
+from triplewire.model.references import has_scheme
+from triplewire.model.terms import IRI, Literal
 
+ALL_SOURCES = ("publications", "*")
 _SUBJECT, _PREDICATE, _OBJECT = "a subject", "a predicate", "an object"
 
 
@@ -74,8 +78,24 @@ class _Query:
             while tokens.accept(",") or tokens.peek().kind == "variable":
                 self._selected.append(tokens.expect_kind("variable", "a variable"))
         if tokens.expect("FROM", "WHERE").text.upper() == "FROM":
-            read_raw(tokens, ("WHERE",), "the name of a source", "WHERE")
+            self._narrow(tokens.separated(self._source, ","))
             tokens.expect("WHERE")
+
+    def _narrow(self, sources: list[str]) -> None:
+        """Publications of one of these sources are asked for; of any, where one of them is all there are."""
+        if not any(name.lower() in ALL_SOURCES for name in sources):
+            self._filters.append(Filter(Holds(Call(FROM_SOURCE, (Literal("\n".join(dict.fromkeys(sources))),)))))
+
+    def _source(self) -> str:
+        """An address, a file, a channel or its title: in angle brackets, in quotation marks, or bare."""
+        tokens, names = self._tokens, self._names
+        if (token := tokens.accept_kind("string")) is not None:
+            return string_value(tokens, token)
+        if (token := tokens.accept_kind("iri")) is not None:
+            return token.text[1:-1] if not has_scheme(token.text[1:-1]) else names.reference(token).value
+        raw = read_raw(tokens, ("WHERE", ","), "the name of a source", "WHERE")
+        prefix, colon, _ = raw.text.partition(":")
+        return names.expand(raw.first, raw.text).value if colon and prefix in names.prefixes else raw.text
 
     def _tuples(self) -> None:
         with self._tokens.nested():
@@ -128,9 +148,11 @@ class _Query:
         if token.text == "*" and tokens.peek(1).text in (",", ")"):
             tokens.next()
             return ANY
-        word = names.bare(read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','"))
+        raw = read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','")
+        word = names.bare(raw)
         if isinstance(word, IRI):
-            return word
+            # an absolute IRI without angle brackets is a bare name, too
+            return Label(raw.text, word.value) if position == _OBJECT and word.value == raw.text else word
         if position == _PREDICATE:
             return IRI(label_iri(word, names.vocabulary))
         label = names.label(word)

@@ -24,6 +24,7 @@ from triplewire.ir.nodes import (
     Filter,
     Function,
     Negate,
+    Not,
     Or,
     Pattern,
     TextRelation,
@@ -50,7 +51,7 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal
 
 __all__ = ["Path", "Rule", "Searched", "Side", "Step", "Test", "parse", "parse_rule"]
 
-CONTAINS = "contains"
+CONTAINS, EXISTS = "contains", "exists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,12 @@ Side: TypeAlias = Path | IRI | Literal
 @dataclass(frozen=True, slots=True)
 class Test:
     """A comparison; one of its sides at least is a path. `op` is one of = != < <= > >= contains, with `not` already
-    worked in; `negated` is for contains, which has no opposite. `offset`: where its left side begins."""
+    worked in; `negated` is for contains, which has no opposite, and for "exists": has the path on the left any value?
+    That has no right side. `offset`: where its left side begins."""
 
     op: str
     left: Side
-    right: Side
+    right: Side | None
     negated: bool = False
     offset: int = field(default=0, compare=False)
 
@@ -180,8 +182,11 @@ class _Branch:
                 if position:
                     self._middle.add(place)
                 place = self._places.setdefault((place, step.property), len(self._places))
-        filters = [condition for test in tests if (condition := self._condition(test)) is not None]
-        parts: list[Where] = [*searched, *self._patterns, *filters]
+        stated = [test for test in tests if not (test.op == EXISTS and test.negated)]
+        filters = [condition for test in stated if (condition := self._condition(test)) is not None]
+        # last, when it is known which resources other paths go on from
+        absent = [self._absent(test.left) for test in tests if test not in stated and isinstance(test.left, Path)]
+        parts: list[Where] = [*searched, *self._patterns, *filters, *absent]
         if self._same:
             names = {variable: self._root(variable) for variable in self._same}
             parts = [rewrite(part, (Variable,), lambda variable: names.get(variable, variable)) for part in parts]
@@ -199,7 +204,10 @@ class _Branch:
                 if representative != other:
                     self._same[other] = representative
                 return None
-        left, right = (self._end(side) if isinstance(side, Path) else side for side in (test.left, test.right))
+        left = self._end(test.left) if isinstance(test.left, Path) else test.left
+        if test.right is None:
+            return None  # the pattern says it
+        right = self._end(test.right) if isinstance(test.right, Path) else test.right
         if test.op == CONTAINS:
             return Filter(_contains(left, right, test.negated))
         if isinstance(left, Variable):
@@ -224,6 +232,22 @@ class _Branch:
                     self._shared[place] = following
             resource = following
         return resource
+
+    def _absent(self, path: Path) -> Not:
+        """No way along the path; from the resource that other paths go on from, where they share a beginning."""
+        place: Place = path.variable
+        resource = Variable(path.variable)
+        patterns: list[Where] = []
+        for position, step in enumerate(path.steps, 1):
+            place = self._places[place, step.property]
+            if not patterns and place in self._shared and position < len(path.steps):
+                resource = self._shared[place]
+                continue
+            self._count += 1
+            following = Variable(f".{self._count}")
+            patterns.append(Pattern(resource, step.property, following))
+            resource = following
+        return Not(And(tuple(patterns)))
 
     def _root(self, variable: Variable) -> Variable:
         while variable in self._same:
@@ -393,6 +417,12 @@ class _Parser:
 
     def _comparison(self, negated: bool) -> Test:
         tokens, first = self._tokens, self._tokens.peek()
+        if tokens.at(EXISTS.upper()) and first.text not in self._searched:
+            tokens.next()
+            path = self._side()
+            if not (isinstance(path, Path) and path.steps):
+                tokens.fail(first, "exists asks for a property", "write exists and a path, such as c.p")
+            return Test(EXISTS, path, None, negated, first.offset)
         left = self._side()
         expected = f"a comparison ({' '.join(COMPARISONS)} {CONTAINS})"
         operator = tokens.accept(*COMPARISONS, CONTAINS.upper()) or tokens.unexpected(expected)

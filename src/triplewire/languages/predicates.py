@@ -33,6 +33,7 @@ from triplewire.languages.grammar.bare import (
 )
 from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, ConditionReader
 from triplewire.languages.grammar.tokens import COMPARISONS, END, Token, number
+from triplewire.model.operator import parameters_of
 from triplewire.model.terms import IRI, Literal
 from triplewire.model.values import MAX_DIGITS
 
@@ -86,8 +87,8 @@ class _Query:
             tokens.unexpected("',' or '}'" if brace else f"',' or {END}")
         units: dict[str, set[str]] = {}  # of the parameters in which each variable stands; "" for none
         for call in self._calls:
-            parameters = tokens.context.operators[call.operator].parameters
-            for argument, parameter in zip(call.arguments, parameters, strict=True):
+            parameters = parameters_of(tokens.context.operators[call.operator], len(call.arguments))
+            for argument, parameter in zip(call.arguments, parameters or (), strict=True):
                 if isinstance(argument, Variable):
                     units.setdefault(argument.name, set()).add(parameter.unit)
         for token in self._mentioned:

@@ -2,15 +2,18 @@
 
 The labels are those of RDF Dataset Canonicalization (RDFC-1.0, W3C Recommendation 21 May 2024), whose names of
 algorithms are used here. For some graphs it tries all permutations of their blank nodes, so the work has a budget.
+Past it, nodes are told apart by colour refinement (Weisfeiler and Leman 1968; in the order of Hopcroft 1971), which
+takes O(m log n) steps and gives isomorphic graphs the same colours. What a publication says that counts:
+`triplewire.model.content`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import chain, permutations
 from typing import TypeAlias
 
 from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
@@ -24,17 +27,21 @@ _COPIED_AT_ONCE = 16  # identifiers that are copied in the time of one step
 _NO_XML_CHARACTER = re.compile("[\ufffe\uffff]")  # `str(term)` escapes all others that RDFC-1.0, A, wants escaped
 
 
-def content_hash(triples: Iterable[Triple]) -> str:
-    """SHA-256 (hex) over the canonical lines: equal for isomorphic graphs.
+def graph_hash(triples: Iterable[Triple]) -> str:
+    """SHA-256 (hex) over the canonical lines: equal for isomorphic graphs, whatever labels their blank nodes have.
 
-    Past the work budget the hash depends on the labels that the blank nodes have: the same triples in any order still
-    have one hash, but a copy with other labels may have another.
+    Past the work budget blank nodes of one colour have one label in the lines: graphs that differ, but that colours do
+    not tell apart, have one hash then.
     """
     distinct = tuple(dict.fromkeys(triples))
     graph = _BlankNodes(distinct, WORK_BUDGET)
-    if graph.ambiguous:  # so there may be too much work
-        graph = _BlankNodes(sorted(distinct, key=str), WORK_BUDGET)
-    labels = graph.labels()
+    if graph.ambiguous:  # how much work it is must not depend on the order of triples either
+        colours = graph.colours()
+        graph = _BlankNodes(sorted(distinct, key=lambda triple: _line(triple, colours)), WORK_BUDGET)
+        labels = graph.labels()
+        labels = colours if graph.is_spent else labels
+    else:
+        labels = graph.labels()
     return _sha256("".join(sorted(_line(triple, labels) for triple in distinct)))
 
 
@@ -48,7 +55,8 @@ def canonical_lines(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> lis
 def canonical_labels(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> dict[str, str]:
     """Blank node label -> canonical label, `c14n0`, `c14n1`, ... (RDFC-1.0, 4.4.3).
 
-    Blank nodes without a label when the budget is spent get the next ones in the order of their first occurrence.
+    Blank nodes without a label when the budget is spent get the next ones in the order of their colours, those of one
+    colour in that of their first occurrence.
     """
     return _BlankNodes(tuple(dict.fromkeys(triples)), budget).labels()
 
@@ -93,6 +101,7 @@ class _BlankNodes:
                     self.triples_of.setdefault(node.label, []).append(triple)
         self._first_degree: dict[str, str] = {}
         self._left = budget + _LINEAR_STEPS * len(triples)
+        self.is_spent = False
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for label in self.triples_of:
             # 4.6: the hash of a node's triples, in which all other blank nodes have the same label
@@ -108,7 +117,7 @@ class _BlankNodes:
                 self.ambiguous.append(nodes)
 
     def labels(self) -> dict[str, str]:
-        """A canonical identifier for every blank node; past the budget, in the order of their first occurrence."""
+        """A canonical identifier for every blank node; past the budget, in the order of their colours."""
         try:
             for nodes in self.ambiguous:
                 results = []
@@ -121,9 +130,52 @@ class _BlankNodes:
                     for node in issuer.issued:
                         self.canonical.issue(node)
         except _BudgetSpent:
-            for node in self.triples_of:
+            self.is_spent = True
+            colours = self.colours()
+            for node in sorted(self.triples_of, key=colours.__getitem__):
                 self.canonical.issue(node)
         return self.canonical.issued
+
+    def colours(self) -> dict[str, str]:
+        """The colour of each blank node: two have the same where neither their triples nor the colours of their
+        neighbours, those of their neighbours, and so on, tell them apart."""
+        by_hash: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for node, first_degree in self._first_degree.items():
+            by_hash[first_degree][node] = None
+        classes = [by_hash[first_degree] for first_degree in sorted(by_hash)]
+        colour = {node: number for number, nodes in enumerate(classes) for node in nodes}
+        new = list(range(len(classes)))  # colours that neighbours have not been told apart by
+        while new:
+            seen: defaultdict[str, list[tuple[str, str, int]]] = defaultdict(list)  # node -> its edges to new colours
+            for number in new:
+                for other, position, predicate in chain.from_iterable(map(self._edges, classes[number])):
+                    seen[other].append((position, predicate, number))
+            alike: defaultdict[int, defaultdict[tuple[tuple[str, str, int], ...], list[str]]]
+            alike = defaultdict(lambda: defaultdict(list))
+            for node, edges in seen.items():
+                alike[colour[node]][tuple(sorted(edges))].append(node)
+            first = len(classes)
+            for number, by_edges in sorted(alike.items()):
+                parts = [nodes for _, nodes in sorted(by_edges.items())]
+                largest = max(parts, key=len)
+                rest = len(classes[number]) - sum(map(len, parts))
+                for node in chain.from_iterable(parts):
+                    del classes[number][node]
+                if rest < len(largest):  # the largest part keeps the colour: the others tell its neighbours apart
+                    parts = [list(classes[number]), *(nodes for nodes in parts if nodes is not largest)]
+                    classes[number] = dict.fromkeys(largest)
+                for nodes in filter(None, parts):
+                    colour.update(dict.fromkeys(nodes, len(classes)))
+                    classes.append(dict.fromkeys(nodes))
+            new = list(range(first, len(classes)))
+        return {node: f"z{number:08}" for node, number in colour.items()}
+
+    def _edges(self, node: str) -> Iterator[tuple[str, str, str]]:
+        """The other blank nodes in the triples of a node, with the position of `node` there, and the predicate."""
+        for subject, predicate, object_ in self.triples_of[node]:
+            if isinstance(subject, BlankNode) and isinstance(object_, BlankNode) and subject != object_:
+                is_subject = subject.label == node
+                yield (object_ if is_subject else subject).label, "s" if is_subject else "o", predicate.value
 
     def _spend(self, steps: int) -> None:
         self._left -= steps
@@ -160,7 +212,7 @@ class _BlankNodes:
         data = []
         for related_hash in sorted(neighbours):
             chosen_path, chosen = "", issuer
-            for order in itertools.permutations(neighbours[related_hash]):
+            for order in permutations(neighbours[related_hash]):
                 path, tried = yield from self._try(order, issuer, chosen_path)
                 if path and (not chosen_path or path < chosen_path):
                     chosen_path, chosen = path, tried

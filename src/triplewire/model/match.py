@@ -13,8 +13,10 @@ from functools import cache
 from itertools import accumulate, count, islice, takewhile
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from triplewire.argument_checks import refuse
 from triplewire.model.canonical import canonical_lines
 from triplewire.model.packed import suffix_of
+from triplewire.model.same import Same
 from triplewire.model.terms import IRI, Literal, Term, Triple, shortened, term_to_json, text_of
 
 Binding: TypeAlias = Mapping[str, Term]
@@ -39,7 +41,7 @@ class Origin(Protocol):
 
     @property
     def content(self) -> str:
-        """The content hash of the publication (`triplewire.model.canonical.content_hash`)."""
+        """The content hash of the publication (`triplewire.model.content`)."""
 
     def revision(self, subscription: str) -> str:
         """The revision of the subscription of this id (`triplewire.ir.subscription.revision_of`)."""
@@ -199,6 +201,14 @@ class Match(_Slots):
         """Publication, content, subscription, revision: two matches that agree in these tell the same."""
         return self.publication, self.content, self.subscription, self.revision
 
+    def told_as(self, same: Same | str = Same.ITEM) -> bytes:
+        """16 bytes by which a match that comes again is known to have been told, by a rule of `Same`: "item", "id" or
+        "bindings". Raises `ArgumentError` for another."""
+        if same not in tuple(Same):
+            raise refuse("Match.told_as(same)", f"one of {', '.join(Same)}", same)
+        texts = self.content, self.revision, self.publication, self.subscription, bindings_text(self.bindings)
+        return next(told_identities(Same(same), *(((text,), (0,)) for text in texts)))
+
     def __eq__(self, other: object) -> bool:
         return self._told() == other._told() if isinstance(other, Match) else NotImplemented
 
@@ -330,6 +340,33 @@ def match_identity(content: str, revision: str, publication: str, subscription: 
     """The identity of one match: see `match_identities`."""
     columns = [((text,), (0,)) for text in (content, revision, publication, subscription)]
     return next(match_identities(*columns))
+
+
+def told_identities(
+    same: Same,
+    content: TextColumn,
+    revision: TextColumn,
+    publication: TextColumn,
+    subscription: TextColumn,
+    bindings: TextColumn,
+) -> Iterator[bytes]:
+    """By which a match is known to have been told, row by row; `bindings` are texts (`bindings_text`)."""
+    nothing = ("",), (0,) * len(subscription[1])
+    if same is Same.BINDINGS:
+        return match_identities(
+            (tuple(map(_without_labels, bindings[0])), bindings[1]), revision, nothing, subscription
+        )
+    return match_identities(nothing if same is Same.ID else content, revision, publication, subscription)
+
+
+def _without_labels(bindings: str) -> str:
+    """Bindings as JSON text, without the labels of blank nodes, which change from file to file."""
+    if '"bnode"' not in bindings:
+        return bindings
+    rows = json.loads(bindings)
+    for term in (term for row in rows for term in row.values() if term["type"] == "bnode"):
+        term["value"] = ""
+    return json.dumps(sorted(json.dumps(row, sort_keys=True) for row in rows))
 
 
 def _escaped(text: str) -> str:

@@ -34,7 +34,7 @@ PREDECLARED: Mapping[str, str] = MappingProxyType(
         "op": "urn:triplewire:operator:",
     }
 )
-"""Known in all four languages without a declaration; a declaration of the same name wins. `op:` names operators."""
+"""Known in all languages without a declaration; a declaration of the same name wins. `op:` names operators."""
 
 _LOCAL = re.compile(r"[A-Za-z_](?:[\w.-]*[\w-])?|", re.ASCII)
 _NAMESPACE = re.compile(r".*[/#:]", re.DOTALL)

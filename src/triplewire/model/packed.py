@@ -13,13 +13,14 @@ from itertools import accumulate, chain, compress
 from typing import Final, NamedTuple, TypeAlias
 
 from triplewire.model.terms import (
-    IRI,
     LANG_STRING,
     XSD_STRING,
     BlankNode,
     Literal,
     Term,
     Triple,
+    made_iri,
+    made_literal,
     sort_of,
     tag_of,
     text_of,
@@ -117,7 +118,7 @@ def unpack(packed: Packed) -> tuple[Triple, ...]:
     return tuple(map(Triple._make, zip(parts, parts, parts, strict=True)))
 
 
-_iri = lru_cache(maxsize=_FEW_IRIS)(IRI)
+_iri = lru_cache(maxsize=_FEW_IRIS)(made_iri)
 
 
 class _Sorts(NamedTuple):
@@ -142,7 +143,7 @@ def _sorts(sorts: tuple[_Sort, ...]) -> _Sorts:
 def _suffix(sort: _Sort) -> str | int:
     """The suffix of literals of a sort; the code of other terms."""
     datatype, language = sort if isinstance(sort, tuple) else (sort, "")
-    return datatype if isinstance(datatype, int) else suffix_of(Literal("", datatype, language))
+    return datatype if isinstance(datatype, int) else suffix_of(made_literal("", datatype, language))
 
 
 _sorts_again, _suffix_again = lru_cache(maxsize=256)(_sorts), lru_cache(maxsize=1_024)(_suffix)
@@ -161,5 +162,5 @@ def suffix_of(term: Term) -> str:
 def literal_with(text: str, suffix: str) -> Literal:
     """The literal of this lexical form with this suffix: `suffix_of` undone."""
     if suffix[:1] == "@":
-        return Literal(text, LANG_STRING, suffix[1:])
-    return Literal(text, suffix.removeprefix("^") if suffix else XSD_STRING)
+        return made_literal(text, LANG_STRING, suffix[1:])
+    return made_literal(text, suffix.removeprefix("^") if suffix else XSD_STRING)

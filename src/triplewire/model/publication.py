@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from triplewire.argument_checks import expect, expect_plain, refuse
 from triplewire.errors import ArgumentError
-from triplewire.model.canonical import content_hash
+from triplewire.model.attachments import FilesBeside
+from triplewire.model.canonical import graph_hash
+from triplewire.model.content import content_hash
 from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened
 
@@ -71,8 +73,9 @@ class Publication:
 
     `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic);
     `published` is the instant that the source states, in UTC, or None where it states none (then arrival counts);
-    `attachments` are byte strings that operators may read; `notes` says what was repaired while reading. Any iterable
-    of triples will do, and plain tuples of three terms become triples. Raises `ArgumentError` for anything else.
+    `attachments` are byte strings that operators may read (of files: `triplewire.model.attachments`); `notes` says what
+    was repaired while reading. Any iterable of triples will do, and plain tuples of three terms become triples. Raises
+    `ArgumentError` for anything else.
     """
 
     id: str
@@ -148,6 +151,12 @@ class Publication:
         if self.published is not None:
             expect("Publication(published=...)", self.published, dt.datetime, "a datetime.datetime, or None")
 
+    def with_files_beside(self, file: str) -> Publication:
+        """This publication with what it names beside the file from which it was read: a reader's last step."""
+        content = self.triples if self.packed is None else self.packed
+        object.__setattr__(self, "attachments", FilesBeside(file, content))
+        return self
+
     @property
     def size(self) -> int:
         """How many triples it has; their terms are not made for it."""
@@ -173,8 +182,13 @@ class Publication:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) of the graph, independent of its blank node labels: `triplewire.model.canonical`."""
-        return content_hash(self.triples)
+        """SHA-256 (hex) of what counts of the publication: `triplewire.model.content`."""
+        return content_hash(self.id, self.triples)
+
+    @cached_property
+    def graph_hash(self) -> str:
+        """SHA-256 (hex) of the whole graph, independent of its blank node labels: `triplewire.model.canonical`."""
+        return graph_hash(self.triples)
 
 
 _ONLY_TRIPLES = frozenset((Triple,))

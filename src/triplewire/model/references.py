@@ -1,4 +1,5 @@
-"""Is a text an absolute IRI (RFC 3987), does it begin as one? And references, resolved against a base (RFC 3986).
+"""Is a text an absolute IRI (RFC 3987), does it begin as one? An IRI for any id; references, resolved against a base
+(RFC 3986).
 
 Prefixes and labels in a namespace: `triplewire.model.namespaces`.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from urllib.parse import quote
 
 # RFC 3987, 2.2. Characters above ASCII: ucschar, and iprivate in queries.
 _UCS = "\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
@@ -53,6 +55,18 @@ def is_absolute(text: str) -> bool:
         return bool(ipaddress.IPv6Address(match["v6"]))
     except ValueError:
         return False
+
+
+def id_iri(identifier: str | bytes) -> str:
+    """`identifier` where it is an absolute IRI, else a percent-encoded URN, as bytes that are no UTF-8 are, too."""
+    if isinstance(identifier, bytes):
+        try:
+            identifier = identifier.decode("utf-8")
+        except UnicodeDecodeError:
+            return "urn:triplewire:id:" + quote(identifier, safe="")
+    if is_absolute(identifier):
+        return identifier
+    return "urn:triplewire:id:" + quote(identifier, safe="", errors="surrogatepass")
 
 
 def resolve(reference: str, base: str) -> str:

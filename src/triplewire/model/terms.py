@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from triplewire.argument_checks import expect_plain, refuse
 from triplewire.errors import ArgumentError
+from triplewire.model.namespaces import PREDECLARED
 
 if TYPE_CHECKING:
     from triplewire.model.values import PythonValue
@@ -21,19 +23,26 @@ if TYPE_CHECKING:
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
+_IRI_UNSAFE = re.compile(r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]')
+_NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
+_NO_DATATYPE = re.compile(r'[\x00-\x20<>"]')
+_LANGUAGE = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 XSD_STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class IRI:
-    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text."""
+    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text, or holds what no
+    IRI holds, such as a space."""
 
     value: str
 
     def __init__(self, value: str) -> None:
         if type(value) is not str:
             value = expect_plain("IRI(value)", value)
+        if _NO_IRI.search(value):
+            raise refuse("IRI(value)", "an IRI, in which no space, <, >, quotation mark or the like stands", value)
         _set_value(self, value)
 
     def __repr__(self) -> str:
@@ -66,8 +75,8 @@ class Literal:
     """A literal: lexical form, datatype IRI, and the language tag (lower case) of an rdf:langString.
 
     `Literal("chat", language="fr")` is a language-tagged string, as `Literal.tagged("chat", "fr")`. Raises
-    `ArgumentError` where one of the three is no text, and where there is a tag beside a datatype other than
-    rdf:langString.
+    `ArgumentError` where one of the three is no text, where the datatype is no IRI, or a prefixed name, the tag is
+    none, and where there is a tag beside a datatype other than rdf:langString.
     """
 
     lexical: str
@@ -77,6 +86,8 @@ class Literal:
     def __init__(self, lexical: str, datatype: str = XSD_STRING, language: str = "") -> None:
         if language or not (type(lexical) is str and type(datatype) is str and type(language) is str):
             lexical, datatype, language = _checked(lexical, datatype, language)
+        elif datatype is not XSD_STRING:
+            _check_datatype(datatype)
         _set_lexical(self, lexical)
         _set_datatype(self, datatype)
         _set_language(self, language)
@@ -147,7 +158,10 @@ def _checked(lexical: object, datatype: object, language: object) -> tuple[str, 
     datatype = expect_plain("Literal(datatype=...)", datatype, "an IRI has its text as .value")
     language = expect_plain("Literal(language=...)", language)
     if not language:
+        _check_datatype(datatype)
         return lexical, datatype, ""
+    if _LANGUAGE.fullmatch(language) is None:
+        raise refuse("Literal(language=...)", "a language tag, such as en or pt-BR", language)
     if datatype not in (LANG_STRING, XSD_STRING):
         raise ArgumentError(
             f"a literal has a language or a datatype, not both, got {language[:40]!r} and <{datatype[:80]}>",
@@ -156,6 +170,35 @@ def _checked(lexical: object, datatype: object, language: object) -> tuple[str, 
         )
     return lexical, LANG_STRING, language.lower()
 
+
+@lru_cache(maxsize=1024)
+def _check_datatype(datatype: str) -> None:
+    """Raises `ArgumentError` for what is no IRI, and for a prefixed name: prefixes are known in query texts only."""
+    prefix, _, local = datatype.partition(":")
+    is_prefixed = prefix in PREDECLARED and local and not local.startswith("//")
+    if is_prefixed or _NO_DATATYPE.search(datatype):
+        remedy = f"write {PREDECLARED[prefix] + local!r}" if is_prefixed else ""
+        raise refuse("Literal(datatype=...)", "the whole IRI of a datatype", datatype, remedy)
+
+
+def made_iri(value: str) -> IRI:
+    """The IRI of a text that is one, or stands for one, without a check: for readers, kernels and parsers."""
+    made = _new(IRI)
+    _set_value(made, value)
+    return made
+
+
+def made_literal(lexical: str, datatype: str = XSD_STRING, language: str = "") -> Literal:
+    """The literal of parts that are right, without a check, as `made_iri`; a language is in lower case, and beside
+    rdf:langString."""
+    made = _new(Literal)
+    _set_lexical(made, lexical)
+    _set_datatype(made, datatype)
+    _set_language(made, language)
+    return made
+
+
+_new = object.__new__
 
 Term: TypeAlias = IRI | BlankNode | Literal
 Node: TypeAlias = IRI | BlankNode
@@ -206,7 +249,6 @@ RDF_TYPE = IRI(RDF + "type")
 
 _STRING_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _STRING_UNSAFE = re.compile(r'["\\\n\r\t\b\f\x00-\x1f\x7f\ud800-\udfff]')
-_IRI_UNSAFE = re.compile(r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]')
 
 
 def _escape_string(text: str) -> str:
@@ -247,13 +289,13 @@ def parse_term(text: str) -> Term:
     if match is None:
         raise ValueError(f"{text[:80]!r} is no term in N-Triples notation")
     if match["iri"] is not None:
-        return IRI(unescape(match["iri"]))
+        return made_iri(unescape(match["iri"]))
     if match["blank"] is not None:
         return BlankNode(match["blank"])
     lexical = unescape(match["text"])
     if match["tag"]:
-        return Literal.tagged(lexical, match["tag"])
-    return Literal(lexical, unescape(match["type"]) if match["type"] else XSD_STRING)
+        return made_literal(lexical, LANG_STRING, match["tag"].lower())
+    return made_literal(lexical, unescape(match["type"]) if match["type"] else XSD_STRING)
 
 
 def term_to_json(term: Term) -> dict[str, str]:

@@ -33,6 +33,11 @@ _USER = re.compile(r"://[^?#\s]*@")
 _USER_OF_ORACLE = re.compile(r"(?i)(jdbc:oracle:\w+:)[^@\s]+@")
 _USER_SETTING = re.compile(r"(?i)[?&;(,]user(name)?=")
 _SECRET = re.compile(r"(?i)\b[\w.-]*(pass(word|wd|phrase)?|pwd|secret|token|api[_-]?key|signature|sig|credentials?)=")
+# what is not shown, though an address may have it: a feed with a token in its query is asked all the same
+_NOT_SHOWN = re.compile(
+    rf"(?:{_SECRET.pattern.replace('(?i)', '(?i:', 1).removesuffix('=')})"
+    r"|(?<![\w.-])(?i:key|access[_-]?key|auth|authorization|bearer|code|jwt|session|session_?id|sid))=[^&;#\s'\"<>]*"
+)
 _FORMS = "kafka://HOST:PORT/TOPIC, jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE, https://HOST/PATH"
 
 
@@ -164,6 +169,6 @@ def sqlite_path(url: str) -> str:
 
 
 def shown(text: str) -> str:
-    """An address as it may be shown: without what may be a user or a secret."""
+    """An address, or a text that names some, as it may be shown: without what may be a user or a secret."""
     without = _USER_OF_ORACLE.sub(r"\1***@", _USER.sub("://***@", text))
-    return re.sub(rf"{_SECRET.pattern}[^&;#\s]*", lambda match: match[0].partition("=")[0] + "=***", without)
+    return _NOT_SHOWN.sub(lambda match: match[0].partition("=")[0] + "=***", without)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 import ssl
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from triplewire.errors import AddressError
+from triplewire.net.resolver import RESOLVER
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
@@ -83,14 +83,16 @@ def trusting(ca_file: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file or None)
 
 
-def checked_addresses(host: str, port: int, *, allow_private: bool) -> list[str]:
+def checked_addresses(host: str, port: int, *, allow_private: bool, seconds: float) -> list[str]:
     """The addresses that may be connected to. Raises `AddressError` where the name has none, or any that is not
-    allowed."""
+    allowed, and where no name server answers within so many seconds."""
     try:
-        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = RESOLVER.addresses(host, port, seconds)
+    except TimeoutError:
+        what = f"the address of {host!r} was not found out within {seconds:.3g} s"
+        raise AddressError(what, remedy="look whether the name server answers") from None
     except (OSError, UnicodeError) as error:
         raise AddressError(f"the name {host!r} has no address: {error}") from None
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     refused = [address for address in addresses if not is_public(address)]
     if refused and not allow_private:
         remedy = "allow_private_addresses = true allows it"

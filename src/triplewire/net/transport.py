@@ -48,7 +48,8 @@ class GuardedBackend(httpcore2.SyncBackend):
     def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore2.NetworkStream:
         """A connection by the deadline of the request; each address but the last has half of the time that is left.
         Raises `AddressError`, `TimeoutError` and what httpcore2 raises."""
-        addresses = checked_addresses(host, port, allow_private=self._allow_private)
+        left = _seconds_left()
+        addresses = checked_addresses(host, port, allow_private=self._allow_private, seconds=left)
         for address in addresses[:-1]:
             with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout, TimeoutError):
                 return self._connected(address, port, time.monotonic() + _seconds_left() / 2)

@@ -1,20 +1,36 @@
-"""Tells receivers of matches and refused inputs: `rows` says what a sink takes, `webhook` posts it, `sqlite` keeps it.
+"""Tells receivers of matches and refused inputs: `rows` says what a sink takes, `webhook` posts it, `sqlite` and
+`json_lines` keep it.
 
 It needs no Spark. `triplewire.pipeline.connect.delivery` gives sinks the rows of micro-batches.
 """
 
 from __future__ import annotations
 
-from triplewire.notify.rows import LETTER, MATCH, LetterRecord, MatchRecord, Part, Record, Sink, json_text
+from triplewire.notify.json_lines import JsonLinesSink
+from triplewire.notify.rows import (
+    LETTER,
+    MATCH,
+    MATCH_WITH_WHY,
+    LetterRecord,
+    MatchRecord,
+    Part,
+    ReasonedRecord,
+    Record,
+    Sink,
+    json_text,
+)
 from triplewire.notify.sqlite import SqliteSink
 from triplewire.notify.webhook import WebhookSink, signature_headers
 
 __all__ = [
     "LETTER",
     "MATCH",
+    "MATCH_WITH_WHY",
+    "JsonLinesSink",
     "LetterRecord",
     "MatchRecord",
     "Part",
+    "ReasonedRecord",
     "Record",
     "Sink",
     "SqliteSink",

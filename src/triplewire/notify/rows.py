@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -13,6 +14,7 @@ from triplewire.errors import Refusal
 from triplewire.model.match import Match, match_identity
 
 MATCH, LETTER = "match", "dead letter"
+MATCH_WITH_WHY = "match with reasons"
 AT_ONCE = 32 << 20  # bytes of rows that a sink holds at a time, about
 
 
@@ -51,6 +53,27 @@ class MatchRecord(NamedTuple):
         )
 
 
+class ReasonedRecord(NamedTuple):
+    """A match as in `MatchRecord`, and `why`: a JSON list of sentences, which say why it is one."""
+
+    identity: str
+    publication: str
+    subscription: str
+    bindings: str
+    truncated: bool
+    matched_at: str | None
+    construct: str | None
+    content: str
+    revision: str
+    index_version: str | None
+    why: str
+
+    @classmethod
+    def of(cls, record: MatchRecord, reasons: Sequence[str]) -> ReasonedRecord:
+        """The record with these reasons."""
+        return cls(*record, json.dumps(list(reasons), ensure_ascii=False, separators=(",", ":")))
+
+
 class LetterRecord(NamedTuple):
     """A refused input, or a warning: an identity of 32 hexadecimal digits, and the fields of `Refusal`."""
 
@@ -61,9 +84,21 @@ class LetterRecord(NamedTuple):
     reason: str
     remedy: str
 
+    @classmethod
+    def of(cls, refusal: Refusal) -> LetterRecord:
+        """The record of a refusal; lone surrogates, which no UTF-8 has, are replaced."""
+        texts = (refusal.kind, refusal.subject, refusal.where, refusal.reason, refusal.remedy)
+        storable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        text = json.dumps(storable, ensure_ascii=False, separators=(",", ":"))
+        return cls(hashlib.sha256(text.encode()).hexdigest()[:32], *storable)
 
-Record: TypeAlias = MatchRecord | LetterRecord
-RECORDS: Mapping[str, type[MatchRecord] | type[LetterRecord]] = {MATCH: MatchRecord, LETTER: LetterRecord}
+
+Record: TypeAlias = MatchRecord | ReasonedRecord | LetterRecord
+RECORDS: Mapping[str, type[MatchRecord] | type[ReasonedRecord] | type[LetterRecord]] = {
+    MATCH: MatchRecord,
+    MATCH_WITH_WHY: ReasonedRecord,
+    LETTER: LetterRecord,
+}
 
 KEY = ("stream", "batch", "identity")
 """The columns that name a row in a table: its primary key."""
@@ -72,7 +107,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     kind: {
         **dict.fromkeys((*KEY, *record._fields), "TEXT"),
         "batch": "BIGINT",
-        **({"truncated": "BOOLEAN", "matched_at": "TIMESTAMP WITH TIME ZONE"} if kind == MATCH else {}),
+        **({"truncated": "BOOLEAN", "matched_at": "TIMESTAMP WITH TIME ZONE"} if kind != LETTER else {}),
     }
     for kind, record in RECORDS.items()
 }
@@ -114,8 +149,8 @@ class Sink(Protocol):
 
 
 def json_text(row: Record) -> str:
-    """A row as a JSON object, `bindings` first and as the list that they are."""
+    """A row as a JSON object, `bindings` and `why` first and as the lists that they are."""
     fields = row._asdict()
-    bindings = fields.pop("bindings", None)
+    lists = {name: fields.pop(name) for name in ("bindings", "why") if name in fields}
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return text if bindings is None else f'{{"bindings":{bindings},{text[1:]}'
+    return "{" + "".join(f'"{name}":{value},' for name, value in lists.items()) + text[1:]

@@ -18,6 +18,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode
+from triplewire.operators.calling.budgets import share_budget
 from triplewire.operators.calling.isolated import Isolated
 
 __all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
@@ -34,6 +35,7 @@ class FunctionOperator:
     parameters: tuple[Parameter, ...]
     function: Evaluate
     check_constants: Check = nothing_to_say
+    other_forms: tuple[tuple[Parameter, ...], ...] = ()
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """The result of the function."""
@@ -41,12 +43,16 @@ class FunctionOperator:
 
 
 def function_operator(
-    name: str, parameters: Iterable[Parameter | str], function: Evaluate, check: Check = nothing_to_say
+    name: str,
+    parameters: Iterable[Parameter | str],
+    function: Evaluate,
+    check: Check = nothing_to_say,
+    other_forms: tuple[tuple[Parameter, ...], ...] = (),
 ) -> FunctionOperator:
     """An operator of this name. A parameter given as a string takes no unit. `check` as in
-    `triplewire.model.operator.ChecksConstants`."""
+    `triplewire.model.operator.ChecksConstants`, `other_forms` as in `parameters_of` there."""
     formal = tuple(Parameter(p) if isinstance(p, str) else p for p in parameters)
-    return FunctionOperator(name, formal, function, check)
+    return FunctionOperator(name, formal, function, check, other_forms)
 
 
 def text_of(argument: Argument, parameter: str) -> str:
@@ -86,6 +92,7 @@ def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapp
         inner = operator.inner if isinstance(operator, Isolated) else operator
         if isinstance(inner, AsksTaxonomy):
             new = inner.with_taxonomy(taxonomy)
+            share_budget(inner, new)
             asking[name] = operator.of(new) if isinstance(operator, Isolated) else new
     return {**operators, **asking} if asking else operators
 

@@ -1,7 +1,9 @@
 """The operators that need no library.
 
-`locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box? `language(code)`: is a literal,
+`locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box? `locIn(place)` is `inPlace` of
+`triplewire.operators.families.spatial`, which needs libraries. `language(code)`: is a literal,
 or the publication by its dc:language, in this language?
+The third, `fromSource(source)`, is in `triplewire.model.origins`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node
 from triplewire.operators import function_operator, text_of
-from triplewire.operators.families.library import checked
+from triplewire.operators.families.library import LibraryOperator, checked
 
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
 LATITUDE, LONGITUDE = IRI(GEO + "lat"), IRI(GEO + "long")
@@ -26,11 +28,13 @@ _FORM = f"write locIn({', '.join(EDGES)})"
 
 def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
     """Is a resource inside the box? The edges are degrees and belong to it. A box with west > east crosses the date
-    line.
+    line. With one argument: is a place of the publication in the named one?
 
     A coordinate is any literal that reads as a number, whatever its datatype; others are ignored. Raises `ValueError`
     where an argument is no number.
     """
+    if len(arguments) == 1:
+        return bool(_in_place().evaluate(publication, arguments))
     south, west, north, east = (_degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True))
     return any(
         any(south <= latitude <= north for latitude in _numbers(publication, subject, LATITUDE))
@@ -58,7 +62,11 @@ def _numbers(publication: Publication, subject: Node, predicate: IRI) -> list[De
 
 
 def check_box(arguments: tuple[Argument, ...]) -> Iterator[str]:
-    """Warnings about a box of constants in which no place lies. Raises `ValueError` for an edge that is no number."""
+    """Warnings about a box of constants in which no place lies. Raises `ValueError` for an edge that is no number, and
+    for a place that is not known."""
+    if len(arguments) == 1:
+        yield from _in_place().check_constants(arguments)
+        return
     edges = {edge: _degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True) if a is not None}
     south, north = edges.get("south"), edges.get("north")
     if south is not None and north is not None and south > north:
@@ -67,7 +75,13 @@ def check_box(arguments: tuple[Argument, ...]) -> Iterator[str]:
         yield f"no place lies in this box: latitudes go from -{POLE} to {POLE}; {_FORM}"
 
 
-LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in, check_box)
+def _in_place() -> LibraryOperator:
+    from triplewire.operators.families.spatial import IN_PLACE  # libraries, which a box does without
+
+    return IN_PLACE
+
+
+LOC_IN = function_operator("locIn", [Parameter(e) for e in EDGES], loc_in, check_box, ((Parameter("place"),),))
 
 
 # --- language --------------------------------------------------------------------------------------------------------

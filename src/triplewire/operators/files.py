@@ -27,30 +27,35 @@ from typing import Any
 
 from triplewire.errors import OperatorError, text_of_raised
 from triplewire.folders import text_of_file
-from triplewire.model.operator import Operator, Parameter, traits_of
+from triplewire.model.operator import Operator, Parameter, misspelt, traits_of
 from triplewire.operators import built_in_operators
 from triplewire.operators.calling.isolated import Isolated
 from triplewire.operators.http import declared
 
 ATTRIBUTE = "operators"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_OTHER_NAME = "give the operator another name"
+_REPLACE = "--replace-operators, which has yours in its place"
 _EXAMPLE = "write `operators = (MyOperator(),)` at its end"
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorFile:
-    """The text of a file of operators; `path` is where it was read, for messages."""
+    """The text of a file of operators; `path` is where it was read, for messages. `replaces`: its operators may take
+    the names of installed ones."""
 
     path: str
     text: str
+    replaces: bool = False
 
 
-def read_operator_files(paths: Iterable[str | Path]) -> tuple[OperatorFile, ...]:
-    """The files, not run yet. Raises `OperatorError` where one cannot be read."""
+def read_operator_files(paths: Iterable[str | Path], *, replace: bool = False) -> tuple[OperatorFile, ...]:
+    """The files, not run yet. `replace`: their operators may take the names of installed ones. Raises `OperatorError`
+    where one cannot be read."""
     files = []
     for path in map(str, paths):
         try:
-            files.append(OperatorFile(str(Path(path)), text_of_file(path)))
+            files.append(OperatorFile(str(Path(path)), text_of_file(path), replace))
         except OSError as error:
             what = (error.strerror or str(error)).lower()
             raise _failure(path, f"it cannot be read: {what}", "give a Python or TOML file") from None
@@ -63,16 +68,19 @@ def operators_of(files: Sequence[OperatorFile]) -> Mapping[str, Operator]:
     """The installed operators and those of the files, by name; runs the files.
 
     A file of the same text is run once a process. Raises `OperatorError` where a file cannot be run, has no
-    `operators`, has something else among them, or gives a name that is taken.
+    `operators`, has something else among them, or gives a name that is taken: by another one of the files, or by an
+    installed one unless the file replaces these.
     """
     operators = dict(built_in_operators())
-    owners = dict.fromkeys(operators, "an installed operator")
+    owners: dict[str, str] = {}
     for file in files:
         for operator in _operators(file):
             name = operator.name
-            if name in operators:
-                what = f"the name {name!r} is taken by {owners[name]}"
-                raise _failure(file.path, what, "give the operator another name")
+            if name in owners:
+                raise _failure(file.path, f"the name {name!r} is taken by {owners[name]}", _OTHER_NAME)
+            if name in operators and not file.replaces:
+                what, remedy = f"the name {name!r} is taken by an installed operator", f"{_OTHER_NAME}, or {_REPLACE}"
+                raise _failure(file.path, what, remedy)
             operators[name], owners[name] = operator, f"an operator of {file.path}"
     return operators
 
@@ -153,7 +161,8 @@ def fault_of(operator: Any) -> str:
         traits_of(operator)
     except ValueError as error:
         return f"({name}) {error}"
-    return ""
+    fault = misspelt(operator)
+    return f"({name}) {fault}" if fault else ""
 
 
 def _failure(path: str | Path, what: str, remedy: str, *, line: int = 0) -> OperatorError:

@@ -16,24 +16,39 @@ import threading
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from triplewire.bounded_cache import BoundedCache
-from triplewire.errors import AddressError, OperatorError, OperatorFault, RequestError
-from triplewire.model.operator import MOST_AT_ONCE, MOST_SECONDS, Argument, Operator, Parameter, Verdict
+from triplewire.errors import AddressError, OperatorError, OperatorFault, PassingFault, RequestError
+from triplewire.model.operator import (
+    MOST_AT_ONCE,
+    MOST_RETRIES,
+    MOST_SECONDS,
+    Argument,
+    Operator,
+    Parameter,
+    Verdict,
+    meant_by,
+    rows_of,
+)
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, Triple, term_to_json
 from triplewire.net.client import Client
 from triplewire.net.guard import Target, target_of
-from triplewire.operators.calling.caller import Budget, Guard
-from triplewire.operators.calling.process import verdict_from_json
+from triplewire.operators.calling.budgets import Budget
+from triplewire.operators.calling.caller import Guard
+from triplewire.operators.calling.process import MOST_ROWS, verdict_from_json
+from triplewire.operators.calling.retries import with_retries
 
 MOST_BATCH = 10_000
-KEYS = {
+RETRIES = 2
+_BUSY = {408, 425, 429, 502, 503, 504}  # a service that answers so may answer otherwise soon
+KEYS = frozenset((
     "kind", "url", "parameters", "batch", "concurrency", "timeout", "cost", "budget_per_hour",
-    "allow_private_addresses", "ca_file", "version",
-}  # fmt: skip
+    "allow_private_addresses", "ca_file", "version", "retries",
+))  # fmt: skip
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
 
 
@@ -50,6 +65,7 @@ class HttpOperator:
     timeout: float
     concurrency: int
     batch: int
+    retries: int
     keeps_time: ClassVar[bool] = True
     isolated: ClassVar[bool] = False
 
@@ -76,10 +92,11 @@ class HttpOperator:
                 for arguments in calls
             ],
         }
+        body, enter = json.dumps(question).encode(), partial(self.guard.enter, len(calls))
         with self._places:
-            self.guard.enter(len(calls))
+            enter()
             try:
-                answers = _answers(self._posted(json.dumps(question).encode()), len(calls))
+                answers = _answers(with_retries(partial(self._posted, body), enter, self.retries, self.timeout), calls)
             except OperatorError as error:
                 self.guard.failed(error)
                 raise
@@ -94,17 +111,20 @@ class HttpOperator:
         """The body of what the service answers. Raises `OperatorError`."""
         try:
             answer = self._client.request("POST", _HEADERS, body, seconds=self.timeout)
-        except AddressError as error:
-            raise OperatorError(error.what, remedy=error.remedy) from None
-        except RequestError as error:
+        except AddressError as error:  # whatever it is asked
             raise OperatorFault(error.what, remedy=error.remedy) from None
+        except RequestError as error:
+            raise PassingFault(error.what, remedy=error.remedy) from None
         if answer.status == 200:
             return answer.body
+        what = f"it answers {answer.status} {answer.reason}"[:100]
+        if answer.status in _BUSY:
+            raise PassingFault(what, wait=answer.seconds_to_wait(math.inf))
         remedy = "redirects are not followed: give the address itself" if 300 <= answer.status < 400 else ""
-        raise OperatorFault(f"it answers {answer.status} {answer.reason}"[:100], remedy=remedy)
+        raise OperatorFault(what, remedy=remedy)
 
 
-def _answers(body: bytes, calls: int) -> list[Verdict | OperatorError]:
+def _answers(body: bytes, calls: Sequence[tuple[Argument, ...]]) -> list[Verdict | OperatorError]:
     try:
         answer: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -112,16 +132,20 @@ def _answers(body: bytes, calls: int) -> list[Verdict | OperatorError]:
     answers = answer.get("answers") if isinstance(answer, dict) else None
     if not isinstance(answers, list):
         raise OperatorFault('its answer is no object with a list "answers"')
-    if len(answers) != calls:
-        raise OperatorFault(f"it gives {len(answers)} answers to {calls} calls")
-    verdicts: list[Verdict | OperatorError] = []
-    for value in answers:
-        try:
-            is_error = isinstance(value, dict) and isinstance(value.get("error"), str)
-            verdicts.append(OperatorError(f"it says: {value['error'][:300]}") if is_error else verdict_from_json(value))
-        except ValueError as error:
-            verdicts.append(OperatorFault(f"its answer is wrong: {error}"))
-    return verdicts
+    if len(answers) != len(calls):
+        raise OperatorFault(f"it gives {len(answers)} answers to {len(calls)} calls")
+    return [_verdict(value, arguments) for value, arguments in zip(answers, calls, strict=True)]
+
+
+def _verdict(value: Any, arguments: tuple[Argument, ...]) -> Verdict | OperatorError:
+    if isinstance(value, dict) and isinstance(value.get("error"), str):
+        return OperatorError(f"it says: {value['error'][:300]}")
+    try:
+        return rows_of(verdict_from_json(value), arguments, MOST_ROWS)
+    except ValueError as error:
+        return OperatorFault(f"its answer is wrong: {error}")
+    except OperatorFault as error:
+        return error
 
 
 _texts: BoundedCache[tuple[str, tuple[Triple, ...]], str] = BoundedCache()
@@ -159,7 +183,9 @@ def declared(text: str) -> Iterator[Operator]:
 
 def _operator(name: str, table: dict[str, Any]) -> Operator:
     if unknown := sorted(set(table) - KEYS):
-        raise ValueError(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
+        near = meant_by(unknown[0], KEYS)
+        meant = f"did you mean {near}? " if near else ""
+        raise ValueError(f"{unknown[0]!r} is unknown; {meant}known: {', '.join(sorted(KEYS))}")
     if table.get("kind") != "http":
         raise ValueError('kind must be "http"')
     private = table.get("allow_private_addresses", False)
@@ -179,6 +205,7 @@ def _operator(name: str, table: dict[str, Any]) -> Operator:
         timeout=_number(table, "timeout", 10.0, MOST_SECONDS),
         concurrency=_integer(table, "concurrency", 4, MOST_AT_ONCE),
         batch=_integer(table, "batch", 1, MOST_BATCH),
+        retries=_integer(table, "retries", RETRIES, MOST_RETRIES, least=0),
     )
 
 
@@ -204,8 +231,8 @@ def _number(table: dict[str, Any], name: str, default: float, most: float, *, ze
     return float(value)
 
 
-def _integer(table: dict[str, Any], name: str, default: int, most: int) -> int:
+def _integer(table: dict[str, Any], name: str, default: int, most: int, *, least: int = 1) -> int:
     value = table.get(name, default)
-    if type(value) is not int or not 1 <= value <= most:
-        raise ValueError(f"{name} must be an integer from 1 to {most}")
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name} must be an integer from {least} to {most}")
     return value

@@ -47,7 +47,7 @@ def form_of(subscription: Subscription, world: World, entailment: str = "none") 
     meant = subscription if entailment == "none" else with_subclasses(subscription)
     normal = normal_form(meant, most=min(MOST_CLAUSES, world.settings.max_branches))
     comparable = 0 < len(normal.clauses) <= MOST_CLAUSES and all(clause.patterns for clause in normal.clauses)
-    return Form(subscription.id, normal.clauses, comparable and normal.exact, comparable)
+    return Form(subscription.id, normal.clauses, comparable and normal.exact and not normal.asked, comparable)
 
 
 def contains(container: Form, other: Form, taxonomy: Taxonomy) -> bool:

@@ -10,6 +10,7 @@ over the entries that are to leave the index. So the index may stay larger than 
 
 from __future__ import annotations
 
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,6 +162,7 @@ class MergingPartitioner:
         self._most_in_vain = most_in_vain
         self._in_vain: dict[str, float] = {}  # merger -> what is expected of it
         self._made = 0
+        self._prefix = f"merger:{secrets.token_hex(8)}:"  # no subscription that is to come has such an id
         self._left = 0  # the size of the index after the last merging, or less since
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
@@ -301,9 +303,7 @@ class MergingPartitioner:
         if in_vain > left * (len(members) - 1) / max(1, self.placement.server_size - work.target):
             return
         self._made += 1
-        id = f"merger:{self._made}"
-        while id in self._subscriptions:
-            id += "'"
+        id = f"{self._prefix}{self._made}"
         merger = merger_of(id, clause, self._world.settings)
         if merger is None:
             return

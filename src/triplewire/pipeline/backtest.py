@@ -32,7 +32,7 @@ from triplewire.encode.strings import of_numbers
 from triplewire.engine import Engine, MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import entries_of, reason_left_out
+from triplewire.folders import entries_of, is_there, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import IndexFilter
 from triplewire.pipeline.output import Output
@@ -98,7 +98,7 @@ def day_in_path(path: str) -> dt.date | None:
 @dataclass(frozen=True)
 class Archive:
     """A folder of publications, or one file. Raises `ReadError` where there is none on this machine, and for the
-    output folder of a run."""
+    output folder of a run; `PermissionError` where that cannot be told."""
 
     folder: str
 
@@ -106,7 +106,7 @@ class Archive:
         if is_remote(self.folder):
             remedy = "mount it, or copy it: each worker opens the files itself"
             raise ReadError("the archive is a folder that all workers see", source=self.folder, remedy=remedy)
-        if not os.path.exists(self.path):
+        if not is_there(self.path):
             raise ReadError("there is no such file or folder", source=self.folder)
         if Output(Path(self.path)).last_record() is not None:
             what = "it is the output folder of a pipeline run, which holds no publications"

@@ -11,7 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from triplewire.errors import BusyError, TriplewireError
 from triplewire.folders import replace_text
 from triplewire.pipeline.output import DEAD_LETTER, MATCHES, Output, Totals, last_batch, last_counts, number_of
 from triplewire.pipeline.rows import MATCH_ROWS, widened
+from triplewire.sources.feed_states import FeedStatus, feeds_of
 from triplewire.state_file import connected
 
 METRICS = "_metrics.prom"
@@ -93,7 +94,8 @@ class Status:
 
     `waiting` are the files that were seen and are in no committed micro-batch, `oldest_seconds` how long the first of
     them has waited; None for a batch run, and for files of another file system, which Spark looks for itself. `version`
-    is that of the subscriptions of the last start; `index_version` that of the index of the last micro-batch.
+    is that of the subscriptions of the last start; `index_version` that of the index of the last micro-batch. `feeds`
+    are those that were polled.
     """
 
     streaming: bool
@@ -114,6 +116,7 @@ class Status:
     last_publications: int = 0
     last_matches: int = 0
     last_candidates: int = 0
+    feeds: list[FeedStatus] = field(default_factory=list)
 
     @classmethod
     def of(cls, output: Output) -> Status:
@@ -139,7 +142,7 @@ class Status:
         version = record.get("subscriptions")
         return cls(
             streaming, _is_running(output), version=version if isinstance(version, str) else "", last_batch=number,
-            **figures,
+            feeds=feeds_of(output.inbox), **figures,
         )  # fmt: skip
 
     def as_metrics(self) -> str:

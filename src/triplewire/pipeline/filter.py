@@ -29,7 +29,7 @@ from triplewire.engine.stats import Stats
 from triplewire.errors import ArgumentError, LimitError, Refusal, StoreError
 from triplewire.folders import replace_text
 from triplewire.ir.subscription import Subscription
-from triplewire.operators.calling.caller import share_budgets
+from triplewire.operators.calling.budgets import share_budgets
 from triplewire.operators.files import OperatorFile
 from triplewire.operators.order import GREEDY
 from triplewire.operators.order.statistics import LearnedCalls

@@ -6,13 +6,16 @@ matches without refusals: `triplewire.encode.schema`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
 
-from triplewire.encode.schema import INSTANT, MATCHES, PUBLICATIONS, storable_text
+from triplewire.encode.schema import FILE_BESIDE, INSTANT, MATCHES, PUBLICATIONS, storable_text, to_batch
 from triplewire.errors import Refusal
+from triplewire.model.attachments import FilesBeside
+from triplewire.model.publication import Publication
 
 REFUSAL_FIELDS = ("kind", "subject", "where", "reason", "remedy")
 DEAD_LETTERS = pa.schema([(name, pa.string()) for name in REFUSAL_FIELDS])
@@ -25,8 +28,8 @@ def _with_refusals(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
     return pa.schema([*(field.with_nullable(True) for field in schema), *more, _REFUSAL])
 
 
-PUBLICATION_ROWS = _with_refusals(PUBLICATIONS)
-"""The rows of `sources`: publications and refusals."""
+PUBLICATION_ROWS = _with_refusals(PUBLICATIONS, FILE_BESIDE)
+"""The rows of `sources`: publications with the file that each was read from, and refusals."""
 
 OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
 """The rows of `filter`: matches with the source of their publication, and refusals."""
@@ -70,6 +73,14 @@ def widened(batch: pa.RecordBatch, schema: pa.Schema, **more: pa.Array) -> pa.Re
     held = {name: batch.column(name) for name in batch.schema.names} | more
     columns = [held[field.name] if field.name in held else pa.nulls(batch.num_rows, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def publication_rows(publications: Sequence[Publication]) -> pa.RecordBatch:
+    """Publications as `PUBLICATION_ROWS`. Raises what `to_batch` raises."""
+    attached = [publication.attachments for publication in publications]
+    files = [os.fsencode(each.file) if isinstance(each, FilesBeside) else None for each in attached]
+    beside = {FILE_BESIDE.name: pa.array(files, FILE_BESIDE.type)}
+    return widened(to_batch(publications), PUBLICATION_ROWS, **beside)
 
 
 def refused(refusals: Iterable[Refusal], schema: pa.Schema) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.model.same import Same
 from triplewire.net.addresses import Connections
 from triplewire.pipeline.committed import write_metrics
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
@@ -161,18 +162,19 @@ class PipelineRun:
         *,
         settle: float = SETTLE,
         repeat: bool = False,
+        same: Same = Same.ITEM,
         horizon: dt.timedelta = HORIZON,
     ) -> Totals:
         """Match the files that no earlier run with this output has processed, each exactly once, in micro-batches.
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
-        was told before is not told again within the `horizon`, but with `repeat`. `MatchLedger` and `Arrivals`
-        say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it. Feeds of a list
-        are polled: what is due, or, with `watch`, whatever becomes due.
+        was told before is not told again within the `horizon`, but with `repeat`; `same` says which are the same.
+        `MatchLedger` and `Arrivals` say more. Of files elsewhere than on this machine, each is read once, as Spark
+        first sees it. Feeds of a list are polled: what is due, or, with `watch`, whatever becomes due.
         """
         try:
-            self._stream(spark, watch, settle, repeat, horizon)
+            self._stream(spark, watch, settle, None if repeat else same, horizon)
         except Exception as error:  # the signal that ends the stream may have ended Java before, or a job
             is_refused = isinstance(error, TriplewireError) and not self._start  # before it began
             if not self.stop.wait(0 if is_refused else _SIGNALS):
@@ -181,7 +183,9 @@ class PipelineRun:
             self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
         return self.summary
 
-    def _stream(self, spark: SparkSession, watch: float, settle: float, repeat: bool, horizon: dt.timedelta) -> None:
+    def _stream(
+        self, spark: SparkSession, watch: float, settle: float, same: Same | None, horizon: dt.timedelta
+    ) -> None:
         """`stream`, as far as it comes. Raises what of Spark has failed, also where `stop` is set."""
         self._connect(spark)
         self._compare_with_last_start()
@@ -200,9 +204,9 @@ class PipelineRun:
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
-        ledger = None if repeat else MatchLedger(self.output.told, horizon, self.output.at)
-        if ledger is not None:
-            ledger.forget()
+        ledger = None if same is None else MatchLedger(self.output.told, horizon, self.output.at, same)
+        if ledger is not None and (note := ledger.begin()):
+            self.on_note(note)
         if remote:
             run_query(
                 self._rows(spark, source, True),
@@ -299,7 +303,7 @@ class PipelineRun:
         last micro-batch that was."""
         try:
             result = arrivals.scan(committed)
-        except ReadError as error:  # the folder is gone, perhaps to come again
+        except (ReadError, PermissionError) as error:  # the folder is gone or locked, perhaps to come again
             if not self._is_gone:
                 self.on_note(str(error))
             self._is_gone = True
@@ -353,7 +357,7 @@ class PipelineRun:
         # a micro-batch that is repeated is matched with what it was matched with before
         pins = Pins(self.output.pins, self.output.at)
         chosen = self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
-        target = Target(self.output.for_tasks(), chosen.version, ledger is not None)
+        target = Target(self.output.for_tasks(), chosen.version, None if ledger is None else ledger.same)
         written = work(replace(chosen, calling=self._learning.told(called)), target)
         self._learning.merge(written.learned)
         repeats = 0

@@ -18,9 +18,10 @@ import tempfile
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -131,6 +132,10 @@ done in Python, and what the JVM does a micro-batch, it would compile for minute
 (`docs/decisions/037-what-workers-do.md`)."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
+_NO_ENTRIES = ("spark.master", "spark.app.name", "spark.local.dir", "spark.home")  # that Spark reads all the same
+_KNOWN_ELSEWHERE = tuple(
+    f"spark.{part}." for part in ("hadoop", "kubernetes", "yarn", "executorEnv", "sql.catalog", "metrics.conf")
+)
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
 
 
@@ -260,6 +265,23 @@ def session_for(
         if running is None:
             with unless_java_is_gone():
                 spark.stop()
+
+
+def unknown_settings(spark: SparkSession, names: Iterable[str]) -> Iterator[str]:
+    """A sentence about each of these settings that Spark does not know, with the one that was probably meant. Spark
+    passes over such without a word. Settings of file systems, clusters and catalogs are known there alone."""
+    asked = [name for name in names if not name.startswith(_KNOWN_ELSEWHERE)]
+    if not asked:
+        return
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    entries = loader.loadClass("org.apache.spark.internal.config.ConfigEntry$").getField("MODULE$").get(None)
+    known = {*_NO_ENTRIES, *entries.knownConfigs().keySet().toString()[1:-1].split(", ")}
+    for name in asked:
+        if name not in known:
+            whole = f"spark.{name}"
+            near = [whole] if whole in known else get_close_matches(name, known, 1, 0.85)
+            meant = f"did you mean {near[0]}?" if near else "it may be without effect"
+            yield f"Spark knows no setting {name}; {meant}"
 
 
 @contextmanager

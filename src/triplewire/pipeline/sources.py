@@ -22,7 +22,7 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_url
-from triplewire.net.addresses import KAFKA, Connections, address, kind_of
+from triplewire.net.addresses import KAFKA, WEBHOOK, Connections, address, kind_of, shown
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.documents import (
     DocumentReader,
@@ -180,7 +180,8 @@ def local_path(path: str | Path) -> str:
 
 
 def local_roots(path: str | Path) -> list[str]:
-    """The files and folders that a local path or glob names. Raises `ReadError` when there are none."""
+    """The files and folders that a local path or glob names. Raises `ReadError` when there are none, and
+    `PermissionError` where that cannot be told."""
     roots = named_by(local_path(path))
     if not roots:
         raise ReadError("there is no such file or folder", source=str(path))
@@ -216,6 +217,10 @@ def check_source(path: str, connections: Connections | None = None) -> None:
     """Raises `ReadError` when a local path names nothing, and `TriplewireError` where an address is wrong."""
     if kind_of(path) == KAFKA:
         address(path, connections)
+    elif kind_of(path) == WEBHOOK:
+        remedy = "write it on a line of a file, as mine.feeds, and give that: feeds are polled"
+        what = "it is the address of a feed or a document, which Spark does not fetch"
+        raise ReadError(what, source=shown(path), remedy=remedy)
     elif not is_remote(path):
         local_roots(path)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from triplewire.encode.schema import PUBLICATIONS
+from triplewire.encode.schema import FILE_BESIDE, PUBLICATIONS
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.folders import reason_left_out
@@ -34,7 +34,7 @@ NODE, ROUTED, REPORT = "node", "routed", "report"
 ROUTED_ROWS = pa.schema(
     [
         pa.field(NODE, pa.int32()),
-        pa.field(ROUTED, pa.struct([f.with_nullable(True) for f in PUBLICATIONS])),
+        pa.field(ROUTED, pa.struct([field.with_nullable(True) for field in (*PUBLICATIONS, FILE_BESIDE)])),
         pa.field(REPORT, pa.struct(list(REPORTS))),
     ]
 )
@@ -224,7 +224,8 @@ def _pairs(refusal: Refusal) -> list[tuple[str, str]]:
 
 def _for_node(node: int, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Publications as rows of `ROUTED_ROWS`."""
-    wide = widened(rows.select([name for name in rows.schema.names if name in PUBLICATIONS.names]), PUBLICATIONS)
-    struct = pa.StructArray.from_arrays(wide.columns, fields=list(ROUTED_ROWS.field(ROUTED).type))
+    routed = pa.schema(ROUTED_ROWS.field(ROUTED).type)
+    wide = widened(rows.select([name for name in rows.schema.names if name in routed.names]), routed)
+    struct = pa.StructArray.from_arrays(wide.columns, fields=list(routed))
     nodes = pa.array(np.full(rows.num_rows, node, np.int32))
     return widened(pa.RecordBatch.from_arrays([nodes, struct], names=[NODE, ROUTED]), ROUTED_ROWS)

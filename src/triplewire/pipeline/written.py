@@ -21,14 +21,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.encode.matches import TEXTS, MatchColumns, parquet_writer, shared
-from triplewire.encode.schema import MATCHES, to_batch
+from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
-from triplewire.model.match import IDENTITY_BYTES, match_identities
+from triplewire.model.match import IDENTITY_BYTES, match_identities, told_identities
+from triplewire.model.same import Same
 from triplewire.pipeline.filter import matched, newly_learned
-from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
+from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, publication_rows, storable
 
 REPORTS = pa.schema(
     [
@@ -55,11 +56,11 @@ _LETTERS = 4_096  # that are written together
 @dataclass(frozen=True)
 class Target:
     """Where tasks write, and what. `folder` is a new one that all workers see; `version` is that of the subscriptions;
-    `identities`: are the identities of matches written as well?"""
+    `same`: by which rule identities of matches are written as well, if they are."""
 
     folder: str
     version: str
-    identities: bool = False
+    same: Same | None = None
 
 
 @dataclass
@@ -79,7 +80,7 @@ class TaskFiles:
             columns = list(part.columns())
         except (LimitError, ValueError):  # the texts of one publication are too long, and the others are matched again
             failed: list[Refusal] = []
-            publications = to_batch(map(part.chunk.given, range(len(part.chunk))))
+            publications = publication_rows([part.chunk.given(number) for number in range(len(part.chunk))])
             for _, matches in matched(engine, publications, failed):
                 self.add_rows(matches)
             self.refuse(refusal for refusal in failed if refusal.kind == "publication")
@@ -136,11 +137,11 @@ class TaskFiles:
         self.counts["matches"] += table.num_rows
         self.counts[_TEXT_BYTES] += sum(_bytes_of_rows(table.column(name)) for name in ("bindings", "construct"))
         self._write(MATCHES_IN, table)
-        if self.target.identities:
+        if self.target.same is not None:
             folder = Path(self.target.folder, IDENTITIES_IN)
             folder.mkdir(parents=True, exist_ok=True)
             with open(folder / self._name, "ab") as stream:
-                stream.write(b"".join(identities(table)))
+                stream.write(b"".join(told(table, self.target.same)))
 
     def _write_letters(self) -> None:
         if self._letters:
@@ -168,8 +169,17 @@ def text_bytes(file: Path) -> int:
 
 def identities(matches: pa.Table) -> Iterator[bytes]:
     """The identities of matches with dictionary-encoded columns, in their order."""
-    columns = (matches.column(name).combine_chunks() for name in IDENTIFYING)
-    return match_identities(*((column.dictionary.to_pylist(), column.indices.to_pylist()) for column in columns))
+    return match_identities(*(_texts(matches, name) for name in IDENTIFYING))
+
+
+def told(matches: pa.Table, same: Same) -> Iterator[bytes]:
+    """By which matches of such columns are known to have been told."""
+    return told_identities(same, *(_texts(matches, name) for name in (*IDENTIFYING, "bindings")))
+
+
+def _texts(matches: pa.Table, name: str) -> tuple[list[str], list[int]]:
+    column = matches.column(name).combine_chunks()
+    return column.dictionary.to_pylist(), column.indices.to_pylist()
 
 
 def _bytes_of_rows(column: pa.ChunkedArray) -> int:

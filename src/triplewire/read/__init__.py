@@ -43,13 +43,13 @@ def read(
     """
     # `import triplewire` comes by here, and does without the parsing process, unpacking and NumPy behind these
     from triplewire.config import Settings
-    from triplewire.read.documents import check_reading, check_sources, documents, read_document
+    from triplewire.read.documents import check_reading, check_sources, documents, publications_of
 
     check_sources("read", sources)
     check_reading("read", split, base, settings, on_refusal, loader)
     limits = settings or Settings()
     read_one = partial(
-        read_document,
+        publications_of,
         base=base,
         split=split,
         settings=limits,
@@ -58,9 +58,7 @@ def read(
         as_written=as_written,
     )
     inputs = documents(*sources, settings=limits, on_refusal=on_refusal, split=split)
-    return chain.from_iterable(
-        read_one(document.data, document.name, first_line=document.first_line) for document in inputs
-    )
+    return chain.from_iterable(map(read_one, inputs))
 
 
 def __getattr__(name: str) -> Any:

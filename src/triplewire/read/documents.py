@@ -4,12 +4,12 @@ that come through a pipe: `triplewire.read.pipes`."""
 from __future__ import annotations
 
 import codecs
-import dataclasses
 import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeAlias
@@ -20,9 +20,11 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_address
+from triplewire.net.addresses import shown
 from triplewire.read.decoded import Syntax
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
+from triplewire.read.line_documents import iri_of_line, json_lines
 from triplewire.read.names import STDIN, document_iri
 from triplewire.read.pipes import Document, is_pipe, pieces_of_pipe
 from triplewire.read.process.frames import Collected, Request, pieces
@@ -36,6 +38,7 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | B
 
 SPLITS = ("item", "document", "subject")
 
+_OF_PICTURES = "operators read it with the publications beside it that name it"
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 _TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
 _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
@@ -119,7 +122,7 @@ def _documents(
 def _from_file(name: str, path: Path, limit: int, left_out: str) -> list[Document]:
     if left_out:
         raise ReadError(left_out, source=str(path))
-    return [Document(name, file_bytes(path, limit))]
+    return [Document(name, file_bytes(path, limit), file=os.path.abspath(path))]
 
 
 def file_bytes(path: Path, limit: int) -> bytes:
@@ -151,11 +154,22 @@ def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
 
 def _unreadable(name: str, error: OSError) -> ReadError:
     if is_address(name):
-        return ReadError("this is an address, and nothing is fetched", source=name, remedy="hand in what was fetched")
+        remedy = "hand in what was fetched; triplewire watch, and triplewire.sources, poll feeds"
+        return ReadError("this is an address, and nothing is fetched here", source=shown(name), remedy=remedy)
     return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)
 
 
 # --- The publications of a document ----------------------------------------------------------------------------------
+
+
+def publications_of(document: Document, **how: Any) -> list[Publication]:
+    """The publications of a document of `documents`, read as `read_document` does with these arguments. What they name
+    beside the file of the document is attached to them."""
+    publications = read_document(document.data, document.name, first_line=document.first_line, **how)
+    if document.file:
+        for publication in publications:
+            publication.with_files_beside(document.file)
+    return publications
 
 
 def read_document(
@@ -191,16 +205,41 @@ def read_document(
     source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
     publications: list[Publication] = []
     try:
+        if not data and not source:
+            what = "the document is empty: it has no byte"
+            raise ReadError(what, remedy="an empty graph is one where a name says so, as in empty.ttl")
         data = gunzip(bytes(data), settings.max_input_bytes)
-        syntax = Syntax.N_QUADS if first_line else sniff(data, source)
-        request = Request(b"", syntax, document, source, base, split, settings, first_line, as_written=as_written)
-        publications.extend(_publications(data, request, on_refusal, loader))
+        lines = json_lines(data, first_line)
+        parts = [(first_line, data)] if lines is None else lines
     except ReadError as error:
-        error.source = error.source or source or document
-        if on_refusal is None:
-            raise
-        on_refusal(Refusal.of("publication", source or document, error))
+        parts, lines = [], None
+        _refuse(error, source or document, on_refusal, bytes(data))
+    for number, part in parts:
+        try:
+            syntax = Syntax.N_QUADS if first_line and lines is None else sniff(part, source)
+            request = Request(b"", syntax, document, source, base, split, settings, number, as_written=as_written)
+            if lines is not None:
+                request = replace(request, document=iri_of_line(part, number, document), base=base or document)
+            publications.extend(_publications(part, request, on_refusal, loader))
+        except ReadError as error:
+            if lines is not None:
+                error.line = number
+            _refuse(error, source or document, on_refusal, part)
     return publications
+
+
+def _refuse(error: ReadError, document: str, on_refusal: Callable[[Refusal], None] | None, data: bytes) -> None:
+    """Hand on why a document, or a line of JSON Lines, is refused; without somebody who takes it, it is raised. A
+    picture is a warning: it may lie beside a publication that names it."""
+    error.source = error.source or document
+    if on_refusal is None:
+        raise error
+    from triplewire.operators.families.images import is_picture  # most documents can be read
+
+    if is_picture(data):
+        on_refusal(Refusal("warning", document, "", "it is a picture, and no publication", _OF_PICTURES))
+    else:
+        on_refusal(Refusal.of("publication", document, error))
 
 
 def _publications(
@@ -216,7 +255,7 @@ def _publications(
         # what the bundled ones and files would have to fetch is refused where it is parsed
         if not isinstance(loader, ContextLoader) or loader.is_asked(data):
             data = with_contexts(data, loader, request.base or request.document, request.settings)
-    reply = CLIENT.ask(dataclasses.replace(request, data=data))
+    reply = CLIENT.ask(replace(request, data=data))
     if request.syntax is Syntax.JSON_LD and b"@" not in data and not any(part.size for part in reply.publications):
         what = "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple"
         remedy = "look whether it is an error message; JSON-LD needs an @context, or IRIs as its names"
@@ -224,6 +263,7 @@ def _publications(
     yield from reply.publications
     for problem in reply.problems:
         problem.error.source = request.source or request.document
+        problem.error.line = request.first_line or problem.error.line
         if on_refusal is not None:
             on_refusal(problem.refusal(request.source or request.document))
         elif not problem.is_warning:
@@ -236,7 +276,7 @@ def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] 
     collected = Collected(request.document, request.source, request.settings)
     for line, piece in pieces(data):
         first_line = line + max(request.first_line - 1, 0)
-        collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)
+        collected.add(CLIENT.ask(replace(request, data=piece, first_line=first_line)).piece)
     if collected.refused and not request.first_line and (turtle := _as_turtle(data, request)) is not None:
         yield from turtle
         return
@@ -258,7 +298,7 @@ def _as_turtle(data: bytes, request: Request) -> list[Publication] | None:
         return None
     syntax = Syntax.TRIG if b"{" in data else Syntax.TURTLE
     try:
-        return CLIENT.ask(dataclasses.replace(request, data=data, syntax=syntax)).publications
+        return CLIENT.ask(replace(request, data=data, syntax=syntax)).publications
     except ReadError as error:
         if error.remedy.startswith("raise "):
             raise

@@ -1,5 +1,5 @@
-"""Identifiers: the IRI of a document, and an IRI for any publication id (semantics, section 1); and publications as
-N-Quads, each a named graph whose name is its id."""
+"""Identifiers: the IRI of a document (semantics, section 1); and publications as N-Quads, each a named graph whose name
+is its id (`triplewire.model.references.id_iri`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from triplewire.model.publication import Publication
-from triplewire.model.references import PLAIN, is_absolute, is_url
+from triplewire.model.references import PLAIN, id_iri, is_absolute, is_url
 from triplewire.model.terms import IRI, BlankNode, Term
 
 INPUT = "urn:triplewire:input"
@@ -42,18 +42,6 @@ def legal(address: str) -> str:
 def _encoded(text: str) -> str:
     """The text with illegal characters percent-encoded."""
     return _ILLEGAL.sub(lambda m: quote(m[0], safe="", errors="surrogatepass"), text)
-
-
-def id_iri(identifier: str | bytes) -> str:
-    """`identifier` where it is an absolute IRI, else a percent-encoded URN, as bytes that are no UTF-8 are, too."""
-    if isinstance(identifier, bytes):
-        try:
-            identifier = identifier.decode("utf-8")
-        except UnicodeDecodeError:
-            return "urn:triplewire:id:" + quote(identifier, safe="")
-    if is_absolute(identifier):
-        return identifier
-    return "urn:triplewire:id:" + quote(identifier, safe="", errors="surrogatepass")
 
 
 def to_nquads(publication: Publication, number: int = 1) -> str:

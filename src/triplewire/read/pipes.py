@@ -1,15 +1,16 @@
-"""N-Quads that come through a pipe, handed on graph by graph while the pipe is still open.
+"""N-Quads, N-Triples and JSON Lines that come through a pipe, handed on while the pipe is still open.
 
-    a graph ends where two other graphs have begun since its last line, or where the pipe ends
+    a graph ends where two other graphs have begun since its last line, where nothing comes for `QUIET`, or where the
+    pipe ends; a line of JSON Lines is a document (`line_documents`)
 
 So two graphs whose lines alternate stay whole. Graphs are handed on in the order in which they began, each as one
-publication. One that comes again after its end is another publication of the same id: what was handed on cannot be
-taken back. That is told once, as a warning. In a file the lines of a graph may be anywhere; a pipe whose lines are in
-no order is written to a file first. Lines without a graph are a graph as well.
+publication. Lines without a graph are a graph as well. One that comes again after its end is another publication of the
+same id: what was handed on cannot be taken back. That is told once, as a warning. In a file the lines of a graph may be
+anywhere; a pipe whose lines are in no order, or that pauses within a graph, is written to a file first.
 
 A malformed line belongs to the graph that it names, else to that of the line before. Any other syntax is not cut: as
-soon as a line is no N-Quads, and none before it has named a graph, the pipe is read to its end. What files and other
-streams give: `triplewire.read.documents`.
+soon as a line is no N-Quads, and none before it has named a graph or was handed on, the pipe is read to its end. What
+files and other streams give: `triplewire.read.documents`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from triplewire.errors import ReadError, Refusal
+from triplewire.read.line_documents import LineCutter, begins_as_json
 from triplewire.read.names import INPUT
 
 BLOCK = 1 << 22  # bytes that are looked at together, if so many are there
 _READ = 1 << 18  # bytes of one read
+QUIET = 200
+"""Milliseconds in which nothing comes, after which all that came is handed on, if its last line is whole."""
+
 _WAIT = 5  # milliseconds in which more may come, before what is there is looked at
 _OTHERS = 2  # graphs that begin after the last line of one that has ended
 _MOST_ENDED = 1 << 20  # graphs that are known to have ended; then this begins anew
@@ -46,12 +51,14 @@ _FIVE = 5  # a line that names its graph: three terms, the graph and a dot
 
 
 class Document(NamedTuple):
-    """The bytes of a document, gzipped or not, and its name. Of a piece of N-Quads that come through a pipe: the number
-    of its first line, from 1. More may come much later, so what is read of a piece is not to wait for it."""
+    """The bytes of a document, gzipped or not, and its name. Of a piece of lines that come through a pipe: the number
+    of its first line, from 1. More may come much later, so what is read of a piece is not to wait for it. `file`: the
+    file of this machine that holds it, "" where none does."""
 
     name: str
     data: bytes
     first_line: int = 0
+    file: str = ""
 
 
 def is_pipe(stream: Any) -> bool:
@@ -66,10 +73,15 @@ def is_pipe(stream: Any) -> bool:
 def pieces_of_pipe(
     stream: Any, name: str, limit: int, on_refusal: Callable[[Refusal], None] | None
 ) -> Iterator[Document]:
-    """What comes through a pipe: as pieces of whole graphs where it is N-Quads, else in one. Raises `ReadError` where a
-    graph, or what is not cut, has more than `limit` bytes, or the graphs that are held have more than twice as many."""
-    cutter, is_told, remedy = _Cutter(limit), False, "raise max_input_bytes"
-    while block := _block(stream):
+    """What comes through a pipe: as pieces of whole graphs, or lines, where it is N-Quads or JSON Lines, else in one.
+    Raises `ReadError` where a graph, or what is not cut, has more than `limit` bytes, or the graphs that are held have
+    more than twice as many."""
+    begin, is_told, remedy = b"", False, "raise max_input_bytes"
+    while not begin.strip() and (block := _block(stream)) and len(begin) <= limit:
+        begin += block
+    cutter = LineCutter() if begins_as_json(begin) else _Cutter(limit)
+    block = begin
+    while block:
         cutter.add(block)
         yield from (Document(name, data, first_line) for first_line, data in cutter.complete())
         if cutter.repeated is not None and on_refusal is not None and not is_told:
@@ -80,17 +92,26 @@ def pieces_of_pipe(
         if cutter.held > 2 * limit:
             what = f"its graphs that have not ended have more than {2 * limit:,} bytes"
             raise ReadError(what, source=name, remedy=f"{remedy}, put the lines of a graph together, or give a file")
+        if not _is_there(stream, QUIET):
+            yield from (Document(name, data, first_line) for first_line, data in cutter.quiet())
+        block = _block(stream)
     yield from (Document(name, data, first_line) for first_line, data in cutter.end())
+
+
+def _is_there(stream: Any, milliseconds: int) -> bool:
+    """Does something come, or the end, within this time?"""
+    if not hasattr(select, "poll"):  # as on Windows
+        return True
+    poll = select.poll()
+    poll.register(stream.fileno(), select.POLLIN)
+    return bool(poll.poll(milliseconds))
 
 
 def _block(stream: Any) -> bytes:
     """What is there of a pipe, after waiting for the first bytes; empty at its end."""
     parts: list[bytes] = [stream.read1(_READ)]
-    if not hasattr(select, "poll"):  # as on Windows
-        return parts[0]
-    poll, size = select.poll(), len(parts[0])
-    poll.register(stream.fileno(), select.POLLIN)
-    while parts[-1] and size < BLOCK and poll.poll(_WAIT):
+    size = len(parts[0])
+    while parts[-1] and size < BLOCK and hasattr(select, "poll") and _is_there(stream, _WAIT):
         parts.append(stream.read1(_READ))
         size += len(parts[-1])
     return b"".join(parts)
@@ -122,7 +143,7 @@ class _Cutter:
         self._begun = 1  # how many graphs have begun
         self._waiting = deque([self._graph])  # those that were not given, in the order in which they began
         self._open: OrderedDict[bytes, _Graph] = OrderedDict()  # those that have not ended, by their last lines
-        self._is_quads = False  # has a line named a graph?
+        self._is_quads = False  # has a line named a graph, or was one handed on?
         self._is_other = False
         self._ended: set[bytes] = set()
 
@@ -142,6 +163,8 @@ class _Cutter:
         names, size = set[bytes | None](), 0
         while self._waiting and (at_end or self._waiting[0].has_ended):
             graph = self._waiting.popleft()
+            if not graph.size and self._is_quads:  # nothing has come since all was handed on
+                continue
             self.held -= graph.size
             size += graph.size
             if not groups or graph.name in names or size > self._limit:
@@ -150,6 +173,20 @@ class _Cutter:
             groups[-1].append(graph)
             names.add(graph.name)
         return [_piece(graphs) for graphs in groups]
+
+    def quiet(self) -> list[tuple[int, bytes]]:
+        """All that came, where nothing has come for a while: its graphs have ended. Nothing where it may be of another
+        syntax, or the end of its last line has not come."""
+        is_known = self._is_quads or self._graph.name is not None
+        if self.rest or self._is_other or not (is_known and self.held):
+            return []
+        self._is_quads = True
+        self._ended.update(self._open)
+        self._open.clear()
+        pieces = self.complete(at_end=True)
+        self._graph = _Graph(None, begun=self._begun)
+        self._waiting.append(self._graph)
+        return pieces
 
     def end(self) -> list[tuple[int, bytes]]:
         """What is left. It has no number where it is all that ever came."""
@@ -175,6 +212,7 @@ class _Cutter:
                 if self._graph.name is None:
                     self._graph.name = name
                     self._open[name] = self._graph
+                    self._look_for_end(name)
                 else:
                     self._keep(first_line, text[start : match.start()])
                     start, first_line = match.start(), self._line
@@ -202,11 +240,15 @@ class _Cutter:
             if len(self._ended) >= _MOST_ENDED:
                 self._ended.clear()
             self._ended.add(ended)
-        if name in self._ended and self.repeated is None:
-            self.repeated = name, self._line
+        self._look_for_end(name)
         self._open[name] = graph = _Graph(name, begun=self._begun)
         self._waiting.append(graph)
         return graph
+
+    def _look_for_end(self, name: bytes) -> None:
+        """Note where a graph begins that has ended before."""
+        if name in self._ended and self.repeated is None:
+            self.repeated = name, self._line
 
     def _graph_of(self, match: re.Match[bytes]) -> bytes | None:
         """The graph of a line, b"" for none; None for a line that goes with the one before."""
@@ -228,7 +270,7 @@ class _Cutter:
 def _warning(graph: bytes, line: int, source: str) -> ReadError:
     """What is to be told of the graph that came again."""
     shown = f"the graph {graph.decode('utf-8', 'replace')} comes" if graph else "lines without a graph come"
-    what = f"{shown} again behind other graphs; in a pipe that is another publication of the same id"
+    what = f"{shown} again after its end, behind other graphs or a pause; that is another publication of the same id"
     return ReadError(what, source=source, line=line, remedy="put its lines together, or give a file")
 
 

@@ -8,10 +8,10 @@ Turtle's family. What a recognised document may hold: `triplewire.read.guard`.
 
 from __future__ import annotations
 
-import codecs
 import re
 
 from triplewire.errors import ReadError
+from triplewire.read.charsets import by_first_bytes
 from triplewire.read.decoded import Syntax
 from triplewire.read.feeds.vocabulary import is_feed_namespace
 
@@ -43,19 +43,6 @@ _LINE = re.compile(
     rb"(?:" + _IRI + rb'|_:[^\s<>"]++|"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^' + _IRI + rb")?+)"
     rb"[ \t]*+(?:" + _IRI + rb'|_:[^\s<>"]++)?+[ \t]*+\.[ \t]*+(?:#.*+)?+'
 )
-_ENCODINGS = {
-    codecs.BOM_UTF32_LE: ("utf-32-le", True),
-    codecs.BOM_UTF32_BE: ("utf-32-be", True),
-    codecs.BOM_UTF16_LE: ("utf-16-le", True),
-    codecs.BOM_UTF16_BE: ("utf-16-be", True),
-    b"\x00\x00\x00<": ("utf-32-be", False),
-    b"<\x00\x00\x00": ("utf-32-le", False),
-    b"\x00<\x00?": ("utf-16-be", False),
-    b"<\x00?\x00": ("utf-16-le", False),
-    b"\x4c\x6f\xa7\x94": ("cp037", False),
-}
-"""By how a document begins: its encoding, and whether that beginning is a byte order mark."""
-
 _SAMPLE, _SAMPLE_LINES = 1 << 18, 200
 HEAD = _SAMPLE + 1
 """How many bytes of a longer document `begins_as_lines` needs."""
@@ -87,12 +74,8 @@ def begins_as_lines(head: bytes, name: str = "") -> bool:
 def ascii_view(data: bytes) -> bytes:
     """`data` without its byte order mark, transcoded where its encoding is no superset of ASCII. Only for sniffing, not
     for parsing."""
-    if data.startswith(codecs.BOM_UTF8):
-        return data[len(codecs.BOM_UTF8) :]
-    for start, (encoding, is_mark) in _ENCODINGS.items():
-        if data.startswith(start):
-            return data[len(start) * is_mark :].decode(encoding, "replace").encode()
-    return data
+    encoding, rest = by_first_bytes(data)
+    return rest.decode(encoding, "replace").encode() if encoding else rest
 
 
 def _xml(view: bytes, start: int, name: str) -> Syntax | None:

@@ -38,6 +38,12 @@ _RDF = re.compile(
     | ^\s*@?(?:prefix\s+\S*:|base)\s+< | ^\s*<[^>]*[\s=?!]  # a directive; a tag""",
     re.IGNORECASE | re.VERBOSE,
 )
+_QUERIES = re.compile(
+    r"""\A"?id"?[,\t](?:[^\n]*[,\t])?"?(?:query|text|subscription)"?[ ]*[,\t\r\n]  # the heads of columns
+    | (?:^|[\t,"])\s*(?:PREFIX\s+\S*:\s*<[^>]*>\s*)*                        # where a cell begins
+      (?:(?:SELECT|CONSTRUCT|ASK)\b[^\n]*?[{(]|search\s+\S+\s+\w+[^\n]*\sregister\s)""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
 _BRACKETS = re.compile(r"\A<(.*)>\Z", re.DOTALL)  # those of an IRI
 _SAMPLE = 20  # lines that decide whether a file is two columns
 
@@ -87,6 +93,7 @@ def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str
     try:
         data = gunzip(file_bytes(file, settings.max_input_bytes), settings.max_input_bytes)
         if separator := _separator(data, source):
+            _refuse_queries(data)
             return {"subclasses": list(_two_columns(data, separator, source))}
         most = settings.max_input_bytes  # a taxonomy may be far larger than a publication
         parts = read_document(data, source, settings=replace(settings, max_triples=most, max_document_bytes=most))
@@ -95,11 +102,24 @@ def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str
         error.source = error.source or source
         raise
     except ReadError as error:
+        _refuse_queries(data)
         raise TaxonomyError(
             error.what, source=source, line=error.line, column=error.column, remedy=error.remedy
         ) from error
     except OSError as error:
         raise TaxonomyError(f"the file cannot be read: {error.strerror or error}", source=source) from error
+
+
+def _refuse_queries(data: bytes) -> None:
+    """Raise where what is no RDF begins with queries, or a column of them."""
+    sample = data[:65_536].decode("utf-8-sig", "replace")
+    query = _QUERIES.search(sample)
+    if query is not None:
+        raise TaxonomyError(
+            "it holds queries: were subscriptions meant?",
+            line=sample.count("\n", 0, query.end()) + 1 - query[0].endswith("\n"),
+            remedy='write them as JSON Lines, {"id", "language", "query"} a line in *.jsonl, or one a file in *.rq',
+        )
 
 
 def _of_triples(triples: Iterable[Triple]) -> dict[str, list[tuple[str, str]]]:

@@ -57,14 +57,14 @@ class Selected:
 
     def without(self, tombstones: NDArray[np.bool_], owner: Ids) -> Selected:
         """The same without subscriptions that are removed. `owner`: place -> subscription."""
-        offset, subscription = _kept(self.offset, self.subscription, ~tombstones[self.subscription])
-        check_offset, check_place = _kept(self.check_offset, self.check_place, ~tombstones[owner[self.check_place]])
+        offset, subscription = staying(self.offset, self.subscription, ~tombstones[self.subscription])
+        check_offset, check_place = staying(self.check_offset, self.check_place, ~tombstones[owner[self.check_place]])
         return replace(
             self, offset=offset, subscription=subscription, check_offset=check_offset, check_place=check_place
         )
 
 
-def _kept(offset: Offsets, rows: Ids, stays: NDArray[np.bool_]) -> tuple[Offsets, Ids]:
+def staying(offset: Offsets, rows: Ids, stays: NDArray[np.bool_]) -> tuple[Offsets, Ids]:
     """The slices with the rows that stay."""
     before = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(stays, out=before[1:])

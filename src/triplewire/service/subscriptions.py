@@ -18,6 +18,7 @@ from triplewire.service.access import OWNER, OWNER_OR_TICKET, allowed, broker, o
 from triplewire.service.problems import Problem, details, details_of
 
 router = APIRouter(tags=["subscriptions"])
+_LOOK_UP = 5.0  # seconds for the name of a host
 
 
 class NewSubscription(BaseModel):
@@ -94,7 +95,7 @@ def check_address(request: Request, url: str) -> None:
         target = target_of(url, allow_private)
         if not target.has_web_port:
             raise ValueError(f"port {target.port} is none of a web server")
-        checked_addresses(target.host, target.port, allow_private=allow_private)
+        checked_addresses(target.host, target.port, allow_private=allow_private, seconds=_LOOK_UP)
     except (ValueError, TriplewireError) as error:
         raise Problem(400, f"the address cannot be used: {error}") from None
 

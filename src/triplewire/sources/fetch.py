@@ -1,26 +1,26 @@
 """Gets one feed: a conditional GET (RFC 9110, section 13), redirects, the guard against addresses of one's own network.
 
-Each hop of a redirect is guarded like the first. Nothing is sent along but what HTTP needs: no cookies, no user. What
+Each hop of a redirect is guarded like the first. Nothing is sent along but what HTTP needs, and the header
+Authorization where the settings of that very hop have one: no cookies, no user. What
 comes is looked at: is it a document, and in which encoding?
 """
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from email.message import Message
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from triplewire.errors import ReadError
 from triplewire.net.addresses import Connections
 from triplewire.net.client import MOST_BYTES, Client
 from triplewire.net.guard import Target, target_of
+from triplewire.read.charsets import HEAD, by_first_bytes, declared, known
 from triplewire.read.gunzip import gunzip
 from triplewire.read.names import legal
-from triplewire.read.sniff import ascii_view, sniff
+from triplewire.read.sniff import sniff
 
 MOST_HOPS = 5
 LONGEST = 24 * 3600.0
@@ -29,13 +29,7 @@ LONGEST = 24 * 3600.0
 _PERMANENT, _REDIRECTS = {301, 308}, {301, 302, 303, 307, 308}
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, */*;q=0.5"
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age=\"?(\d{1,9})", re.IGNORECASE)
-_CHARSETS = re.compile(
-    r"iso8859-\d+|cp\d+|koi8-[rut]|mac-\w+|gb\w+|hz|big5\w*|euc_\w+|shift_jis\w*|iso2022_\w+|tis-620"
-)
-"""Python's names of encodings of texts. Its other codecs, as "unicode_escape", are no encodings of documents."""
-
-_DECLARED = re.compile(rb"<\?xml\s[^>]*?encoding\s*=")
-_HEAD = 1024  # bytes in which an XML declaration ends
+_STATED = re.compile(r""";\s*charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
 _ENCODINGS = {"identity", "gzip", "x-gzip"}  # the last is the second (RFC 9110, section 8.4.1.3)
 
 
@@ -77,7 +71,9 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         if known.address == hop:
             headers |= {"If-None-Match": known.etag} if known.etag else {}
             headers |= {"If-Modified-Since": known.modified} if known.modified else {}
-        with closing(Client(_target(hop, connections.of(hop), address))) as client:
+        settings = connections.of(hop)
+        headers |= {"Authorization": settings["authorization"]} if settings.get("authorization") else {}
+        with closing(Client(_target(hop, settings, address))) as client:
             answer = client.request("GET", headers, seconds=seconds)
         if answer.status not in _REDIRECTS or not answer.headers.get("location"):
             break
@@ -150,7 +146,8 @@ def in_utf8(body: bytes, content_type: str) -> bytes:
         text = gunzip(body, MOST_BYTES)
     except ReadError:  # its reader says why
         return body
-    if len(ascii_view(text[:_HEAD])) != len(text[:_HEAD]) or _DECLARED.match(text[:_HEAD].lstrip()):
+    head = text[:HEAD]
+    if by_first_bytes(head) != ("", head) or declared(head.decode("latin-1")):
         return body
     try:
         text.decode("utf-8")
@@ -164,11 +161,6 @@ def in_utf8(body: bytes, content_type: str) -> bytes:
 
 def _charset(content_type: str) -> str:
     """The encoding that a Content-Type states; "" where it states none that is known, or UTF-8."""
-    header = Message()
-    header["content-type"] = content_type
-    stated = header.get_param("charset", "")
-    try:
-        name = codecs.lookup(str(stated)).name
-    except LookupError:
-        return ""
-    return name if _CHARSETS.fullmatch(name) else ""
+    stated = _STATED.search(content_type)
+    name = known(stated[1]) if stated else ""
+    return "" if name == "utf-8" else name

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.encode.schema import storable_text
+from triplewire.errors import ReadError
 from triplewire.folders import on_disk, sync
 
 FOLDER = "documents"
@@ -43,14 +44,14 @@ class Delivered(NamedTuple):
 
 
 class Inbox:
-    """A folder of Parquet files, numbered as they came. One process writes to it."""
+    """A folder of Parquet files, numbered as they came, from `after` on. One process writes to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, after: int = 0) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         for part in folder.glob(".*.part"):  # of a process that was killed
             part.unlink(missing_ok=True)
-        self._last = max((int(file.stem) for file in folder.glob("[0-9]*.parquet")), default=0)
+        self._last = max((number for number, _ in self.files()), default=after)
 
     def append(self, came: Sequence[Delivered]) -> None:
         """Add what came, all or nothing."""
@@ -71,3 +72,17 @@ class Inbox:
         self._last += 1
         os.replace(part, self.folder / f"{self._last:012}.parquet")
         sync(self.folder)
+
+    def files(self) -> list[tuple[int, Path]]:
+        """The files with their numbers, in the order in which they came."""
+        return sorted((int(file.stem), file) for file in self.folder.glob("[0-9]*.parquet"))
+
+
+def delivered(file: Path) -> list[Delivered]:
+    """What a file of an inbox holds. Raises `ReadError` where it is damaged."""
+    try:
+        rows = pq.read_table(file).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        remedy = "put it back as it was, or remove it: what it held is not matched then"
+        raise ReadError(f"it cannot be read: {error}", source=str(file), remedy=remedy) from None
+    return [Delivered(row["place"], row["content"], row["reason"], row["fetched"].timestamp()) for row in rows]

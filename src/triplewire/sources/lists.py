@@ -8,11 +8,13 @@ from xml.etree import ElementTree
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
+from triplewire.net.addresses import shown
 from triplewire.net.guard import target_of
 from triplewire.read.guard.texts import check_utf8
 from triplewire.read.guard.xml import check_rdf_xml
 
 SUFFIXES = (".opml", ".feeds")
+_REMEDY = "user and password go to a file: --connect FILE, as authorization of the beginning of the address"
 
 
 def is_list(source: str) -> bool:
@@ -46,7 +48,9 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
         try:
             target_of(address)
         except ValueError as error:
-            on_refusal(Refusal("publication", address, str(file), f"the feed cannot be asked: {error}"))
+            remedy = _REMEDY if "@" in address else ""
+            reason = shown(f"the feed cannot be asked: {error}")
+            on_refusal(Refusal("publication", shown(address), str(file), reason, remedy))
         else:
             out[address] = None
     if not out:

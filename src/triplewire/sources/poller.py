@@ -1,12 +1,15 @@
 """Polls feeds into an inbox, politely: no feed before it is due, few requests at once, and what servers ask for.
 
-When a feed is due, and what is known of it, lies in a SQLite file beside the inbox, from start to start. A document
+When a feed is due, and what is known of it, lies in a file beside the inbox (`feed_states`), from start to start; what
+lies in the future by more than the interval comes from a clock that was wrong, and is not believed. Of addresses, only
+what is no secret is handed on (`net.addresses.shown`). A document
 goes to the inbox first. A process that is killed in between fetches it once more, and a stream tells its items once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
 import re
@@ -19,10 +22,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from triplewire.errors import ReadError, RequestError, TriplewireError
-from triplewire.net.addresses import Connections
-from triplewire.sources.fetch import LONGEST, Answered, Known, fetch
+from triplewire.net.addresses import Connections, shown
+from triplewire.sources.feed_states import Feed, FeedStates
+from triplewire.sources.fetch import LONGEST, Answered, fetch
 from triplewire.sources.inbox import FOLDER, Delivered, Inbox
-from triplewire.state_file import connected
 
 INTERVAL = 900.0
 """Seconds between two requests for a feed, unless its table of connections has another `interval`."""
@@ -42,31 +45,9 @@ _TIDY = 3600.0  # seconds between two calls of `tidy`
 _LOOK = 0.5  # seconds between looks at what is due
 _JITTER = 0.1  # of a pause, so that feeds do not stay in step
 _OVERLOADED, _GONE = {429, 503}, 410
-_TABLE = """
-CREATE TABLE IF NOT EXISTS feeds (address TEXT PRIMARY KEY, url TEXT NOT NULL, etag TEXT NOT NULL,
-modified TEXT NOT NULL, of TEXT NOT NULL, due REAL NOT NULL, failures INTEGER NOT NULL, status INTEGER NOT NULL,
-digest BLOB NOT NULL) WITHOUT ROWID
-"""
-_FIELDS = "address, url, etag, modified, of, due, failures, status, digest"
-
-
-@dataclass(frozen=True)
-class Feed:
-    """A feed as it is known: its address in the list, the `url` that is asked, when it is `due` (seconds since 1970),
-    how often it failed in a row, the last status, and the SHA-256 of what it gave."""
-
-    address: str
-    url: str
-    known: Known = field(default_factory=Known)
-    due: float = 0.0
-    failures: int = 0
-    status: int = 0
-    digest: bytes = b""
-
-    @property
-    def is_gone(self) -> bool:
-        """Did its server say that it is gone for good?"""
-        return self.status == _GONE
+_SETUP_BYTES = 2
+"""Of the hash of a feed's settings, of which some are secret: enough to see that they have changed, too few to find out
+what they are."""
 
 
 @dataclass
@@ -95,17 +76,26 @@ class Poller:
             text = settings.get("interval", "0")
             if not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
                 raise TriplewireError(f"the interval {text!r} is no number of seconds", source=beginning)
+            if not (settings.get("authorization", "").isascii() and settings.get("authorization", " ").isprintable()):
+                what = "authorization has a character, such as the end of a line, that no header may have"
+                raise TriplewireError(what, source=beginning)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._receive = self.receive or Inbox(self.folder / FOLDER).append
-        self._file = self.folder / "feeds.sqlite"
-        with connected(self._file, _TABLE) as connection:
-            rows = connection.execute(f"SELECT {_FIELDS} FROM feeds").fetchall()
-        before = {row[0]: Feed(row[0], row[1], Known(*row[2:5]), *row[5:]) for row in rows}
-        self.feeds = {address: before.get(address, Feed(address, address)) for address in self.addresses}
-        for feed in self.feeds.values():  # a clock that was wrong may have put it off for years
-            latest = self.clock() + max(LONGEST, self._interval(feed)) * (1 + _JITTER)
-            self.feeds[feed.address] = replace(feed, due=min(feed.due, latest))
+        self._states = FeedStates(self.folder)
+        before = self._states.load()
+        known = (before.get(address, Feed(address, address)) for address in self.addresses)
+        self.feeds = {feed.address: self._as_set_up(feed) for feed in known}
+        self._states.store(self.feeds.values(), alone=True)
         self._writing = threading.Lock()
+
+    def _as_set_up(self, feed: Feed) -> Feed:
+        """The feed with the settings of this start. Where they have changed, it is due at once, however it failed or
+        waited with those before."""
+        settings = [sorted(self.connections.of(address).items()) for address in (feed.address, feed.url)]
+        setup = hashlib.sha256(json.dumps(settings).encode()).digest()[:_SETUP_BYTES]
+        if feed.setup not in (b"", setup):
+            return replace(feed, due=0.0, failures=0, status=0, reason="", setup=setup)
+        return replace(feed, setup=setup)
 
     def begin(self, watch: bool) -> Callable[[], None]:
         """Poll what is due: once, or, to `watch`, in a thread. Returns what ends it."""
@@ -142,7 +132,8 @@ class Poller:
                 except Exception as error:  # a full disk, say: nobody would see that the thread has ended
                     if str(error) != was_wrong:
                         was_wrong = str(error)
-                        self.on_note(f"polling failed, and is tried again: {type(error).__name__}: {error}")
+                        what = shown(f"{type(error).__name__}: {error}")
+                        self.on_note(f"polling failed, and is tried again: {what}")
                     self.stop.wait(pause)
                     pause = min(2 * pause, INTERVAL)  # what could not be written is fetched again
                 self.stop.wait(_LOOK)
@@ -159,7 +150,8 @@ class Poller:
         """The feeds that are due, by their servers: those first that have waited longest."""
         now, servers = self.clock(), dict[str, list[Feed]]()
         for feed in sorted(self.feeds.values(), key=lambda feed: feed.due):
-            if feed.due <= now and not feed.is_gone:
+            was_ahead = feed.asked > now + self._interval(feed) or feed.due > self._latest(feed, now)  # the clock
+            if (feed.due <= now or was_ahead) and not feed.is_gone:
                 servers.setdefault(urlsplit(feed.url).netloc, []).append(feed)
         return servers
 
@@ -174,8 +166,13 @@ class Poller:
                 break
             after.append(self._fetched(feed, came))
             if after[-1].status in _OVERLOADED:  # it holds for the other feeds of the server as well
-                due = after[-1].due
-                after += (replace(other, due=max(other.due, due)) for other in feeds[number + 1 :])
+                due, now = after[-1].due, self.clock()
+                why = f"its server is overloaded: it answers {after[-1].status} to {shown(feed.address)}"
+                # not asked, but put off by the clock of today
+                after += (
+                    replace(other, due=max(min(other.due, now), due), reason=why, asked=min(other.asked, now))
+                    for other in feeds[number + 1 :]
+                )
                 break
             if sum(len(entry.content or b"") for entry in came) >= _PIECE:
                 count += self._write(after, came)
@@ -187,7 +184,8 @@ class Poller:
         with self._writing:
             if came:
                 self._receive(came)
-            self._store(feeds)
+            self.feeds.update((feed.address, feed) for feed in feeds)
+            self._states.store(feeds)
         return sum(entry.content is not None for entry in came)
 
     def _fetched(self, feed: Feed, came: list[Delivered]) -> Feed:
@@ -199,14 +197,14 @@ class Poller:
         except Exception as error:  # what no one thought of: one feed must not keep the others from being asked
             what = f"the feed cannot be fetched: {type(error).__name__}: {error}"
             return self._failed(feed, Answered(0), what, came)
-        feed = replace(feed, url=answer.moved or feed.url)
+        feed = replace(feed, url=answer.moved or feed.url, asked=self.clock(), reason=self._pause_of(feed, answer))
         if answer.status == 200:
             body = answer.body
             if body[:2] == b"\x1f\x8b":  # without the time at which it was compressed (MTIME of RFC 1952, section 2.3)
                 body = body[:4] + bytes(4) + body[8:]
             digest = hashlib.sha256(body).digest()
             if digest != feed.digest:
-                came.append(Delivered(answer.address, answer.body, "", self.clock()))
+                came.append(Delivered(shown(answer.address), answer.body, "", self.clock()))
             due = self._due_again(feed, answer)
             return replace(feed, known=answer.known, due=due, failures=0, status=200, digest=digest)
         if answer.status == 304:
@@ -216,12 +214,12 @@ class Poller:
     def _failed(self, feed: Feed, answer: Answered, reason: str, came: list[Delivered]) -> Feed:
         """A feed that gave nothing: it is told of at the first time in a row, and asked less and less often."""
         failures, is_gone = feed.failures + 1, answer.status == _GONE and answer.is_lasting
+        reason = shown(reason) + (": it is not asked again" if is_gone else "")
         if failures == 1 or is_gone:
-            ending = ": it is not asked again" if is_gone else ""
-            came.append(Delivered(feed.url, None, reason + ending, self.clock()))
+            came.append(Delivered(shown(feed.url), None, reason, self.clock()))
         due = self._due_again(feed, answer, 2 ** min(failures, 10))
         status = 0 if answer.status == _GONE and not is_gone else answer.status  # see `Feed.is_gone`
-        return replace(feed, due=due, failures=failures, status=status)
+        return replace(feed, due=due, failures=failures, status=status, asked=self.clock(), reason=reason)
 
     def _due_again(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
         """When a feed is due again: after its interval, or later, as its server asks for or as it has failed; a day
@@ -230,14 +228,14 @@ class Poller:
         pause = min(max(interval * factor, answer.wait), max(LONGEST, interval))
         return self.clock() + pause * (1 + random.uniform(0, _JITTER))
 
+    def _pause_of(self, feed: Feed, answer: Answered) -> str:
+        """Why a feed that was answered waits for longer than its interval; "" where it does not."""
+        is_long = answer.wait > self._interval(feed)
+        return f"its server asks for a pause of {answer.wait:,.0f} s" if is_long else ""
+
+    def _latest(self, feed: Feed, now: float) -> float:
+        """The latest time at which a feed may be due that is asked now."""
+        return now + max(LONGEST, self._interval(feed)) * (1 + _JITTER)
+
     def _interval(self, feed: Feed) -> float:
         return max(float(self.connections.of(feed.url).get("interval", INTERVAL)), LEAST)
-
-    def _store(self, feeds: Sequence[Feed]) -> None:
-        self.feeds.update((feed.address, feed) for feed in feeds)
-        rows = [
-            (f.address, f.url, f.known.etag, f.known.modified, f.known.address, f.due, f.failures, f.status, f.digest)
-            for f in feeds
-        ]
-        with connected(self._file, _TABLE) as connection:
-            connection.executemany(f"INSERT OR REPLACE INTO feeds VALUES ({', '.join('?' * 9)})", rows)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.clauses import CALLS, DISTINCT, EXACT
+from triplewire.clauses.clauses import ASK, CALLS, DISTINCT, EXACT
 from triplewire.clauses.node_tests.columns import ends, inverse, slices
 from triplewire.clauses.view import Features, View
 from triplewire.encode.batch import Bytes, Ids
@@ -306,14 +306,14 @@ class BatchVerifier:
 
     def _listed(self, publication: int, number: int, content: Content) -> Answer:
         """The bindings of a match by the reference: past `max_steps` those found so far, and maybe none; none where its
-        text can no longer be compiled."""
+        text can no longer be compiled. An ASK query has its empty one."""
         if (known := content.answers.get(self, publication, number)) is not None:
             return known
         try:
             graph, calls = content.publication(publication), content.calls.of(publication)
             return evaluate(self._subscription(number), graph, self._world, calls, listing=True)
         except TriplewireError:
-            return Answer((), truncated=True)
+            return Answer(({},)) if self._table.flags[number] & ASK else Answer((), truncated=True)
 
     @cached_property
     def _forms(self) -> Ids:

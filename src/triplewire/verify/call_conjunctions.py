@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.errors import OperatorError
+from triplewire.errors import CallNotMade, OperatorError
 from triplewire.ir.evaluation.evaluate import CallKey, CallResults, Result
 from triplewire.kernels.calls import event as kernels
 from triplewire.kernels.calls.event import FAILED, FALSE, TRUE, Event
@@ -90,7 +90,7 @@ class ConjunctionStage:
         held = out[: kernels.surviving(event, out)]
         if self.learned.independence.is_due():
             self.learned.look_at_independence(asked, candidates, 1 - expected.false, held)
-        self._count(asked.row[calls], outcomes, seconds, counts, traits.declared)
+        self._count(asked.row[calls], outcomes, seconds, counts, traits.declared, results)
         counts.planning_seconds += time.perf_counter() - begun - float(seconds.sum())
         return ConjunctionOutcome(held, self._failures(asked, event, held, results))
 
@@ -114,16 +114,23 @@ class ConjunctionStage:
         seconds: NDArray[np.float64],
         counts: CallCounts,
         declared: dict[str, float],
+        results: CallResults,
     ) -> None:
-        """Count and learn from the calls that were made."""
-        failed = outcomes == FAILED
+        """Count and learn from the calls that were asked for."""
+        failed, withheld = outcomes == FAILED, np.zeros(len(rows), np.bool_)
         operators, operator = self.learned.operators(), self.learned.operator_of(rows)
-        columns = np.bincount(operator), np.bincount(operator, failed), np.bincount(operator, seconds)
-        for name, made, broken, spent in zip(operators, *(column.tolist() for column in columns), strict=False):
-            if made:
-                counts.made(name, made, int(broken), spent, declared[name] * made if name in declared else spent)
-        if failed.any():
+        for place in np.flatnonzero(failed).tolist():
+            withheld[place] = isinstance(results[self.learned.keys[rows[place]]], CallNotMade)
+        failed &= ~withheld
+        weights = failed, outcomes == TRUE, withheld, seconds
+        columns = [np.bincount(operator), *(np.bincount(operator, weight) for weight in weights)]
+        for name, asked, *numbers in zip(operators, *(column.tolist() for column in columns), strict=False):
+            broken, true, kept_back = map(int, numbers[:3])
+            if asked:
+                counts.made(name, asked - kept_back, broken, true, numbers[3], declared.get(name), kept_back)
+        if failed.any() or withheld.any():
             self.learned.failed([operators[number] for number in operator[failed].tolist()])
+            failed |= withheld
             rows, outcomes, seconds = rows[~failed], outcomes[~failed], seconds[~failed]
         self.learned.add(rows, outcomes == TRUE, seconds)
 

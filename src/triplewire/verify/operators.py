@@ -11,56 +11,71 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 from triplewire.bounded_cache import BoundedCache
-from triplewire.errors import OperatorError, TriplewireError
-from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide
+from triplewire.errors import CallNotMade, OperatorError, TriplewireError
+from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide, satisfies
 from triplewire.ir.evaluation.state import Row
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.caller import Caller
+from triplewire.operators.order.call_trees import Connective, tree_of
+from triplewire.operators.order.choice import CallChoice
 from triplewire.operators.order.statistics import LearnedCalls
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """What operators were asked. `reused`: outcomes that a subscription used and another one had asked for; `skipped`:
-    calls that open subscriptions have, and that decide nothing any more. `seconds` are the operators' own,
-    `planning_seconds` those of choosing calls, `cost` is in declared units or seconds."""
+    """What operators were asked. `calls` reached them; `withheld` are those that a spent budget or a suspension kept
+    back. `failed` gave no answer, `held` a true one. `reused`: outcomes that a subscription used and another one had
+    asked for; `skipped`: calls that open subscriptions have, and that decide nothing any more. `seconds` are the
+    operators' own, `planning_seconds` those of choosing calls, `cost` is that of operators that state one."""
 
     calls: int = 0
+    withheld: int = 0
     reused: int = 0
     skipped: int = 0
     failed: int = 0
+    held: int = 0
     seconds: float = 0.0
     planning_seconds: float = 0.0
     cost: float = 0.0
     by_name: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def made(self, operator: str, calls: int, failed: int, seconds: float, cost: float) -> None:
-        """Count calls of one operator."""
-        of_operator = self.by_name.setdefault(operator, {"calls": 0, "failed": 0, "seconds": 0.0, "cost": 0.0})
-        for name, amount in (("calls", calls), ("failed", failed), ("seconds", seconds), ("cost", cost)):
-            of_operator[name] += amount
-            setattr(self, name, getattr(self, name) + amount)
+    def made(
+        self, operator: str, calls: int, failed: int, held: int, seconds: float, cost: float | None, withheld: int = 0
+    ) -> None:
+        """Count calls of one operator. `cost`: what it states for a call."""
+        of_operator = self.by_name.setdefault(operator, dict.fromkeys(_OF_OPERATOR, 0) | {"seconds": 0.0, "cost": 0.0})
+        self._add(of_operator, (calls, failed, held, withheld, seconds, (cost or 0.0) * calls))
 
     def add(self, other: CallCounts) -> None:
         """Count others as well."""
         for name in ("reused", "skipped", "planning_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for operator, counted in other.by_name.items():
-            self.made(operator, int(counted["calls"]), int(counted["failed"]), counted["seconds"], counted["cost"])
+            of_operator = self.by_name.setdefault(operator, dict.fromkeys(counted, 0))
+            self._add(of_operator, [counted[name] for name in _OF_OPERATOR])
+
+    def _add(self, of_operator: dict[str, float], amounts: Sequence[float]) -> None:
+        for name, amount in zip(_OF_OPERATOR, amounts, strict=True):
+            of_operator[name] += amount
+            setattr(self, name, getattr(self, name) + amount)
+
+
+_OF_OPERATOR = ("calls", "failed", "held", "withheld", "seconds", "cost")
 
 
 class OperatorStage:
     """Decides pairs by making calls. Any thread may ask it. `learned` counts what comes of them."""
 
     def __init__(self, world: World, learned: LearnedCalls | None = None) -> None:
-        self._world, self._learned = world, learned
+        self._world, self._learned = world, LearnedCalls() if learned is None else learned
         self.caller = Caller(world)
 
     def decide(
@@ -76,36 +91,57 @@ class OperatorStage:
         `results` are the calls of this publication that have been made already. Those made now are added, and those of
         the `recalled` ones that are needed.
         """
+        if not subscriptions:
+            return []
         counts = counts or CallCounts()
-        pairs = _Pairs(publication, subscriptions, self._world, results)
+        begun, asking = time.perf_counter(), 0.0
+        choice = self.choice(subscriptions, recalled or {})
+        pairs = _Pairs(publication, subscriptions, self._world, results, choice)
         made: list[tuple[CallKey, bool, float]] = []
         failed: list[str] = []
         while pairs.waiting:
-            key = self.next_call(pairs.waiting)
+            key = choice.next()
             if recalled is not None and key in recalled:
                 results[key] = recalled[key]
                 counts.reused += pairs.known(key)
                 continue
-            begun = time.perf_counter()
-            (result,) = self.made([key], publication)
-            seconds = time.perf_counter() - begun
-            is_failed, cost = isinstance(result, OperatorError), self.cost(key.operator) or seconds
-            counts.made(key.operator, 1, is_failed, seconds, cost)
+            result, seconds = self._asked(key, publication, counts)
+            asking += seconds
             if isinstance(result, OperatorError):
-                failed.append(key.operator)
+                failed += [] if isinstance(result, CallNotMade) else [key.operator]
             else:
                 made.append((key, is_true(key, result), seconds))
+                for predicate in choice.predicates(key):
+                    asked = predicate.call, predicate.conditions
+                    made.append((predicate.key(key), satisfies(key, result, *asked, publication, self._world), 0.0))
             results[key] = result
             pairs.known(key)
-        if self._learned is not None:
-            self._learned.made(made)
-            self._learned.failed(failed)
+        self._learned.made(made)
+        self._learned.failed(failed)
+        if made or failed:
+            counts.planning_seconds += time.perf_counter() - begun - asking
         return pairs.outcomes
 
-    def next_call(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
-        """The open call that is made next: which one changes the cost, never an answer. `waiting` has those of each
-        undecided pair, by its place among the subscriptions; neither it nor any of its values is empty."""
-        return next(iter(next(iter(waiting.values()))))
+    def choice(
+        self, subscriptions: Sequence[Subscription], recalled: Container[CallKey] = (), is_drawn: bool = True
+    ) -> CallChoice:
+        """What says which call comes next where these are open: it changes the cost, never an answer. The outcomes of
+        `recalled` calls are there already. `is_drawn`: may probabilities be drawn from what is known, now and then?"""
+        trees, order = partial(_tree, subscriptions), self._world.operator_order
+        return CallChoice(order, trees, self._learned, self.cost, recalled, is_drawn)
+
+    def _asked(self, key: CallKey, publication: Publication, counts: CallCounts) -> tuple[Result, float]:
+        """What came of a call, and the seconds that it took."""
+        begun = time.perf_counter()
+        (result,) = self.made([key], publication)
+        seconds = time.perf_counter() - begun
+        if isinstance(result, CallNotMade):
+            counts.made(key.operator, 0, 0, 0, seconds, None, withheld=1)
+        else:
+            is_failed = isinstance(result, OperatorError)
+            holds = not isinstance(result, OperatorError) and is_true(key, result)
+            counts.made(key.operator, 1, is_failed, holds, seconds, self.cost(key.operator))
+        return result, seconds
 
     def made(self, keys: Sequence[CallKey], publication: Publication) -> list[Result]:
         """Make calls, at once where the operators allow it: the only place where some are made for a match."""
@@ -117,6 +153,10 @@ class OperatorStage:
         return float(stated) if isinstance(stated, int | float) and stated > 0 else None
 
 
+def _tree(subscriptions: Sequence[Subscription], place: int) -> Connective:
+    return tree_of(subscriptions[place])
+
+
 def is_true(key: CallKey, result: bool | tuple[Row, ...]) -> bool:
     """Does the result make the call true? Of a call with constants alone, one of its rows has to be what was asked."""
     if isinstance(result, bool):
@@ -125,13 +165,19 @@ def is_true(key: CallKey, result: bool | tuple[Row, ...]) -> bool:
 
 
 class _Pairs:
-    """One publication and its undecided pairs. Pairs have the places of their subscriptions."""
+    """One publication and its undecided pairs. Pairs have the places of their subscriptions. `choice` is told what they
+    wait for."""
 
     def __init__(
-        self, publication: Publication, subscriptions: Sequence[Subscription], world: World, results: CallResults
+        self,
+        publication: Publication,
+        subscriptions: Sequence[Subscription],
+        world: World,
+        results: CallResults,
+        choice: CallChoice,
     ) -> None:
         self._publication, self._subscriptions, self._world = publication, subscriptions, world
-        self._results = results
+        self._results, self._choice = results, choice
         self.outcomes: list[Answer | TriplewireError] = [Answer(())] * len(subscriptions)
         self.waiting: dict[int, dict[CallKey, None]] = {}
         self._needing: dict[CallKey, list[int]] = {}  # call -> the pairs that wait for it, or have done
@@ -139,6 +185,8 @@ class _Pairs:
         self._look_at = [0] * len(subscriptions)  # at so many calls, the pair is looked at again
         for place in range(len(subscriptions)):
             self._look(place)
+            if place in self.waiting:
+                choice.waits(place, self.waiting[place])
 
     def _look(self, place: int) -> None:
         """Is the pair decided by what is known? If not, note what it waits for."""
@@ -168,6 +216,7 @@ class _Pairs:
             self._made[place] += 1
             if not calls or self._made[place] >= self._look_at[place]:
                 self._look(place)
+            self._choice.waits(place, self.waiting.get(place, ()))
         return waited
 
 

@@ -15,13 +15,14 @@ from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 from triplewire.partition.plan import NAMES
 from triplewire.pipeline import filter as on_workers
 from triplewire.pipeline.index import changes
 from triplewire.pipeline.index.build import IndexOptions, Spread, build, change_taxonomy
-from triplewire.pipeline.index.open_version import HELD, open_versions
+from triplewire.pipeline.index.open_version import HELD, open_versions, opened
 from triplewire.pipeline.index.versions import load
 from triplewire.read import read
 
@@ -49,27 +50,36 @@ def test_an_index_through_its_changes(name: str, tmp_path: Path, monkeypatch: py
     assert any(row[3] == "True" for row in matches), "a match with more bindings than are told"
     assert not refused
     assert bool(routed) == (name != "replicated")
+    unchanged = 0  # steps so far that give no version
     for number, step in enumerate(STEPS):
         monkeypatch.setattr(changes, "CHANGES", 0 if step.get("full") else 512)
         said: list[Refusal] = []
         if "subscribe" in step:
-            more = CASES / step["subscribe"]
-            version = changes.subscribe(tmp_path, [more], on_refusal=said.append).version
-            engine.load_subscriptions(more, on_refusal=lambda refusal: None)
+            more, replaces = CASES / step["subscribe"], step.get("replace", False)
+            version = changes.subscribe(tmp_path, [more], replaces=replaces, on_refusal=said.append).version
+            if replaces:
+                for subscription in read_subscriptions([more], on_refusal=lambda refusal: None):
+                    engine.subscribe(subscription, replace=True, id=subscription.id)
+            else:
+                engine.load_subscriptions(more, on_refusal=lambda refusal: None)
         else:
             version = changes.unsubscribe(tmp_path, step["unsubscribe"], on_refusal=said.append).version
             for id_ in step["unsubscribe"]:
                 engine.unsubscribe(id_)
         assert sorted(refusal.subject for refusal in said) == step["refused"], step["name"]
         assert all("record" in refusal.where for refusal in said if "subscribe" in step), step["name"]
-        assert version.name == f"v{number + 2}"
+        unchanged += step.get("same", False)
+        assert version.name == f"v{number + 2 - unchanged}", step["name"]
         assert version.content.subscriptions == len(engine), step["name"]
         matches = answers(version, batches)[0]
         assert matches == wanted(engine, published), step["name"]
         assert {row[1] for row in matches} >= set(step.get("matched", ())), step["name"]
         assert (version.content.delta, version.content.gone) == ("", ()) or not step.get("full")
+        listed = {subscription.id: subscription.text for subscription in changes.held(opened(tmp_path, version.name))}
+        assert listed == {subscription.id: subscription.text for subscription in engine.subscriptions}, step["name"]
     assert open_versions() == HELD, "old versions are let go"
-    assert answers(load(tmp_path, "v3"), batches)[0] != answers(version, batches)[0], "an old version stays what it was"
+    old = load(tmp_path, f"v{version.number - 4}")
+    assert answers(old, batches)[0] != answers(version, batches)[0], "an old version stays what it was"
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from triplewire.ir.taxonomy import Taxonomy, touched
 from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.text.names import hash_spans
 from triplewire.model.namespaces import beside
-from triplewire.model.terms import IRI, RDF_TYPE, Literal
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, made_iri
 
 Name: TypeAlias = IRI | Label
 TestNumbers: TypeAlias = frozenset[int]
@@ -67,7 +67,7 @@ class Classes(KeyedTests):
     def tests(self) -> Iterable[tuple[Relation, Name, list[int]]]:
         """Relation, class and tests."""
         for number, (relation, iri, *text) in enumerate(self.asked):
-            name = Label(text[0], iri) if text else IRI(iri)
+            name = Label(text[0], iri) if text else made_iri(iri)
             yield Relation(relation), name, self.test[self.offset[number] : self.offset[number + 1]].tolist()
 
 
@@ -127,7 +127,7 @@ class ClassIndex:
         for relation, name, numbers in tests:
             namespace = _namespace_of(name)
             if namespace not in self.views:
-                self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
+                self.views[namespace] = NamespaceView(taxonomy, name if namespace else made_iri(""))
             self.views[namespace].add(relation, name, numbers)
         self.sets = TestSets()
         self._instances: dict[str, TestNumbers] = {}

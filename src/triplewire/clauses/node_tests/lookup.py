@@ -88,11 +88,12 @@ def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> dict[str, Substr
     return {change: Substrings.build(*zip(*rows, strict=True)) for change, rows in by_change.items()}
 
 
-_TO_LOWER = {**{code: code + 32 for code in range(ord("A"), ord("Z") + 1)}, 0x17F: ord("s"), 0x212A: ord("k")}
+_CAPITALS = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_TO_LOWER = {**_CAPITALS, 0x131: ord("i"), 0x17F: ord("s"), 0x212A: ord("k")}
 CHANGES: dict[str, Callable[[str], str]] = {
     LOWER: str.lower,
     UPPER: str.upper,
-    CASELESS: lambda text: text.translate(_TO_LOWER),  # what RE2 takes for ASCII letters: the long s and Kelvin as well
+    CASELESS: lambda text: text.translate(_TO_LOWER),  # dotless i, long s and Kelvin are case variants of ASCII letters
 }
 """How a text is changed, by the letter in postings "s"."""
 

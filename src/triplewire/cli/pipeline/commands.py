@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli.arguments import Compiling, OperatorCalls, Reading, folder_option
-from triplewire.cli.pipeline.index import index_command, subscribe_command, unsubscribe_command
+from triplewire.cli.pipeline.index import index_command, list_command, subscribe_command, unsubscribe_command
 from triplewire.cli.pipeline.run import prepare, run_command
 from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
 from triplewire.cli.pipeline.status import matches_command, status_command
@@ -69,6 +69,7 @@ app.command("run", short_help="Match publications against subscriptions, once or
 app.command("index", short_help="Compile subscriptions to an index that runs and streams open.")(index_command)
 app.command("subscribe", short_help="Add subscriptions to an index.")(subscribe_command)
 app.command("unsubscribe", short_help="Remove subscriptions from an index.")(unsubscribe_command)
+app.command("list", short_help="List the subscriptions of an index.")(list_command)
 app.command("matches", short_help="Write the committed matches of a run or a stream to one file.")(matches_command)
 app.command("status", short_help="Say what a run or a stream has done, and what waits.")(status_command)
 app.command("demo", short_help="Run the pipeline over the examples and explain the matches.")(demo_command)

@@ -1,18 +1,23 @@
-"""`triplewire pipeline index`, `subscribe` and `unsubscribe`: see `triplewire.pipeline.index`."""
+"""`triplewire pipeline index`, `subscribe`, `unsubscribe` and `list`: see `triplewire.pipeline.index`."""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from triplewire.cli import output
 from triplewire.cli.arguments import (
     QUERIES,
     Compiling,
     OperatorFiles,
     Reading,
+    ReplaceOperators,
     check_files,
     file_argument,
     folder_option,
@@ -22,9 +27,10 @@ from triplewire.cli.arguments import (
     warn_of_no_subscription,
     wrong_usage,
 )
+from triplewire.cli.match import Format
 from triplewire.cli.pipeline.run import Conf, index_options, settings_of_spark_from
 from triplewire.cli.pipeline.session import ConnectFile, SubscribedOption, subscription_files
-from triplewire.cli.report import Report, counted, say
+from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
@@ -119,7 +125,7 @@ def _change_taxonomy(
         raise typer.BadParameter(what, param_hint="--partitioner, --nodes, --matcher, --entailment, --connect")
     check_files(compiling.taxonomy, sample or ())
     settings, report, begun = settings_from_environment(), Report(), time.perf_counter()
-    operators = operators_from(compiling.operators)
+    operators = operators_from(compiling.operators, compiling.replace_operators)
     with wrong_usage():
         if sample and load(index).content.partitioner != "merging":
             raise typer.BadParameter("only merging looks at a sample", param_hint="--sample")
@@ -142,29 +148,45 @@ def subscribe_command(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", parser=file_argument, help=QUERIES)],
     index: Index,
     operators: OperatorFiles = None,
+    replace_operators: ReplaceOperators = False,
+    replaces: Annotated[
+        bool, typer.Option("--replace", help="A subscription takes the place of the one with its id.")
+    ] = False,
 ) -> None:
     """
     \b
     triplewire pipeline subscribe --index live new.rq
     triplewire pipeline subscribe --index live more.jsonl queries/
+    triplewire pipeline subscribe --index live queries/ --replace
 
     Add subscriptions to an index: streams that use it have them at their next micro-batch. Nothing else is compiled
-    again. Exit code 1: some were refused (a text that is wrong, an id that is taken), and the others were added.
+    again. With --replace, one whose id is there takes the place of the other in one step; one that is as it was changes
+    nothing, and where a text is wrong, the one before stays. Exit code 1: some were refused (a text that is wrong, an
+    id that is taken), and the others were added.
     """
+    from triplewire.pipeline.connect.databases import renamed
     from triplewire.pipeline.index.changes import subscribe
 
     check_files(files)
-    called, report, begun = operators_from(operators), Report(), time.perf_counter()
-    with wrong_usage():
-        change = subscribe(index, files, called, on_refusal=report.refuse, on_warning=report.warn)
-    warn_of_no_subscription(files, change.changed, report)
-    _end(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
+    called, report, begun = operators_from(operators, replace_operators), Report(), time.perf_counter()
+    with wrong_usage(), tempfile.TemporaryDirectory(prefix="triplewire-subscriptions-") as folder:
+        given, names = list(files), dict[str, str]()
+        if replaces and Path("-") in files:  # they are read twice
+            spooled = Path(folder, "stdin.jsonl")
+            spooled.write_bytes(sys.stdin.buffer.read())
+            given[files.index(Path("-"))], names[str(spooled)] = spooled, "-"
+        refuse = renamed(report.refuse, names)
+        change = subscribe(index, given, called, replaces=replaces, on_refusal=refuse, on_warning=report.warn)
+    warn_of_no_subscription(files, change.changed + change.replaced, report)
+    what = f"{counted(change.changed, 'subscription')} added"
+    _end(change.version, f"{what}, {change.replaced:,} replaced" if replaces else what, report, begun)
 
 
 def unsubscribe_command(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of subscriptions.")],
     index: Index,
     operators: OperatorFiles = None,
+    replace_operators: ReplaceOperators = False,
 ) -> None:
     """
     \b
@@ -176,10 +198,42 @@ def unsubscribe_command(
     """
     from triplewire.pipeline.index.changes import unsubscribe
 
-    called, report, begun = operators_from(operators), Report(), time.perf_counter()
+    called, report, begun = operators_from(operators, replace_operators), Report(), time.perf_counter()
     with wrong_usage():
         change = unsubscribe(index, ids, called, on_refusal=report.refuse)
     _end(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)
+
+
+def list_command(
+    index: Index,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
+    ] = None,
+    operators: OperatorFiles = None,
+) -> None:
+    """
+    \b
+    triplewire pipeline list --index live
+    triplewire pipeline list --index live --format jsonl > queries.jsonl
+
+    The subscriptions that an index holds now, by their ids. As JSON Lines each is a row that `--subscriptions` takes:
+    id, language, query, prefixes and base.
+    """
+    from triplewire.engine.compiler import line_of, row_of
+    from triplewire.pipeline.index.changes import held
+    from triplewire.pipeline.index.open_version import opened
+    from triplewire.pipeline.index.versions import load
+
+    called = operators_from(operators)
+    with wrong_usage():
+        rows = sorted(map(row_of, held(opened(index, load(index).name, called))), key=itemgetter("id"))
+    with output.text_output(None) as out:
+        if output.chosen_form(form, None, Format.TABLE, Format.JSONL) is Format.TABLE:
+            shown = [(row["id"], row["language"], one_line(row["query"])) for row in rows]
+            output.print_table(out, ("id", "language", "query"), shown, "no subscriptions")
+        else:
+            out.writelines(line_of(row).decode("utf-8", "surrogatepass") for row in rows)
+    raise typer.Exit(0)
 
 
 def _end(version: Version, what: str, report: Report, begun: float) -> NoReturn:

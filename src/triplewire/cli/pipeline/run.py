@@ -18,6 +18,7 @@ from triplewire.cli.arguments import (
     Compiling,
     OperatorCalls,
     Reading,
+    SameOption,
     SubscriptionFiles,
     check_files,
     checked_order,
@@ -32,6 +33,7 @@ from triplewire.cli.inputs import found_matcher
 from triplewire.cli.pipeline.session import Connecting, interruptible, spark_for
 from triplewire.cli.report import Report, counted, say
 from triplewire.errors import Refusal
+from triplewire.model.same import Same
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
@@ -64,6 +66,7 @@ class Streams:
     repeat: Annotated[
         bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
     ] = False
+    same: SameOption = None
 
     def check(self, source: str) -> None:
         """Raises `BadParameter` for options, or a source, that are for streams only."""
@@ -71,10 +74,13 @@ class Streams:
             "--input": (source.lower().endswith((".opml", ".feeds")), "feeds are polled by a stream"),
             "--watch": (self.watch, "it keeps a stream running"),
             "--repeat": (self.repeat, "a batch run tells all matches"),
+            "--same": (self.same, "a batch run tells all matches"),
         }
         for option, (is_given, what) in for_streams.items():
             if is_given and not self.streaming:
                 raise typer.BadParameter(f"{what}; add --streaming", param_hint=option)
+        if self.repeat and self.same is not None:
+            raise typer.BadParameter("--repeat tells all matches, and --same tells each once", param_hint="--same")
 
 
 Conf = Annotated[
@@ -151,7 +157,8 @@ def run_command(
         begun = time.perf_counter()
         work = partial(job.batch, spark)
         if streams.streaming:
-            work = partial(job.stream, spark, streams.watch, repeat=streams.repeat, **settings_of_stream)
+            settings_of_stream |= {"repeat": streams.repeat, "same": streams.same or Same.ITEM}
+            work = partial(job.stream, spark, streams.watch, **settings_of_stream)
         summary = interruptible(spark, work, job.stop, quietly=streams.watch > 0)
     job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
@@ -281,7 +288,7 @@ def index_options(compiling: Compiling, settings: Settings) -> tuple[IndexOption
     from triplewire.read.taxonomy import load_taxonomy
 
     found_matcher(compiling.matcher)
-    files = operators_from(compiling.operators)
+    files = operators_from(compiling.operators, compiling.replace_operators)
     classes = load_taxonomy(compiling.taxonomy, settings) if compiling.taxonomy else EMPTY
     return IndexOptions(classes, str(compiling.entailment), operators_of(files), settings, compiling.matcher), files
 

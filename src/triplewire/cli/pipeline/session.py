@@ -56,7 +56,7 @@ def spark_with_log(
     """The same for work of any kind, whose name is shown; what Spark says goes to the log. `source`: see
     `pipeline.session.failures`."""
     # Spark takes a second to load, and is an extra
-    from triplewire.pipeline.session import failures, session_for
+    from triplewire.pipeline.session import failures, session_for, unknown_settings
 
     say("starting Spark")
     logging.disable(logging.ERROR)  # an interrupted talk with the JVM is logged with its traceback
@@ -66,6 +66,8 @@ def spark_with_log(
             failures(log, source),
             _progress(spark, work),
         ):
+            for unknown in unknown_settings(spark, config):
+                say(f"warning: {unknown}")
             _log_errors_of_accumulators(spark, log)
             yield spark
     finally:
@@ -215,7 +217,7 @@ SubscribedOption = Annotated[
         "--subscriptions",
         metavar="FILE...",
         parser=subscribed_argument,
-        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; tables of databases: "
+        help="Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; tables of databases: "
         "jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE.",
     ),
 ]

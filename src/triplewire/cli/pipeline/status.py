@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli.arguments import folder_option, wrong_usage
+from triplewire.cli.feed_lines import feed_lines
 from triplewire.cli.output import check_writable, whole_file
 from triplewire.cli.report import counted, say
 
@@ -28,8 +29,8 @@ def status_command(
     triplewire pipeline status --output found-live
     triplewire pipeline status --output found-live --json
 
-    What a run or a stream has done, what waits, and whether it runs. The same figures stand in DIR/_metrics.prom, for
-    Prometheus, after each micro-batch.
+    What a run or a stream has done, what waits, and whether it runs; of each polled feed, when it was asked and is
+    asked next, and why it waits. The same figures stand in DIR/_metrics.prom, for Prometheus, after each micro-batch.
     """
     from triplewire.pipeline.committed import Status
     from triplewire.pipeline.output import Output
@@ -57,7 +58,7 @@ def _shown(status: Status) -> str:
         lines.append(f"index         version {status.index_version}")
     if status.version:
         lines.append(f"subscriptions {status.version}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *feed_lines(status.feeds)])
 
 
 def matches_command(

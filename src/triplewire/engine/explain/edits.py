@@ -99,6 +99,7 @@ class Edits:
         self, written: Written, subscription: Subscription, publication: Publication, taxonomy: Taxonomy
     ) -> None:
         self._written = written
+        self._and = " AND " if subscription.language == "keywords" else " ftAND "
         self._wildcard = subscription.language in ("sparql", "gql")
         self._taxonomy = taxonomy
         self._named = [node for node in walk(subscription.where) if isinstance(node, IRI | Label)]
@@ -150,7 +151,7 @@ class Edits:
             words = quoted[len(quote) : -len(quote)].split()
             if len(words) < 2:
                 continue
-            joined = " ftAND ".join(f"{quote}{word}{quote}" for word in words)
+            joined = self._and.join(f"{quote}{word}{quote}" for word in words)
             yield Edit(begin, end, f"({joined})", 1, _LOOSER, f"the words of {quoted} in any order")
             yield from self._fewer(begin, end, quote, words)
 
@@ -189,6 +190,8 @@ class Edits:
         written, words = self._written, {begin for begin, _ in self._written.words}
         inside = {offset for b, e in written.bare for _, _, offset in written.tokens if b <= offset < e}
         for number, (kind, text, begin) in enumerate(written.tokens):
+            if kind == "field":
+                yield Edit(begin, begin + len(text), "", 1, _WILDCARD, f"anywhere, not only in {text[:-1]}")
             if begin in inside or begin in words or kind not in ("number", "string", "iri", "name"):
                 continue
             before = written.tokens[number - 1]

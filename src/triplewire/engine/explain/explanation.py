@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -21,18 +21,14 @@ from triplewire.engine.explain.reasons import ExplainedPair
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Result, World, decide
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Variable, Where
-from triplewire.ir.normal_form import split
 from triplewire.ir.show import show, show_term
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in
 from triplewire.model.match import Binding, bindings_to_json, lines_of_text
 from triplewire.model.publication import Publication
 from triplewire.model.terms import shortened
-from triplewire.operators.order import GREEDY, SUB_ORDER
+from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.verify.operators import OperatorStage
-
-Ranked = Callable[[Sequence[CallKey]], Sequence[CallKey]]
-"""Puts calls that all have to hold into the order in which an engine makes them."""
 
 MATCH, CACHE = "the match before", "the cache of operators"
 _CHARACTERS = 120  # of a call, and of what it answers
@@ -40,8 +36,8 @@ _CHARACTERS = 120  # of a call, and of what it answers
 
 @dataclass(frozen=True, slots=True)
 class CallMade:
-    """A call and its outcome ("true", "false", "3 rows", or why it failed). `cost` is in the unit that the operator
-    states, else in seconds. `reused`: where the outcome was known from; then it took and cost nothing."""
+    """A call and its outcome ("true", "false", "3 rows", or why it failed). `cost` is what the operator states for a
+    call, 0 where it states nothing. `reused`: where the outcome was known from; then it took and cost nothing."""
 
     call: str
     outcome: str
@@ -110,7 +106,7 @@ class TracedCalls:
     """Decides one pair as a match does, and records its calls. `results`: those of all calls made, for reuse. Raises
     `LimitError`.
 
-    `known`: outcomes by where they are known from. `ranked`: see `Ranked`; without it, calls come as the text has them.
+    `known`: outcomes by where they are known from. `learned`: what the order of the calls goes by.
     """
 
     def __init__(
@@ -119,20 +115,24 @@ class TracedCalls:
         publication: Publication,
         world: World,
         known: Mapping[str, CallResults] | None = None,
-        ranked: Ranked | None = None,
+        learned: LearnedCalls | None = None,
     ) -> None:
         self._subscription = subscription
         self._publication = publication
         self._known = known or {}
-        self._stage = OperatorStage(world)
-        self._first = list(ranked(split(subscription.where)[0])) if ranked is not None else []
+        self._stage = OperatorStage(world, learned)
         self.results: CallResults = {}
         self._made: dict[CallKey, CallMade] = {}
+        cached = self._known.get(CACHE, {})
+        choice = self._stage.choice((subscription,), cached, is_drawn=False)
         while not isinstance(outcome := decide(subscription, publication, world, self.results), Answer):
-            open_ = dict.fromkeys(outcome.calls)
-            following = dict.fromkeys([*(key for key in self._first if key in open_), *open_])
-            for key in list(following)[: outcome.at_once(len(self.results))]:
+            waiting = dict.fromkeys(outcome.calls)
+            for _ in range(outcome.at_once(len(self.results))):
+                choice.waits(0, waiting)
+                key = choice.next()
                 self.results[key] = self._outcome(key)
+                del waiting[key]
+            choice.waits(0, ())
         self.answer = outcome
 
     def _outcome(self, key: CallKey) -> Result:
@@ -144,7 +144,7 @@ class TracedCalls:
         (result,) = self._stage.made([key], self._publication)
         seconds = time.perf_counter() - begun
         cost = self._stage.cost(key.operator)
-        self._made[key] = CallMade(text_of(key), _said(result), seconds, seconds if cost is None else cost)
+        self._made[key] = CallMade(text_of(key), _said(result), seconds, cost or 0.0)
         return result
 
     def told(self) -> ExplainedCalls:
@@ -174,8 +174,8 @@ class TracedCalls:
 
 
 def _spent(seconds: float, cost: float) -> str:
-    """Seconds, and the cost where it is something else."""
-    return f"{seconds * 1e3:.1f} ms" + (f", cost {cost:.4g}" if cost != seconds else "")
+    """Seconds, and the cost where one is stated."""
+    return f"{seconds * 1e3:.1f} ms" + (f", cost {cost:.4g}" if cost else "")
 
 
 def text_of(key: CallKey) -> str:
@@ -227,6 +227,13 @@ class Finding:
             out["parts"] = [part.to_json() for part in self.parts]
         return out
 
+    def reasons(self) -> Iterator[str]:
+        """Why it holds, and why its parts do; nothing where it does not."""
+        if self.verdict is Verdict.HOLDS:
+            yield from self.because
+            for part in self.parts:
+                yield from part.reasons()
+
     def lines(self, indent: str = "  ") -> Iterator[str]:
         """Lines of text: a mark and the part, and indented below it the reasons and its own parts."""
         yield f"{indent}{_MARKS[self.verdict]} {self.part}"
@@ -261,6 +268,14 @@ class Explanation:
     def failing(self) -> Finding | None:
         """The first part that fails; None for a match, and where failed calls leave it undecided."""
         return next((finding for finding in self.findings if finding.verdict is Verdict.FAILS), None)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it matches, as sentences, each once: which triples its patterns match, and what satisfies its conditions.
+        None for a miss."""
+        if not self.matched:
+            return ()
+        return tuple(dict.fromkeys(line for finding in self.findings for line in finding.reasons()))
 
     def to_json(self) -> str:
         """The text of a JSON object, in one line."""
@@ -325,22 +340,12 @@ def explained(
     with_nearest: bool = False,
 ) -> Explanation:
     """The explanation of a pair as an engine means it. `made`: calls of the match before. Those that all have to
-    hold come as the engine's order of operators ranks them. `with_nearest`: of a miss, look for the nearest query that
-    matches. Raises `LimitError`."""
+    hold come in the engine's order of operators. `with_nearest`: of a miss, look for the nearest query that matches.
+    Raises `LimitError`."""
     world, learned = compiler.world, compiler.learned
     known = {MATCH: made, CACHE: world.known(compiler.entailed(publication))}
-    order: Ranked | None = None
-    if world.operator_order in (GREEDY, SUB_ORDER):
-        stage = OperatorStage(world)
-
-        def by_worth(keys: Sequence[CallKey]) -> Sequence[CallKey]:
-            costs = {key.operator: cost for key in keys if (cost := stage.cost(key.operator)) is not None}
-            return learned.ranked(keys, costs)
-
-        order = by_worth
-
     try:
-        explanation = explain(compiler.meant(subscription), compiler.entailed(publication), world, known, order)
+        explanation = explain(compiler.meant(subscription), compiler.entailed(publication), world, known, learned)
         if not with_nearest or explanation.matched or explanation.undecided:
             return explanation
         return replace(explanation, nearest=nearest(subscription, publication, compiler, dict(made)))
@@ -354,10 +359,10 @@ def explain(
     publication: Publication,
     world: World,
     known: Mapping[str, CallResults] | None = None,
-    ranked: Ranked | None = None,
+    learned: LearnedCalls | None = None,
 ) -> Explanation:
-    """The explanation of a pair. `known` and `ranked`: see `TracedCalls`. Raises `LimitError`."""
-    traced = TracedCalls(subscription, publication, world, known, ranked)
+    """The explanation of a pair. `known` and `learned`: see `TracedCalls`. Raises `LimitError`."""
+    traced = TracedCalls(subscription, publication, world, known, learned)
     answer = traced.answer
     pair = ExplainedPair(subscription, publication, world, traced.results)
     unknown = tuple(dict.fromkeys(map(str, answer.failures)))

@@ -158,8 +158,9 @@ class _Changed:
 
 def _place(variable: Variable, patterns: Sequence[Pattern]) -> str:
     """A variable as people call it: the property whose value it is."""
-    predicates = [show(pattern.predicate) for pattern in patterns if pattern.object == variable]
-    return predicates[0] if predicates else show(variable)
+    predicates = [pattern.predicate for pattern in patterns if pattern.object == variable]
+    named = [show(predicate) for predicate in predicates if isinstance(predicate, IRI)]
+    return named[0] if named else "a text" if predicates else show(variable)
 
 
 def _words(expression: nodes.TextExpression) -> list[str] | None:

@@ -6,9 +6,10 @@ miss). `ExplainedPair` evaluates pieces of the subscription for that; `explanati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import cast
 
 from triplewire.ir import nodes
@@ -20,7 +21,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
 from triplewire.model.match import Binding
 from triplewire.model.publication import Graph, Publication
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term, Triple, made_iri
 
 SOLUTIONS = 200  # partial solutions among which the nearest is searched
 LINES = 3  # of one part
@@ -159,7 +160,7 @@ def matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Trip
             if isinstance(term, Variable):
                 return values.setdefault(term, value) == value
             if isinstance(term, Label):  # may it stand for the value? Anything else was looked up already
-                return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
+                return value.lexical == term.text if isinstance(value, Literal) else value == made_iri(term.iri or ">")
             return True
 
         if all(map(fits, terms, triple)):
@@ -288,8 +289,30 @@ def _text_lines(expression: nodes.TextExpression, variable: Variable, solution: 
     shown = f"?{variable.name} = {term_text(value)}"
     if not truth:
         return [f"{shown} does not satisfy {show(part)}" for part in _failing(expression, value.lexical)]
-    places = [f"{word!r} is word {position}" for word, position in occurrences(expression, value.lexical)]
-    return [f"{shown}: {', '.join(places)}" if places else f"{shown} satisfies {show(expression)}"]
+    words = occurrences(expression, value.lexical)
+    if not words:
+        return [f"{shown} satisfies {show(expression)}"]
+    places = ", ".join(f"{word!r} is word {position}" for word, position in words)
+    return [f"?{variable.name} = {_in_context(value, *words[0])}: {places}"]
+
+
+def _in_context(value: Literal, word: str, position: int) -> str:
+    """A literal, shortened to CHARACTERS around a word. A word that its text does not have as it is, as where words
+    are stemmed, is looked for by its position."""
+    text = value.lexical
+    if len(show_term(value)) <= CHARACTERS:
+        return term_text(value)
+    at = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)]
+    words = [match.start() for match in islice(re.finditer(r"[^\W_]+", text), position + 1)]
+    near = words[-1] if words else 0
+    place = min(at, key=lambda start: abs(start - near)) if at else near
+    begin = max(0, min(place - CHARACTERS // 2, len(text) - CHARACTERS))
+    if begin:  # a whole word is the first one
+        ends = (blanks.end() for blanks in re.finditer(r"\s+", text))
+        begin = min(place, next((end for end in ends if end > begin), begin))
+    shown = text[begin : begin + CHARACTERS]
+    before, after = "..." * bool(begin), "..." * (begin + CHARACTERS < len(text))
+    return show_term(replace(value, lexical=f"{before}{shown}{after}"))
 
 
 def _failing(expression: nodes.TextExpression, lexical: str) -> Iterator[nodes.TextExpression]:

@@ -26,9 +26,18 @@ from triplewire.engine.segments.texts import SEED, IdTable, Texts, TextWriter
 from triplewire.engine.stats import Clock
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.advice.conditions import contradictions
-from triplewire.ir.advice.questions import conditions_of, questions_of, schema_of, schema_warning, term_warning
+from triplewire.ir.advice.places import may_be_misplaced, misplaced, placed_conditions
+from triplewire.ir.advice.questions import (
+    CONDITIONS,
+    Questions,
+    conditions_of,
+    questions_of,
+    schema_of,
+    schema_warning,
+    term_warning,
+)
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import Call, Expression, InstanceOf, Variable
+from triplewire.ir.nodes import Call, Expression, In, InstanceOf, Variable
 from triplewire.ir.normal_form import Clause, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in, walk
@@ -218,7 +227,7 @@ class Loader:
         warnings = dict.fromkeys(template.warnings)
         schemas: set[int] = set()
         together: list[Expression] = []  # conditions of all parts of a conjunction
-        parts = list(template.parts(parameters))
+        parts, asks_places = list(template.parts(parameters)), False
         for part, values in parts:
             facts = self._facts(part)
             schemas |= facts.schemas
@@ -237,6 +246,9 @@ class Loader:
                     warnings |= dict.fromkeys(replaced(facts.asked, replacement).of_conditions())
                 if len(parts) > 1:
                     together += replaced(facts.conditions, replacement)
+            asks_places |= facts.asks_places
+        if asks_places and len(parts) > 1:
+            warnings |= dict.fromkeys(filter(None, map(misplaced, placed_conditions(template.where(parameters)))))
         warnings |= dict.fromkeys(contradictions(together))
         if warning := schema_warning(schemas):
             warnings[warning] = None
@@ -293,9 +305,11 @@ class _TemplateFacts:
         self.iris = [varying[iri.value] for iri in questions.iris if iri.value in varying]
         self.schemas = {schema_of(iri.value) for iri in fixed}
         self.fixed = dict.fromkeys(filter(None, (term_warning(iri.value) for iri in fixed)))
-        self.fixed |= dict.fromkeys(replace(questions, iris=(), comparisons=(), scopes=()).warnings())
-        self.asked = replace(questions, unbound=(), iris=(), empty=())
-        self.asks = bool(questions.comparisons or questions.scopes)
+        self.fixed |= dict.fromkeys(Questions(questions.unbound, (), (), (), questions.empty).warnings())
+        placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
+        self.asked = replace(questions, unbound=(), iris=(), empty=(), placed=placed)
+        self.asks = bool(questions.comparisons or questions.scopes or placed or questions.texts_for_classes)
+        self.asks_places = any(type(node) in CONDITIONS or isinstance(node, In) for node in nodes)
         self.conditions = conditions_of(template.stated)
         self.calls = any(isinstance(node, Call) for node in nodes)
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]

@@ -24,6 +24,7 @@ from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.chunk import Chunk, Details
 from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.segments.arena import Arena, Columns
+from triplewire.engine.segments.narrowing import Narrowing
 from triplewire.engine.segments.operator_pairs import OperatorPairs
 from triplewire.engine.segments.texts import IdTable, Texts, TextSource, TextWriter
 from triplewire.engine.stats import Clock
@@ -34,6 +35,7 @@ from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.languages.sources.tables import is_pointer
 from triplewire.memory import Pool
+from triplewire.model.origins import FROM_SOURCE
 from triplewire.select.everything import EVERYTHING
 from triplewire.select.index import Index, IndexMaker, Prepared, Selected, can_grow, owners
 from triplewire.verify.batch_verifier import BatchVerifier
@@ -132,6 +134,31 @@ class SegmentRows:
     counts: SegmentCounts
 
 
+def _without_decided_failures(rows: SegmentRows, selected: Ids) -> SegmentRows:
+    """A clause that holds decides, whatever limit another one passed: such a pair matches and is no failure, and it may
+    have more bindings. `selected`: subscription -> how many variables it selects."""
+
+    def keys(publication: Ids, subscription: Ids) -> NDArray[np.int64]:
+        return publication.astype(np.int64) << 32 | subscription
+
+    failed = np.array([publication << 32 | subscription for publication, subscription, _ in rows.failures], np.int64)
+    accepted, verified = keys(owners(rows.offset), rows.accepted), keys(rows.columns[0], rows.columns[1])
+    is_decided = np.isin(failed, np.concatenate((accepted, verified)))
+    if not is_decided.any():
+        return rows
+    stays = ~(np.isin(accepted, failed) & (selected[rows.accepted] > 0))
+    cut = np.flatnonzero(~stays)
+    publication, subscription, truncated = rows.columns
+    columns = (
+        np.append(publication, owners(rows.offset)[cut]),
+        np.append(subscription, rows.accepted[cut]),
+        np.append(truncated | (np.isin(verified, failed) & (selected[subscription] > 0)), np.ones(len(cut), np.bool_)),
+    )
+    offset = np.append(0, np.cumsum(stays))[rows.offset]
+    left = [failure for failure, decided in zip(rows.failures, is_decided.tolist(), strict=True) if not decided]
+    return replace(rows, offset=offset, accepted=rows.accepted[stays], columns=columns, failures=left)
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledSubscription:
     """A subscription before it is in a segment. `row`: its line of a subscription file, empty where that line alone
@@ -220,6 +247,10 @@ class Segment:
     # --- matching
 
     @cached_property
+    def _narrowing(self) -> Narrowing | None:
+        return Narrowing.of(self.clauses)
+
+    @cached_property
     def _verifier(self) -> Verifier:
         maker, world = self.context.maker, self.context.compiler.world
         what = VerifierInput(self.clauses, self.index, self._expression, self.meant, world, self.saved_network)
@@ -296,6 +327,9 @@ class Segment:
         selected = self.index.select(view, prepared, self.context.most_bindings, arena)
         if removed is not None:
             selected = selected.without(removed, self._owner)
+        if self._narrowing is not None:
+            from_source = self.context.compiler.world.operators[FROM_SOURCE]
+            selected = self._narrowing.narrowed(selected, self._owner, chunk, from_source)
         stage.switch("verify")
         if not len(selected.check_place):
             counts = SegmentCounts(selected.atoms, selected.candidates)
@@ -314,14 +348,10 @@ class Segment:
             again = np.isin(publication[checked].astype(np.int64) << 32 | subscription[checked], accepted)
             fresh = np.delete(np.arange(len(publication)), checked[again])
             publication, subscription, truncated = publication[fresh], subscription[fresh], truncated[fresh]
-        return SegmentRows(
-            selected.offset,
-            selected.subscription,
-            (publication, subscription, truncated),
-            verdict.failures,
-            verdict.waiting,
-            SegmentCounts(selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps),
-        )
+        counts = SegmentCounts(selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps)
+        columns = publication, subscription, truncated
+        rows = SegmentRows(selected.offset, selected.subscription, columns, verdict.failures, verdict.waiting, counts)
+        return _without_decided_failures(rows, self.clauses.table.selected) if verdict.failures else rows
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:
         """The bindings of matches; equal ones are one object, or one text. A CONSTRUCT query whose text can no longer

@@ -30,6 +30,7 @@ from triplewire.engine.subscriptions import Rules
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.memory import give_back
+from triplewire.model.operator import parameters_of, takes
 from triplewire.select.index import IndexMaker
 from triplewire.verify import network
 
@@ -113,8 +114,8 @@ def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: st
         operator = compiler.world.operators.get(name)
         if operator is None:
             raise StoreError(f"its subscriptions call the operator {name!r}, which is not there", source=source)
-        if len(operator.parameters) != count:
-            what = f"its subscriptions call {name} with {count} arguments, and it takes {len(operator.parameters)}"
+        if parameters_of(operator, count) is None:
+            what = f"its subscriptions call {name} with {count} arguments, and it takes {takes(operator)}"
             raise StoreError(what, source=source)
     segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
     give_back()

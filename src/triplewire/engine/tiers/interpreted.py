@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Self
+
+import numpy as np
 
 from triplewire.engine.chunk import Chunk, Install, Rows, Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.reference import Reference, ReferenceSnapshot
 from triplewire.engine.stats import Clock
 from triplewire.engine.tiers.kernels import KERNELS
-from triplewire.errors import TriplewireError
+from triplewire.errors import LimitError, TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.select.index import IndexMaker
 
+_NONE = np.zeros(0, np.int32)
 _FORMER = 1_000  # ids that were removed, and are kept among the others
 
 
@@ -74,7 +78,48 @@ class InterpretedSnapshot(ReferenceSnapshot):
         begun = time.perf_counter()
         rows = super().match(chunk, stage)
         KERNELS.spent += time.perf_counter() - begun
+        is_past = any(isinstance(error, LimitError) for _, _, error in rows.failures)
+        if is_past and (follower := self.compiled()) is not None:
+            return self._asked_again(rows, follower, chunk, stage)
         return rows
+
+    def _asked_again(self, rows: Rows, follower: Snapshot, chunk: Chunk, stage: Clock) -> Rows:
+        """The same, where pairs that passed a limit have the compiled tier's answer: it looks at less for a pair, so
+        that the answer does not depend on whether the kernels were loaded."""
+        past = {(publication, number) for publication, number, error in rows.failures if isinstance(error, LimitError)}
+        again = follower.match(chunk, stage)
+        number_of = {id_: number for number, id_ in enumerate(self.ids(np.arange(len(self), dtype=np.int32)))}
+
+        def numbers(theirs: Iterable[int]) -> list[int]:
+            return [number_of[id_] for id_ in follower.ids(np.fromiter(theirs, np.int32))]
+
+        matches = list(zip(again.publication.tolist(), numbers(again.subscription), strict=True))
+        places = np.array([place for place, pair in enumerate(matches) if pair in past], np.int64)
+        listed, subscriptions = follower.details(chunk, again, places), self._meant()
+        pairs = [matches[place] for place in places.tolist()]
+        details = [
+            (tuple(bindings), subscriptions[number].construct)
+            for (_, number), bindings in zip(pairs, listed.bindings, strict=True)
+        ]
+        if again.operators is not None and rows.operators is not None:
+            rows.operators.add(again.operators)
+        is_cut = again.truncated[places]
+        is_cut[listed.cut] = True
+        failed = [(publication, error) for publication, _, error in again.failures]
+        of_failures = numbers(number for _, number, _ in again.failures)
+        still = [(p, number, error) for (p, error), number in zip(failed, of_failures, strict=True)]
+        publications, own = (
+            (np.array(column, np.int32) for column in zip(*pairs, strict=True)) if pairs else (_NONE, _NONE)
+        )
+        return replace(
+            rows,
+            publication=np.append(rows.publication, publications),
+            subscription=np.append(rows.subscription, own),
+            truncated=np.append(rows.truncated, is_cut),
+            failures=tuple(failure for failure in rows.failures if failure[:2] not in past)
+            + tuple(failure for failure in still if failure[:2] in past),
+            details=[*(rows.details or ()), *details],
+        )
 
     # --- the compiled tier
 

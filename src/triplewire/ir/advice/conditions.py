@@ -21,7 +21,8 @@ _ORDERS = frozenset(FLIPPED)
 _OPPOSITES = {"=": "!=", "!=": "="}
 _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
 _ROUNDED = "rounded"  # the line of all numbers, as float
-_OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
+OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
+"""Functions of a text that are true or false."""
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "NEGATE", "PLUS"))
 _NUMBERS = ("STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND")
 _STRINGS = ("STR", "LANG", "UCASE", "LCASE", "ENCODE_FOR_URI", "TZ", "SUBSTR", "STRBEFORE", "STRAFTER", "REPLACE")
@@ -30,7 +31,7 @@ _RESULTS = {
     **dict.fromkeys((*_ARITHMETIC, *_NUMBERS), NUMBER),
     **dict.fromkeys((*_STRINGS, "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), TEXT),
     **dict.fromkeys(["BOUND", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "LANGMATCHES", "SAMETERM"], BOOLEAN),
-    **dict.fromkeys(_OF_TEXT, BOOLEAN),
+    **dict.fromkeys(OF_TEXT, BOOLEAN),
     **dict.fromkeys(("IRI", "DATATYPE"), IRI_KIND),
     **{XSD + name: NUMBER for name in ("integer", "decimal", "float", "double")},
     XSD + "string": TEXT,
@@ -72,7 +73,7 @@ def constrained(node: object) -> ir.Variable | None:
         return variables[0] if len(variables) == len(constants) == 1 else None
     if isinstance(node, ir.FullText):
         return node.variable
-    if isinstance(node, ir.Function) and node.name in _OF_TEXT and isinstance(node.arguments[0], ir.Variable):
+    if isinstance(node, ir.Function) and node.name in OF_TEXT and isinstance(node.arguments[0], ir.Variable):
         return node.arguments[0]
     return None
 

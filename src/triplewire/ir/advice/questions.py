@@ -16,6 +16,7 @@ from typing import TypeAlias
 from triplewire.bounded_cache import cached_if_short
 from triplewire.ir import nodes as ir
 from triplewire.ir.advice.conditions import constrained, contradictions, incomparable
+from triplewire.ir.advice.places import Placed, class_as_text, is_text_for_class, misplaced, placed_conditions
 from triplewire.ir.alike import AlikeNames
 from triplewire.ir.show import show
 from triplewire.model.namespaces import PREDECLARED
@@ -109,7 +110,8 @@ Scope: TypeAlias = tuple[ir.Expression, ...]
 """Conditions that must hold together."""
 
 _BINDERS = frozenset((ir.Pattern, ir.Bind, ir.Values, ir.Call))
-_CONDITIONS = frozenset((ir.Compare, ir.FullText, ir.Function))
+CONDITIONS = frozenset((ir.Compare, ir.FullText, ir.Function, ir.TextTest))
+"""The kinds of nodes that say something of a value."""
 _datatype = lru_cache(maxsize=1_024)(IRI)
 _MOST_CONDITIONS = 4_096  # in scopes other than the first, all together
 
@@ -117,13 +119,16 @@ _MOST_CONDITIONS = 4_096  # in scopes other than the first, all together
 @dataclass(frozen=True, slots=True)
 class Questions:
     """`unbound`: variables that are used, and bound nowhere. `comparisons`: strict ones with a constant or between
-    functions. `empty`: lists without a member, in which nothing is."""
+    functions. `empty`: lists without a member, in which nothing is. `placed`: conditions on variables whose places in
+    patterns are known. `texts_for_classes`: patterns that ask for a class by a text."""
 
     unbound: tuple[ir.Variable, ...]
     iris: tuple[IRI, ...]
     comparisons: tuple[ir.Compare, ...]
     scopes: tuple[Scope, ...]
     empty: tuple[ir.In, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    texts_for_classes: tuple[ir.Pattern, ...] = ()
 
     def warnings(self) -> Iterator[str]:
         """All warnings; one may come twice."""
@@ -143,6 +148,8 @@ class Questions:
             yield from contradictions(scope)
         for choice in self.empty:
             yield f"{show(choice)} never holds: the list is empty"
+        yield from filter(None, map(misplaced, self.placed))
+        yield from map(class_as_text, self.texts_for_classes)
 
 
 def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir.PatternTerm] = ()) -> Questions:
@@ -153,8 +160,9 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
     iris: dict[IRI, None] = {}
     comparisons: list[ir.Compare] = []
     empty: list[ir.In] = []
-    conditions = 0
-    for node in (*nodes, *template):  # by type alone, as each registration comes by here
+    texts_for_classes: list[ir.Pattern] = []
+    conditions, has_lists = 0, False
+    for node in nodes:  # by type alone, as each registration comes by here
         kind = type(node)
         if kind is ir.Variable:
             used[node.name] = node  # type: ignore[attr-defined, assignment]  # it is one
@@ -164,15 +172,22 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
             iris[_datatype(node.datatype)] = None  # type: ignore[attr-defined]  # as above
         elif kind in _BINDERS:
             bound.update(ir.names_bound(node))
-        elif kind in _CONDITIONS:
+            if kind is ir.Pattern and is_text_for_class(node):  # type: ignore[arg-type]  # as above
+                texts_for_classes.append(node)  # type: ignore[arg-type]  # as above
+        elif kind in CONDITIONS:
             conditions += 1
             if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
                 comparisons.append(node)
-        elif isinstance(node, ir.In) and not node.choices and not node.negated:
-            empty.append(node)
+        elif isinstance(node, ir.In) and not node.negated:
+            has_lists = True
+            empty += () if node.choices else (node,)
+    for term in template:  # its other terms are made, not asked for
+        if isinstance(term, ir.Variable):
+            used.setdefault(term.name, term)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
     scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
-    return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty))
+    placed = tuple(placed_conditions(where)) if conditions or has_lists else ()
+    return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty), placed, tuple(texts_for_classes))
 
 
 def conditions_of(where: ir.Where) -> Scope:

@@ -16,7 +16,7 @@ from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from triplewire.errors import OperatorError, TriplewireError, text_of_raised
+from triplewire.errors import CallNotMade, OperatorError, TriplewireError, text_of_raised
 from triplewire.ir.evaluation.state import Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
@@ -34,7 +34,7 @@ from triplewire.ir.evaluation.unknown import (
     unknown,
 )
 from triplewire.ir.nodes import Call, Variable
-from triplewire.model.operator import Argument, Operator, rows_of
+from triplewire.model.operator import Argument, Operator, parameters_of, rows_of, takes
 from triplewire.model.publication import Publication
 
 # --- foreign code with a time limit: an operator that hangs must not hang the engine ----------------------------------
@@ -297,7 +297,8 @@ def ask(key: CallKey, publication: Publication, world: World) -> Result:
 def failure_of(key: CallKey, publication: Publication, error: Exception) -> OperatorError:
     """The failure of a call for what was raised."""
     what, remedy = (error.what, error.remedy) if isinstance(error, TriplewireError) else (text_of_raised(error), "")
-    return OperatorError(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
+    kind = CallNotMade if isinstance(error, CallNotMade) else OperatorError
+    return kind(f"the operator {key.operator} failed: {what}", source=publication.id, remedy=remedy)
 
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
@@ -305,7 +306,7 @@ def attempt(key: CallKey, publication: Publication, world: World) -> bool | tupl
     operator = _operator_of(key, world)
     settings = world.settings
     if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
-        return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
+        return rows_of(operator.evaluate(publication, key.arguments), key.arguments, settings.max_steps)
     seconds, setting = limit_of(operator, world)
     return within(seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps), setting)
 
@@ -325,8 +326,8 @@ def _operator_of(key: CallKey, world: World) -> Operator:
     operator = world.operators.get(key.operator)
     if operator is None:
         raise LookupError("there is no operator of this name")
-    if len(operator.parameters) != len(key.arguments):
-        raise TypeError(f"it takes {len(operator.parameters)} arguments, not {len(key.arguments)}")
+    if parameters_of(operator, len(key.arguments)) is None:
+        raise TypeError(f"it takes {takes(operator)}, not {len(key.arguments)}")
     return operator
 
 
@@ -336,7 +337,7 @@ def _rows(
     """The answer of the operator, in a helper thread. No signal is handled there, so that what would end the process
     (`sys.exit`, `KeyboardInterrupt`) was raised by the operator, and is a failure like any other."""
     try:
-        return rows_of(operator.evaluate(publication, inputs), len(inputs), limit)
+        return rows_of(operator.evaluate(publication, inputs), inputs, limit)
     except Exception:
         raise
     except BaseException as error:

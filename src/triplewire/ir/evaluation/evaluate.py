@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
 from typing import TypeAlias
 
 from triplewire.errors import LimitError, OperatorError
-from triplewire.ir.evaluation.calls import LOOKED_AT, ask
+from triplewire.ir.evaluation.calls import LOOKED_AT, ask, extensions
+from triplewire.ir.evaluation.expressions import holds
 from triplewire.ir.evaluation.groups import Scope, exists, solutions
-from triplewire.ir.evaluation.plan import Plan, plan_of
-from triplewire.ir.evaluation.state import CallResults, Evaluation, Result, Solution, World
+from triplewire.ir.evaluation.plan import Plan, plan_of, variants
+from triplewire.ir.evaluation.state import CallResults, Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
     CallKey,
@@ -34,12 +36,13 @@ from triplewire.ir.evaluation.unknown import (
     union,
     unknown,
 )
+from triplewire.ir.nodes import Call, Expression, Variable
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding, row_key, term_key
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
-__all__ = ["Answer", "CallKey", "CallResults", "Open", "Result", "World", "decide", "evaluate"]
+__all__ = ["Answer", "CallKey", "CallResults", "Open", "Result", "World", "decide", "evaluate", "satisfies"]
 
 _WASTE = 16  # one call more is made at once for each so many that a pair has had; see `Open.at_once`
 
@@ -133,11 +136,35 @@ def decide(
         except LimitError:
             if state.open:  # with their results there may be less to look at
                 return Open(tuple(state.open), whole=True)
-            raise
+            if (outcome := _of_branches(plan, () if subscription.ask else subscription.select, state)) is None:
+                raise
+            return outcome
     except RecursionError:  # only where max_query_depth was raised past what Python can hold
         raise LimitError(
             "the query is nested too deep to be evaluated", source=subscription.id, remedy="lower max_query_depth"
         ) from None
+
+
+def satisfies(
+    key: CallKey,
+    result: bool | tuple[Row, ...],
+    call: Call,
+    conditions: Sequence[Expression],
+    publication: Publication,
+    world: World,
+) -> bool:
+    """Has the result of a call a row under which conditions hold? They read no variables but those of the call. True
+    where it takes more than `max_steps` to say."""
+    pairs = [(a.name, value) for a, value in zip(call.arguments, key.arguments, strict=True) if isinstance(a, Variable)]
+    given: Solution = {name: value for name, value in pairs if value is not None}
+    outputs = frozenset(name for name, _ in pairs) - given.keys()
+    state = Evaluation(publication, world, outputs, lambda where, solution, state: False, {key: result})
+    try:
+        return any(
+            all(holds(condition, row, state) for condition in conditions) for row in extensions(call, given, state)
+        )
+    except LimitError:
+        return True
 
 
 def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: bool) -> Answer | Open:
@@ -168,6 +195,28 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
     return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors)
+
+
+def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | Open | None:
+    """The answer where the whole passes `max_steps`, and a branch of a union holds: the match is certain, whatever the
+    other branches are. Or the open calls on which the branches depend. Each of n branches has one n-th of the steps.
+    None where no branch holds that ended."""
+    branches, together = variants(plan), _Rows()
+    settings = state.world.settings
+    for branch in branches if len(branches) > 1 else ():
+        rows, share = _Rows(), settings.max_steps // len(branches)
+        of_branch = Evaluation(state.publication, state.world, plan.outputs, state.exists, state.results, share)
+        with suppress(LimitError):
+            _collect(rows, branch, names, of_branch)
+            together.certain |= rows.certain
+            together.waiting += rows.waiting
+    if together.waiting:
+        return Open(tuple(dict.fromkeys(call for _, calls in together.waiting for call in calls)))
+    if not together.certain:
+        return None
+    first = sorted(together.certain, key=row_key)[: settings.most_bindings]
+    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in first)
+    return Answer(bindings, truncated=bool(names))
 
 
 @dataclass(slots=True)

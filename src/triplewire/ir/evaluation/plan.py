@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, product
+from math import prod
 from typing import TypeAlias
 
 from triplewire.ir import nodes as ir
@@ -122,6 +123,29 @@ class Plan:
     required: tuple[Constants, ...]
     existential: dict[int, Group]
     outputs: Names
+
+
+_MOST_VARIANTS = 64
+
+
+def variants(plan: Plan) -> tuple[Plan, ...]:
+    """The plan with one branch of each union: what solves one of these solves the whole, as joins, left joins,
+    differences and filters look at one solution at a time. Past `_MOST_VARIANTS` unions are left whole."""
+    return tuple([replace(plan, group=group) for group in _variants(plan.group, _MOST_VARIANTS)])
+
+
+def _variants(group: Group, most: int) -> list[Group]:
+    choices: list[list[Step]] = []
+    for step in group.steps:
+        choice: list[Step] = [step]
+        if isinstance(step, Nested):
+            choice = [Nested(inner) for inner in _variants(step.group, most)]
+        elif isinstance(step, Union):
+            choice = [Union((inner,)) for branch in step.branches for inner in _variants(branch, most)]
+        if not 0 < len(choice) * prod(map(len, choices)) <= most:
+            choice = [step]
+        choices.append(choice)
+    return [replace(group, steps=steps) for steps in product(*choices)]
 
 
 _PLANS: dict[int, tuple[weakref.ref[Subscription], Plan]] = {}

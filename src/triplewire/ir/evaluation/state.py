@@ -21,6 +21,7 @@ from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.ir.values import regexes
 from triplewire.ir.values.functions import Surroundings
 from triplewire.model.operator import Operator
+from triplewire.model.origins import BUILT_IN, FROM_SOURCE, FromSource
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term, Triple
 
@@ -64,6 +65,11 @@ class World:
     operator_order: str = "greedy"  # in which calls are made; it changes no answer
     recall: CallCache | None = None  # a cache of calls; it changes no answer either
 
+    def __post_init__(self) -> None:
+        # FROM needs it, whatever operators are given; each world has its own
+        if self.operators.get(FROM_SOURCE, BUILT_IN) is BUILT_IN:
+            object.__setattr__(self, "operators", {**self.operators, FROM_SOURCE: FromSource()})
+
     def known(self, publication: Publication) -> CallResults:
         """The calls about a publication of this content whose outcomes are in the cache."""
         return {} if self.recall is None else self.recall.known(publication)
@@ -79,6 +85,7 @@ class Evaluation:
         outputs: frozenset[str],
         exists: Callable[[Where, Solution, Evaluation], bool],
         results: Mapping[CallKey, Result] | None = None,
+        most_steps: int | None = None,
     ) -> None:
         self.publication = publication
         self.graph = publication.graph
@@ -86,7 +93,7 @@ class Evaluation:
         self.outputs = outputs  # the variables that only operator calls bind
         self.exists = exists
         """Has the group a solution, with these values put in? Raises `Undecided` where unknown calls decide."""
-        self.steps_left = world.settings.max_steps
+        self.steps_left = world.settings.max_steps if most_steps is None else most_steps
         self.results: Mapping[CallKey, Result] = {} if results is None else results
         self.open: dict[CallKey, None] = {}  # the calls met that have not been made
         self.doubtful = False  # has an unknown call been met?

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +22,8 @@ from triplewire.ir.values.compare import label_of, value_of
 from triplewire.ir.values.dates import DATE_TIME, Moment
 from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, brief, number_literal
 from triplewire.model.references import has_scheme, is_absolute, resolve
-from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term
+from triplewire.model.term_checks import LANGUAGE_TAG
+from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, BlankNode, Literal, Term, made_iri, made_literal
 from triplewire.model.values import MAX_DIGITS
 
 
@@ -108,8 +108,6 @@ class Surroundings:
 
 Implementation: TypeAlias = Callable[[Sequence[Term], Surroundings], Term | bool]
 
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
-
 
 def apply(name: str, arguments: Sequence[Term], surroundings: Surroundings) -> Term | bool:
     """The function's value. Raises `ExpressionError`."""
@@ -177,7 +175,7 @@ def _iri(a: Sequence[Term], _: Surroundings) -> Term:
 
 def _strlang(a: Sequence[Term], _: Surroundings) -> Term:
     text, tag = simple(a[0]), simple(a[1])
-    if not _LANGUAGE_TAG.fullmatch(tag):
+    if not LANGUAGE_TAG.fullmatch(tag):
         raise ExpressionError(f"{tag[:80]!r} is no language tag")
     return Literal.tagged(text, tag)
 
@@ -186,7 +184,7 @@ def _strdt(a: Sequence[Term], _: Surroundings) -> Term:
     text, datatype = simple(a[0]), a[1]
     if not isinstance(datatype, IRI) or datatype.value == LANG_STRING:
         raise ExpressionError(f"{brief(datatype)} is no datatype")
-    return Literal(text, datatype.value)
+    return made_literal(text, datatype.value)
 
 
 def _changed(change: Callable[[str], str]) -> Implementation:
@@ -271,7 +269,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "NUMBER": _lenient_number,
     "STR": _str,
     "LANG": lambda a, _: Literal(_literal(a[0]).language),
-    "DATATYPE": lambda a, _: IRI(_literal(a[0]).datatype),
+    "DATATYPE": lambda a, _: made_iri(_literal(a[0]).datatype),
     "IRI": _iri,
     "STRLANG": _strlang,
     "STRDT": _strdt,

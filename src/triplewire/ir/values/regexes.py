@@ -1,9 +1,6 @@
-r"""XPath regular expressions on RE2, which takes time linear in the text whatever the pattern.
+"""XPath regular expressions on RE2, which takes time linear in the text whatever the pattern.
 
-Standard: XPath functions 3.1, section 5.6 (on XML Schema 1.1 part 2, appendix G). `\d \w \s \i \c` get XML
-Schema's meaning: \w is any letter, mark, digit or symbol, not the underscore. What RE2 cannot take is refused:
-back-references, class subtraction `[a-z-[aeiou]]`, Unicode blocks `\p{IsGreek}`, repetition beyond 1,000.
-
+What a pattern says, and what of it is refused: `triplewire.ir.values.regex_syntax`.
 Also here: the texts that no match is without (`needed_texts`), and what work on texts costs in steps.
 """
 
@@ -19,25 +16,15 @@ import re2
 from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.nodes import Analyzer
 from triplewire.ir.values.numbers import ExpressionError
+from triplewire.ir.values.regex_syntax import ANCHOR, CLOSE, EITHER, NOTING, OPEN, TIMES, Part, RegexError, parts_of
 from triplewire.model.terms import BlankNode, Term, text_of
 
 # --- shapes: the work that RE2 may have with each character that it reads, estimated from the pattern -----------------
 
 _MANY = 1 << 40  # no number of states or ways is larger
-_UNICODE, _DIGITS, _OTHERS = 64, 16, 8  # ranges of first bytes: of letters and the like, of digits, of all but a few
 _NOTED, _TOGETHER = 5, 16  # to note the ends of a group costs as much as 5 branches, and one more for each 16 groups
 _STATE = 350  # bytes of a state, beside those for each position
 _PLAIN = 5 << 15  # bytes of an automaton: less than RE2 has for one (`regexes.LEAST_MEMORY`)
-TOKEN = re.compile(
-    r"(?P<times>[*+?]|\{(?P<least>\d{1,4})(?P<more>,(?P<most>\d{0,4}))?\})\??"
-    r"|(?P<open>\((?:\?[^:)>]*[:>]?)?)|(?P<close>\))|(?P<either>\|)"
-    r"|(?P<set>\[(?:\\.|[^\]\\])*\])|\\[pPx]\{[^}]*\}|\\.|.",
-    re.DOTALL,
-)
-"""The parts of a pattern: what repeats, groups, sets, escapes, characters."""
-
-_WIDTHS = dict.fromkeys("wWiIcCpPD", _UNICODE) | {"d": _DIGITS, "s": 2, "S": _OTHERS}
-_PLACELESS = frozenset(("^", "$", r"\b", r"\B", r"\A", r"\z"))
 
 
 class Shape(NamedTuple):
@@ -92,58 +79,29 @@ _EMPTY = Shape(0, 0, 1, 0)  # matches the empty text: one way to read it
 _NEVER = Shape(0, 0, 0, 0)  # matches nothing: `either` begins with it
 
 
-def shape_of(pattern: str, flags: str) -> Shape:
-    """Of an XPath pattern. Of one that is malformed, of something like it."""
-    if "q" in flags:
-        return _literal(pattern)
-    spaced, noting = "x" in flags, _NOTED + pattern.count("(") // _TOGETHER
+def shape_of(parts: Sequence[Part]) -> Shape:
+    """Of the parts of a pattern."""
+    noting = _NOTED + sum(part.text == NOTING for part in parts) // _TOGETHER
     # of each open group: the branches before, what is before in this one, and what noting it takes
     branches, before, last, is_group = _NEVER, _EMPTY, _EMPTY, False
     outer: list[tuple[Shape, Shape, int]] = []
-    for token in TOKEN.finditer(pattern):
-        text = token[0]
-        if token["times"]:
-            least, most = token["least"], token["most"]
-            if least is None:
-                bounds = int(token["times"] == "+"), 1 if token["times"] == "?" else None
-            elif token["more"] is None:
-                bounds = int(least), int(least)
-            else:
-                bounds = int(least), int(most) if most else None
-            last, is_group = last.times(*bounds, is_group=is_group), True
-        elif token["either"]:
+    for part in parts:
+        if part.kind == TIMES:
+            last, is_group = last.times(part.least, part.most, is_group=is_group), True
+        elif part.kind == EITHER:
             branches, before, last = branches.either(before.then(last)), _EMPTY, _EMPTY
-        elif token["open"]:
-            outer.append((branches, before.then(last), noting * (text == "(" or "<" in text)))
+        elif part.kind == OPEN:
+            outer.append((branches, before.then(last), noting * (part.text == NOTING)))
             branches, before, last = _NEVER, _EMPTY, _EMPTY
-        elif token["close"] and outer:
+        elif part.kind == CLOSE:
             inner, is_group = branches.either(before.then(last)), True
             branches, before, noted = outer.pop()
             last = inner._replace(width=inner.width + noted)
-        elif text not in _PLACELESS and not (spaced and text in " \t\n\r"):
-            before, last, is_group = before.then(last), _atom(text), False
-    while outer:  # malformed, or quoted parentheses
-        last = branches.either(before.then(last))
-        branches, before, _ = outer.pop()
-    whole = branches.either(before.then(last))
-    return whole._replace(width=2 * whole.width) if "i" in flags else whole
-
-
-def _atom(text: str) -> Shape:
-    """A character or a class."""
-    if text.startswith("["):
-        ranges = len(text) - 2 - 2 * text.count("-")
-        escapes = sum(_WIDTHS.get(letter, 0) for letter in re.findall(r"\\(.)", text, re.DOTALL))
-        others = 0 if text.isascii() and text[1] != "^" else _OTHERS
-        return Shape(1, max(1, min(ranges + escapes + others, _UNICODE)), 2, 1)
-    if text == "." or (text[0] == "\\" and text[1:2] in _WIDTHS):
-        return Shape(1, _OTHERS if text == "." else _WIDTHS[text[1]], 2, 1)
-    return _literal(text[-1] if len(text) == 2 else text[:1])
-
-
-def _literal(text: str) -> Shape:
-    length = len(text.encode("utf-8", "surrogatepass"))
-    return Shape(length, length, 1, length)
+        elif part.kind != ANCHOR:
+            length = len(part.literal.encode("utf-8", "surrogatepass"))
+            atom = Shape(length, part.width, 1, length) if length else Shape(1, part.width, 2, 1)
+            before, last, is_group = before.then(last), atom, False
+    return branches.either(before.then(last))
 
 
 # --- texts that no match is without: an index looks for them before RE2 is asked --------------------------------------
@@ -153,9 +111,6 @@ PLAIN = re.compile(r"(\^?)([\w ,:;/'\"-]+)(\$?)")
 
 _LEAST = 2  # characters of a text that is worth looking for
 _MOST = 16  # alternatives
-_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
-_CLASS_ESCAPES = frozenset("dDwWsSiIcC")
-_GROUP = re.compile(r"\((?:\?(?::|P?<\w+>))?")  # others may change the flags
 _FOLDED = re.compile(r"[A-Za-z0-9 ]")  # what of a pattern that ignores case is looked for
 
 Texts: TypeAlias = tuple[str, ...]
@@ -171,57 +126,33 @@ class _Level(NamedTuple):
 
 def needed_texts(pattern: str, flags: str) -> Texts:
     """Texts of which every text that an XPath pattern matches has one; with the flag `i` in any case, and of ASCII
-    letters, digits and spaces. Empty where there may be a match without them, and where the pattern has parts that
-    only RE2 knows."""
-    if "q" in flags or "x" in flags:
+    letters, digits and spaces. Empty where there may be a match without them, and where the pattern is none."""
+    try:
+        parts = parts_of(pattern, flags)
+    except RegexError:
         return ()
     outer: list[_Level] = []
     level, run = _Level((), ()), ""
     last: Texts = ()  # what the group needs that was closed last
-    for token in TOKEN.finditer(pattern):
-        text = token[0]
-        literal = _literal_text(token)
-        if literal is None:
-            return ()
-        if token["times"]:
-            is_needed = text[0] == "+" or int(token["least"] or 0) > 0
-            run, last = (run, last) if is_needed else (run[:-1], ())
+    for part in parts:
+        if part.kind == TIMES:
+            run, last = (run, last) if part.least else (run[:-1], ())
             level = level._replace(needed=_better(level.needed, _better(_worth(run), last)))
             run, last = "", ()
             continue
         level, last = level._replace(needed=_better(level.needed, last)), ()
-        if literal and ("i" not in flags or _FOLDED.fullmatch(literal)):
-            run += literal
+        if part.literal and ("i" not in flags or _FOLDED.fullmatch(part.literal)):
+            run += part.literal
             continue
         level, run = level._replace(needed=_better(level.needed, _worth(run))), ""
-        if token["either"]:
+        if part.kind == EITHER:
             level = _Level((*level.alternatives, level.needed), ())
-        elif token["open"]:
+        elif part.kind == OPEN:
             outer.append(level)
             level = _Level((), ())
-        elif token["close"]:
-            if not outer:
-                return ()
+        elif part.kind == CLOSE:
             last, level = _any_of(level), outer.pop()
     return _any_of(level._replace(needed=_better(level.needed, _better(_worth(run), last))))
-
-
-def _literal_text(token: re.Match[str]) -> str | None:
-    """The character that a part stands for; "" for other parts, None for those that only RE2 knows."""
-    text = token[0]
-    if token["open"]:
-        return "" if _GROUP.fullmatch(text) else None
-    if token["set"]:
-        return None if text in ("[]", "[^]") else ""  # the bracket is the first member of a longer one
-    if token["times"] or token["close"] or token["either"] or text in (".", "^", "$"):
-        return ""
-    if text[0] != "\\":
-        return text
-    if text[1:] in _CLASS_ESCAPES or (len(text) > 2 and text[1] in "pP"):
-        return ""
-    if len(text) != 2:
-        return None
-    return _CONTROLS.get(text[1], None if text[1].isalnum() else text[1])
 
 
 def _worth(run: str) -> Texts:
@@ -297,24 +228,6 @@ _PER_INSTRUCTION = 128  # bytes more for each instruction of a large program
 _LARGE = 2_048  # instructions
 _MOST_MEMORY = 8 << 20  # for a program that takes so much
 
-# inside a character class; outside, the same in brackets
-_CLASSES = {
-    "d": r"\p{Nd}",
-    "D": r"\P{Nd}",
-    "w": r"\p{L}\p{M}\p{N}\p{S}",
-    "W": r"\p{P}\p{Z}\p{C}",
-    "s": r" \t\n\r",
-    "S": r"\x00-\x08\x0b\x0c\x0e-\x1f!-\x{10ffff}",
-    "i": r"\p{L}\p{Nl}_:",
-    "c": r"\p{L}\p{Nl}\p{Nd}\p{M}_:.·\-",
-}
-_NEGATED = {"I": "i", "C": "c"}
-_SPACE = " \t\n\r"
-
-
-class RegexError(ExpressionError):
-    """RE2 cannot take the pattern; the text says why."""
-
 
 @dataclass(frozen=True, slots=True)
 class Regex:
@@ -352,72 +265,36 @@ def _compile(pattern: str, flags: str, limit: int) -> Regex:
     try:
         if len(pattern.encode("utf-8")) > limit:
             raise RegexError(f"a regular expression of more than {limit} bytes")
-        text = pattern if "q" in flags else "".join(_translated(pattern, spaced="x" in flags))
-        if "m" in flags and "q" not in flags:
+        parts = parts_of(pattern, flags)
+        text = "".join([part.text for part in parts])
+        if "m" in flags:
             text = f"(?m:{text})"
         memory = LEAST_MEMORY
         try:
-            program = _program(text, flags, memory)
+            program = _program(text, memory)
             if program.programsize > _LARGE:
                 memory = min(memory + _PER_INSTRUCTION * program.programsize, _MOST_MEMORY)
-                program = _program(text, flags, memory)
+                program = _program(text, memory)
         except re2.error:
             memory = _MOST_MEMORY
-            program = _program(text, flags, memory)
+            program = _program(text, memory)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if error.args else error
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
         raise RegexError(f"RE2 cannot take the regular expression {pattern[:80]!r}: {reason}") from None
     size, groups = program.programsize, program.groups
     # RE2 takes time linear in the text and, at worst, in the branches of the program that may be open at a time
-    shape, weight = shape_of(pattern, flags), _ANY_PROGRAM + size // 2 + _GROUP_STEPS * groups
+    shape, weight = shape_of(parts), _ANY_PROGRAM + size // 2 + _GROUP_STEPS * groups
     weight += 0 if shape.is_plain else _BRANCH * (_ANY_PROGRAM + shape.width)
     return Regex(program, groups, 1 + size // _COMPILED, weight, memory)
 
 
-def _program(text: str, flags: str, memory: int) -> Any:
+def _program(text: str, memory: int) -> Any:
     """Raises `re2.error` where the program does not fit into the memory, and where there is none."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = memory
-    options.case_sensitive = "i" not in flags
-    options.literal = "q" in flags
-    options.dot_nl = "s" in flags
     return re2.compile(text, options=options)
-
-
-def _translated(pattern: str, *, spaced: bool) -> Iterator[str]:
-    """The pattern in RE2's syntax, piece by piece."""
-    inside = False  # a character class
-    at, length = 0, len(pattern)
-    while at < length:
-        char = pattern[at]
-        at += 1
-        if char == "\\" and at < length:
-            yield _escape(pattern[at], inside=inside)
-            at += 1
-        elif inside:
-            if char == "-" and pattern.startswith("[", at):
-                raise RegexError("class subtraction [..-[..]] is not supported in a regular expression")
-            inside = char != "]"
-            yield "\\[" if char == "[" else char
-        elif char == "[":
-            inside = True
-            negated = pattern.startswith("^", at)
-            at += negated
-            yield "[^" if negated else "["
-        elif not (spaced and char in _SPACE):
-            yield char
-
-
-def _escape(char: str, *, inside: bool) -> str:
-    if char in _CLASSES:
-        return _CLASSES[char] if inside else f"[{_CLASSES[char]}]"
-    if char in _NEGATED:
-        if inside:
-            raise RegexError(f"\\{char} inside a character class is not supported in a regular expression")
-        return f"[^{_CLASSES[_NEGATED[char]]}]"
-    return "\\" + char
 
 
 def matches(regex: Regex, text: str, spend: Spend) -> bool:

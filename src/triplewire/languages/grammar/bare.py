@@ -20,7 +20,7 @@ from triplewire.ir.nodes import Call, Label, Variable
 from triplewire.languages.context import Context
 from triplewire.languages.grammar.tokens import END, SURROGATE, Token, Tokens, scanned, string_literal
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
-from triplewire.model.operator import warnings_of_call
+from triplewire.model.operator import forms_of, parameters_of, takes, warnings_of_call
 from triplewire.model.references import has_scheme, resolve
 from triplewire.model.terms import IRI, Literal, unescape
 from triplewire.operators import remedy_for_unknown
@@ -145,7 +145,7 @@ class NamesInForce:
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.base = tokens.context.base
-        self._prefixes = {**PREDECLARED, **tokens.context.prefixes}
+        self.prefixes = {**PREDECLARED, **tokens.context.prefixes}
 
     def prologue(self) -> None:
         """PREFIX declarations, in any number."""
@@ -158,12 +158,12 @@ class NamesInForce:
             if written is None:
                 tokens.fail(first, f"found {first}, expected a prefix and its IRI", "write PREFIX name: <...>")
             token = tokens.expect_kind("iri", "an IRI in angle brackets")
-            self._prefixes[written[1]] = self.reference(token).value
+            self.prefixes[written[1]] = self.reference(token).value
 
     @property
     def default(self) -> str:
         """The namespace that `PREFIX :` declares, or ""."""
-        return self._prefixes.get("", "")
+        return self.prefixes.get("", "")
 
     @property
     def vocabulary(self) -> str:
@@ -193,7 +193,7 @@ class NamesInForce:
     def expand(self, token: Token, text: str) -> IRI:
         """The IRI of the prefixed name `text`, which stands at `token`."""
         prefix, _, local = text.partition(":")
-        namespace = self._prefixes.get(prefix)
+        namespace = self.prefixes.get(prefix)
         if namespace is None:
             remedy = f"add PREFIX {prefix}: <...> at the start, or quote the text"
             self.tokens.fail(token, f"the prefix '{prefix}:' is not declared", remedy)
@@ -207,7 +207,7 @@ class NamesInForce:
                 what = f"{raw.text[:40]!r} is no label, as it holds <, > or a quotation mark"
                 self.tokens.fail(raw.first, what, "quote it")
             return raw.text
-        if written[1] not in self._prefixes and _BARE_IRI.match(raw.text):
+        if written[1] not in self.prefixes and _BARE_IRI.match(raw.text):
             return self._checked(raw.first, raw.text)
         return self.expand(raw.first, raw.text)
 
@@ -358,23 +358,35 @@ def call_of(tokens: Tokens, token: Token, name: str, read_argument: Callable[[st
     operator = operators.get(name)
     if operator is None:
         tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
-    units = [parameter.unit for parameter in operator.parameters]
     arguments: list[Variable | IRI | Literal] = []
     tokens.expect("(")
+    form = parameters_of(operator, _arguments_ahead(tokens))
+    units = [parameter.unit for parameter in form or operator.parameters]
     while not tokens.accept(")"):
         if arguments and not tokens.accept(","):
             tokens.unexpected("',' or ')'")
         arguments.append(read_argument(units[len(arguments)] if len(arguments) < len(units) else ""))
-    count = len(operator.parameters)
-    remedy = f"write {name}({', '.join(parameter.name for parameter in operator.parameters)})"
-    if len(arguments) != count:
-        what = f"the operator {name!r} takes {count} argument{'s' * (count != 1)}, not {len(arguments)}"
-        tokens.fail(token, what, remedy)
+    written = (f"{name}({', '.join(parameter.name for parameter in form)})" for form in forms_of(operator))
+    remedy = f"write {' or '.join(written)}"
+    if form is None or len(form) != len(arguments):
+        tokens.fail(token, f"the operator {name!r} takes {takes(operator)}, not {len(arguments)}", remedy)
     try:
         warnings_of_call(operator, arguments)
     except ValueError as error:
         tokens.fail(token, f"{name}: {error}", remedy)
     return Call(name, tuple(arguments))
+
+
+def _arguments_ahead(tokens: Tokens) -> int:
+    """How many arguments stand before the parenthesis that ends them."""
+    ahead, depth, commas = 0, 0, 0
+    while (token := tokens.peek(ahead)).kind != END:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            break
+        commas += token.text == "," and depth == 0
+        ahead += 1
+    return commas + 1 if ahead else 0
 
 
 def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:

@@ -143,7 +143,7 @@ def _read_primary(tokens: Tokens) -> _Written:
     if token is not None:
         tokens.note(token.offset, "words")
         text, options = string_value(tokens, token), _read_options(tokens)
-        return lambda analyzer: _words(tokens, token, text, replace(analyzer, **options) if options else analyzer)
+        return lambda analyzer: words_of(tokens, token, text, replace(analyzer, **options) if options else analyzer)
     if not tokens.accept("("):
         tokens.unexpected("a string, ftNOT or '(' of a full-text expression")
     inner = _read_or(tokens)
@@ -175,8 +175,9 @@ def _read_options(tokens: Tokens) -> dict[str, Any]:
     return options
 
 
-def _words(tokens: Tokens, token: Token, text: str, analyzer: Analyzer) -> TextExpression:
-    """The word, phrase or prefix of a string, written at `token`."""
+def words_of(tokens: Tokens, token: Token, text: str, analyzer: Analyzer) -> Word | Prefix | Phrase:
+    """The word, phrase or prefix that `text` says, written at `token`. Refuses a text without a word, and `*` elsewhere
+    than at its end."""
     text = text.rstrip()
     is_prefix = text.endswith("*")
     body = text[:-1] if is_prefix else text

@@ -1,4 +1,4 @@
-"""Tokens, a cursor over them, and the literals among them, shared by the four languages: one spelling of look-ahead,
+"""Tokens, a cursor over them, and the literals among them, shared by the languages: one spelling of look-ahead,
 errors and depth.
 
 A language gives one regular expression whose named groups are its token kinds; the group "skip" (white space,
@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, Self, TypeVar
 
 from triplewire.errors import LanguageError, TriplewireError, UnsupportedQuery
 from triplewire.languages.context import Context
-from triplewire.model.terms import IRI, XSD, Literal, unescape
+from triplewire.model.terms import IRI, XSD, Literal, made_literal, unescape
 
 END = "end of text"
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -230,7 +230,7 @@ def string_literal(tokens: Tokens, token: Token, iri_of: Callable[[Token], IRI])
         return Literal.tagged(text, tag.text[1:])
     if not tokens.accept("^^"):
         return Literal(text)
-    return Literal(text, iri_of(tokens.accept_kind("iri", "name") or tokens.unexpected("a datatype IRI")).value)
+    return made_literal(text, iri_of(tokens.accept_kind("iri", "name") or tokens.unexpected("a datatype IRI")).value)
 
 
 def number(text: str) -> Literal:

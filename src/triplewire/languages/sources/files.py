@@ -1,4 +1,4 @@
-"""Subscription files: one query each (.gql .rq .sparql .mdv .pred), or many (.jsonl, .parquet; see `rows`).
+"""Subscription files: one query each (.gql .rq .sparql .mdv .pred .kw), or many (.jsonl, .parquet; see `rows`).
 
 Each may be gzipped. What is wrong becomes a `Refusal` and the rest goes on. Rows are not kept, with one exception: MDV
 rules may name rules that come later, so they are set aside, in a temporary file past some size, until all are known.
@@ -32,7 +32,14 @@ from triplewire.languages.templates import AnyTemplate, Templates
 from triplewire.languages.templates.template import Parameters
 from triplewire.model.operator import Operator
 
-LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv", ".pred": "predicates"}
+LANGUAGES = {
+    ".gql": "gql",
+    ".rq": "sparql",
+    ".sparql": "sparql",
+    ".mdv": "mdv",
+    ".pred": "predicates",
+    ".kw": "keywords",
+}
 """The language of a file that holds one query."""
 
 SUFFIXES = (*LANGUAGES, ".jsonl", ".parquet")

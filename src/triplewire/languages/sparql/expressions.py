@@ -6,7 +6,6 @@ stages may walk a condition recursively.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
@@ -29,7 +28,8 @@ from triplewire.ir.nodes import (
 )
 from triplewire.ir.values import casts
 from triplewire.ir.values.functions import SYNONYMS
-from triplewire.ir.values.regexes import RegexError, compile_regex
+from triplewire.ir.values.regex_syntax import RegexError
+from triplewire.ir.values.regexes import compile_regex
 from triplewire.ir.walk import children
 from triplewire.languages.grammar.bare import NAMESPACE, call_of
 from triplewire.languages.grammar.full_text import parse_expression
@@ -90,7 +90,6 @@ def _call(terms: TermReader, token: Token, name: str) -> Call:
 
 
 _ARGUMENTS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # where pattern and flags stand
-_LACKING = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])|-\[")  # back-references, look-around, class subtraction
 
 
 def _check_regex(tokens: Tokens, function: str, starts: Sequence[Token], arguments: Sequence[Expression]) -> None:
@@ -118,9 +117,7 @@ def _compile(tokens: Tokens, token: Token, pattern: str, flags: str) -> None:
     try:
         compile_regex(pattern, flags, limit)
     except RegexError as error:
-        lacking = _LACKING.search(pattern) is not None
-        remedy = "write it without back-references, look-around and class subtraction" if lacking else ""
-        tokens.fail(token, str(error), remedy, UnsupportedQuery)
+        tokens.fail(token, str(error), error.remedy, UnsupportedQuery)
 
 
 _CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or NOT EXISTS"

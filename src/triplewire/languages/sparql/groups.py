@@ -332,7 +332,8 @@ def _refuse_from(tokens: Tokens) -> None:
     token = tokens.peek()
     if tokens.accept("FROM"):
         name = "FROM NAMED" if tokens.at("NAMED") else "FROM"
-        tokens.unsupported(token, name, "every publication is the graph: leave it out")
+        remedy = 'every publication is the graph: leave it out, or write FILTER op:fromSource("...")'
+        tokens.unsupported(token, name, remedy)
 
 
 def _ended(groups: Groups, tokens: Tokens, group: ParsedGroup) -> ParsedGroup:

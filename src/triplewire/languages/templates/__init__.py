@@ -17,6 +17,7 @@ from typing import TypeAlias
 from triplewire.config import Settings
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
+from triplewire.languages.keywords import quoted
 from triplewire.languages.templates.builder import USUAL, Built, Equal, Key, TemplateBuilder, Variants, equal_to
 from triplewire.languages.templates.conjunctions import LANGUAGE, CallList, CallLists, Conjunctions
 from triplewire.languages.templates.template import (
@@ -39,7 +40,8 @@ __all__ = ["AnyTemplate", "Templates"]
 AnyTemplate: TypeAlias = "Template | Conjunction | CallList"
 """What `Templates.find` may give: one template, several, or a list of calls."""
 
-LANGUAGES = frozenset(["gql", "sparql", "mdv", LANGUAGE])
+KEYWORDS = "keywords"
+LANGUAGES = frozenset(["gql", "sparql", "mdv", KEYWORDS, LANGUAGE])
 MOST_TEMPLATES = 65_536  # past that all are forgotten
 MOST_WORDS = 1_000_000  # parameters that are remembered as words or none
 ADVANCE = 20_000  # texts that may be parsed for templates before as many were looked up
@@ -103,7 +105,7 @@ class Templates:
             conjunction = self._conjunctions.find(text, environment)
             if conjunction is not None:
                 return conjunction
-        pieces = self._split(text)
+        pieces = self._split(quoted(text) if language == KEYWORDS else text)
         parameters = tuple(pieces[1::2])
         template = self._template_of(MARK.join(pieces[::2]), parameters, environment, None)
         return None if template is None else (template, parameters)

@@ -202,7 +202,7 @@ class TemplateBuilder:
         self._any_term = any_term
         # the arguments of other languages may have units
         self._takes_any = takes_any if language == "sparql" else (lambda operator: False)
-        self.may_have_suffix = language != "mdv"  # whose literals have no tag and no datatype
+        self.may_have_suffix = language not in ("mdv", "keywords")  # whose literals have no tag and no datatype
         self._last: tuple[str, _Example | None] = ("", None)
 
     def kinds(self, text: SplitText, equal: Equal | None) -> tuple[str, ...] | None:

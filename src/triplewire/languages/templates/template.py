@@ -21,7 +21,7 @@ from triplewire.ir.nodes import Analyzer, And, Label, Pattern, Variable, Where, 
 from triplewire.ir.normal_form import Clause, NormalForm
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import children, rewrite
-from triplewire.model.terms import IRI, XSD, Literal
+from triplewire.model.terms import IRI, XSD, Literal, made_iri, made_literal
 
 Parameters: TypeAlias = tuple[str, ...]
 """Parameters as written: `<IRI>`, a quoted string with its tag or datatype, a blank and a number, `?name`."""
@@ -100,14 +100,14 @@ def is_word(parameter: str) -> bool:
 def term_of(parameter: str) -> IRI | Literal:
     """The term of a parameter that stands where a term stands."""
     if parameter[0] == "<":
-        return IRI(parameter[1:-1])
+        return made_iri(parameter[1:-1])
     if parameter[0] == " ":
         return Literal(parameter[1:], XSD + ("decimal" if "." in parameter else "integer"))
     end = parameter.index(parameter[0], 1)
     text, suffix = parameter[1:end], parameter[end + 1 :]
     if not suffix:
         return Literal(text)
-    return Literal.tagged(text, suffix[1:]) if suffix[0] == "@" else Literal(text, suffix[3:-1])
+    return Literal.tagged(text, suffix[1:]) if suffix[0] == "@" else made_literal(text, suffix[3:-1])
 
 
 def number_form(parameter: str) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from triplewire.bounded_cache import cached_if_short
-from triplewire.errors import OperatorError
+from triplewire.errors import OperatorError, ReadError
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.ir.evaluation.state import CallResults, Result
 from triplewire.ir.evaluation.unknown import CallKey
@@ -252,10 +252,10 @@ class OperatorCallCache:
 
     def known(self, publication: Publication) -> CallResults:
         """The outcomes of calls about a publication of this content."""
-        if not self._identity:
+        if not self._identity or (content := _content(publication)) is None:
             return {}
         results, known_operators = CallResults(), set(self._identity.values())
-        for operator, call, outcome in self._cache.read(_content(publication)):
+        for operator, call, outcome in self._cache.read(content):
             if operator in known_operators:
                 with suppress(ValueError, TypeError):
                     verdict = _TRUTHS[outcome] if outcome in _TRUTHS else verdict_from_json(json.loads(outcome))
@@ -271,7 +271,8 @@ class OperatorCallCache:
         if any(isinstance(term, BlankNode) for term in terms):
             return
         outcome = json.dumps(verdict_to_json(result), separators=(",", ":"))
-        self._cache.add(_content(publication), operator, text_of_key(key), outcome)
+        if (content := _content(publication)) is not None:
+            self._cache.add(content, operator, text_of_key(key), outcome)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -294,11 +295,14 @@ def _identity(operator: Operator, taxonomy: Taxonomy) -> bytes:
     return sha256(f"{stated}\0{classes}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
-def _content(publication: Publication) -> bytes:
-    """What an operator may look at: graph and attachments."""
-    whole = sha256(publication.content_hash.encode())
-    for name, data in sorted(publication.attachments.items()):
-        whole.update(b"\0".join((name.encode("utf-8", "surrogatepass"), str(len(data)).encode(), data)))
+def _content(publication: Publication) -> bytes | None:
+    """A hash of what an operator may look at: graph and attachments. None where one of these cannot be read."""
+    whole = sha256(publication.graph_hash.encode())
+    try:
+        for name, data in sorted(publication.attachments.items()):
+            whole.update(b"\0".join((name.encode("utf-8", "surrogatepass"), str(len(data)).encode(), data)))
+    except ReadError:
+        return None
     return whole.digest()
 
 

@@ -1,9 +1,8 @@
-"""Makes calls of operators, at once where an operator allows it: `Caller`. Guards expensive ones: `Guard`, `Budget`."""
+"""Makes calls of operators, at once where an operator allows it: `Caller`. Guards expensive ones: `Guard`."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 import time
@@ -11,82 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 
-from triplewire.errors import OperatorError, OperatorFault
+from triplewire.errors import CallNotMade, OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.calls import Turn, attempt, attempt_untimed, failure_of, in_turn, limit_of
 from triplewire.ir.evaluation.state import Result, Row, World
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.model.operator import Traits, rows_of, traits_of
 from triplewire.model.publication import Publication
+from triplewire.operators.calling.budgets import Budget, budget_of
+from triplewire.operators.calling.retries import with_retries
 
-HOUR = 60  # minutes
 BREAKS = 3  # calls in a row that broke: a crash, no answer in time, a wrong one
 FAILURES = 20  # calls in a row without an answer, those that the operator refused by itself included
 PAUSE, LONGEST_PAUSE = 60.0, 3_600.0  # seconds until it is tried again
 
-_shared: Path | None = None
-
-
-def share_budgets(folder: str | Path | None) -> None:
-    """From now on, the budgets of this process are those of all processes that name the same folder."""
-    global _shared
-    _shared = Path(folder) if folder is not None else None
-
-
-class Budget:
-    """What an operator may cost in any hour, counted by the minute. Safe with threads, and across processes that share
-    a folder (`share_budgets`)."""
-
-    def __init__(self, name: str, per_hour: float, clock: Callable[[], float] = time.time) -> None:
-        self.per_hour = per_hour
-        self._name, self._clock = name, clock
-        self._lock = new_lock()
-        self._minutes: dict[int, float] = {}
-
-    def spend(self, cost: float) -> None:
-        """Raises `OperatorError` where the budget does not allow it; nothing is spent then."""
-        with self._lock, self._spent() as minutes:
-            now = int(self._clock() // 60)
-            for minute in [minute for minute in minutes if minute <= now - HOUR]:
-                del minutes[minute]
-            if sum(minutes.values()) + cost > self.per_hour * (1 + 1e-9):
-                raise OperatorError(
-                    f"its budget of {self.per_hour:g} an hour is spent", remedy="raise budget_per_hour, or try later"
-                )
-            minutes[now] = minutes.get(now, 0.0) + cost
-
-    @contextlib.contextmanager
-    def _spent(self) -> Iterator[dict[int, float]]:
-        """What each minute has cost; what is changed there is written back."""
-        if _shared is None:
-            yield self._minutes
-            return
-        import fcntl  # Unix only, as Spark's workers are here
-
-        _shared.mkdir(parents=True, exist_ok=True)
-        file = _shared / f"{sha256(self._name.encode()).hexdigest()[:16]}.json"
-        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-        with open(handle, "r+", encoding="ascii") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            try:
-                minutes = {int(minute): float(cost) for minute, cost in json.loads(stream.read() or "{}").items()}
-            except (ValueError, TypeError, AttributeError):
-                what = f"what its budget has paid is unknown: {file} is damaged"
-                raise OperatorError(what, remedy="remove it, and the hour begins anew") from None
-            yield minutes
-            stream.seek(0)
-            stream.truncate()
-            stream.write(json.dumps(minutes))
-            stream.flush()
-
 
 class Guard:
-    """Lets calls of one operator through, or raises `OperatorError`. Safe with threads.
+    """Lets calls of one operator through, or raises `CallNotMade`. Safe with threads.
 
     After `BREAKS` calls in a row that broke, or `FAILURES` that gave no answer, the operator is suspended. After a
     pause one call tries it; as long as that fails, the pauses double.
@@ -100,13 +43,13 @@ class Guard:
         self._why = ""
 
     def enter(self, calls: int = 1) -> None:
-        """Before calls are made. Raises `OperatorError` where it is suspended, or its budget is spent."""
+        """Before calls are made. Raises `CallNotMade` where it is suspended, or its budget is spent."""
         if self._pause:
             with self._lock:
                 now = self._clock()
                 if self._pause and now < self._until:
                     what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
-                    raise OperatorError(what, remedy="mend it; it is tried again after a while")
+                    raise CallNotMade(what, remedy="mend it; it is tried again after a while")
                 self._until = now + self._pause  # this call tries it; others wait for what comes of that
         if self._budget is not None:
             self._budget.spend(self._cost * calls)
@@ -199,7 +142,8 @@ class Caller:
         """May `in_turn` call the operator: in this process, under our time limit, a call at a time?"""
         slot = self._slot(operator)
         keeps_time = getattr(self._world.operators.get(operator), "keeps_time", False)
-        return slot.pool is None and slot.places is None and slot.batch == 1 and not keeps_time
+        is_simple = slot.pool is None and slot.places is None and slot.batch == 1 and not slot.traits.retries
+        return is_simple and not keeps_time
 
     def in_turn(self, publication: Publication, portions: Portions) -> None:
         """Make calls about one publication one after the other, all in one thread: where `is_plain` holds of their
@@ -276,7 +220,7 @@ class Caller:
             slot = self._slots[name] = _OperatorSlot(
                 traits,
                 getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
-                Guard() if has_no_guard else None,
+                Guard(budget_of(operator), traits.cost) if has_no_guard else None,
                 ThreadPoolExecutor(at_once, thread_name_prefix=f"triplewire-{name}") if at_once > 1 else None,
                 threading.BoundedSemaphore(at_once) if has_no_guard and hasattr(operator, "concurrency") else None,
             )
@@ -299,7 +243,13 @@ class Caller:
             return failure_of(key, publication, error)
         begun = time.monotonic()
         try:
-            result: Result = attempt(key, publication, self._world)
+            result: Result
+            if guard is None or not slot.traits.retries:
+                result = attempt(key, publication, self._world)
+            else:
+                longest, _ = limit_of(self._world.operators.get(key.operator), self._world)
+                made = partial(attempt, key, publication, self._world)
+                result = with_retries(made, guard.enter, slot.traits.retries, longest)
         except Exception as error:
             if guard is not None and isinstance(error, TimeoutError):
                 # an operator of this process that raises costs no more than one that answers: only its hangs count
@@ -328,7 +278,7 @@ class Caller:
             try:
                 if isinstance(answer, OperatorError):
                     raise answer
-                results.append(rows_of(answer, parameters, limit))
+                results.append(rows_of(answer, key.arguments, limit))
             except Exception as error:
                 results.append(failure_of(key, publication, error))
         return results

@@ -8,18 +8,19 @@ import pickle
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from triplewire.config import Settings
-from triplewire.errors import OperatorError, OperatorFault
+from triplewire.errors import OperatorError, OperatorFault, PassingError
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, nothing_to_say, traits_of
 from triplewire.model.publication import Publication
+from triplewire.operators.calling.budgets import budget_of
 from triplewire.operators.calling.caller import Guard
-from triplewire.operators.calling.process import Process, verdict_from_json
+from triplewire.operators.calling.process import MOST_ROWS, Process, verdict_from_json
+from triplewire.operators.calling.retries import with_retries
 
 SECONDS = 5.0  # of a call, where the operator states no other time
-_LIMIT = Settings().max_steps  # rows of an answer; where the engine allows fewer, it looks itself
 
 
 class Isolated:
@@ -40,7 +41,8 @@ class Isolated:
         self.version, self.cost, self.concurrency = traits.version, traits.cost, traits.concurrency
         self.timeout = traits.timeout or SECONDS
         self.isolated, self.memory = True, traits.memory
-        self.guard = Guard(cost=traits.cost)
+        self.guard = Guard(budget_of(operator), traits.cost)
+        self._retries = traits.retries
         self._origin = origin
         self._lock = new_lock()
         self._idle: list[Process] = []
@@ -57,8 +59,9 @@ class Isolated:
         """See `Operator`. Raises `OperatorError`."""
         with self._places:
             self.guard.enter()
+            make = partial(self._evaluated, publication, arguments)
             try:
-                verdict = self._evaluated(publication, arguments)
+                verdict = with_retries(make, self.guard.enter, self._retries, self.timeout)
             except OperatorError as error:
                 self.guard.failed(error)
                 raise
@@ -67,7 +70,7 @@ class Isolated:
 
     def _evaluated(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         p = publication
-        call = (p.id, p.triples, p.source, p.published, dict(p.attachments)), arguments, _LIMIT, self.timeout
+        call = (p.id, p.triples, p.source, p.published, dict(p.attachments)), arguments, MOST_ROWS, self.timeout
         answer: dict[str, Any] = {}
         for process in (self._idle_one(), None):
             worker = process or self._opened()
@@ -92,7 +95,8 @@ class Isolated:
             except ValueError as error:
                 raise OperatorFault(f"its answer is wrong: {error}") from None
         if "failed" in answer:
-            raise OperatorError(str(answer["failed"]))
+            said = str(answer["failed"])
+            raise (PassingError(said) if answer.get("passing") else OperatorError(said))
         raise OperatorFault(str(answer.get("broke", "its process wrote what is no answer")))
 
     def _idle_one(self) -> Process | None:

@@ -11,11 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 from triplewire.child_process import LENGTH, end, exchange, next_frame, started
-from triplewire.errors import OperatorFault
+from triplewire.config import Settings
+from triplewire.errors import OperatorFault, PassingFault
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term, term_to_json
 
 START_SECONDS = 60.0  # to import what the operator needs
 MOST_BYTES = 64 << 20  # of an answer
+MOST_ROWS = Settings().max_steps  # of an answer; where the engine allows fewer, it looks itself
 
 
 _groups: dict[int, int] = {}  # of the operators that run: process group -> the process that started it
@@ -73,7 +75,7 @@ class Process:
             answer = json.loads(frames[0])
         except TimeoutError:
             self.end()
-            raise OperatorFault(f"no answer within {seconds:g} s (timeout)") from None
+            raise PassingFault(f"no answer within {seconds:g} s (timeout)") from None
         except ValueError:
             answer = None
         except KeyboardInterrupt:
@@ -120,5 +122,5 @@ def verdict_from_json(value: Any) -> bool | list[tuple[Term, ...]]:
     if isinstance(value, bool):
         return value
     if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
-        raise ValueError(f"neither true, false nor a list of rows: {value!r:.100}")
+        raise ValueError(f"it gives {value!r:.60}, and should give true, false, or a list of rows of terms")
     return [tuple([from_json(term) for term in row]) for row in value]

@@ -16,10 +16,11 @@ import sys
 from typing import Any, BinaryIO
 
 from triplewire.child_process import LENGTH
-from triplewire.errors import text_of_raised
+from triplewire.errors import OperatorFault, text_of_raised
 from triplewire.model.operator import Operator, rows_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.process import MOST_BYTES, verdict_to_json
+from triplewire.operators.calling.retries import is_passing
 
 _SAID = 500  # characters of what was raised
 
@@ -58,13 +59,13 @@ def _answer(operator: Operator, call: tuple[Any, ...]) -> dict[str, Any]:
         publication = Publication(id_, triples, source, published, attachments)
         verdict = operator.evaluate(publication, arguments)
         try:
-            return {"verdict": verdict_to_json(rows_of(verdict, len(arguments), limit))}
-        except (TypeError, ValueError) as error:
-            return {"broke": f"its answer is wrong: {text_of_raised(error)}"}
+            return {"verdict": verdict_to_json(rows_of(verdict, arguments, limit))}
+        except OperatorFault as error:
+            return {"broke": error.what}
     except MemoryError:
         return {"broke": "it takes more memory than allowed", "leave": True}
     except BaseException as error:  # no Ctrl-C comes here (`main`)
-        return {"failed": text_of_raised(error)[:_SAID]}
+        return {"failed": text_of_raised(error)[:_SAID], "passing": is_passing(error)}
     finally:
         signal.alarm(0)
 

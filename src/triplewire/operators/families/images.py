@@ -109,7 +109,7 @@ def _images(publication: Publication) -> Iterator[bytes]:
 
 
 def _stored(publication: Publication) -> Iterator[bytes]:
-    yield from filter(_is_image, publication.attachments.values())
+    yield from filter(is_picture, publication.attachments.values())
     for triple in publication.graph.triples:
         for term in (triple.subject, triple.object):
             if isinstance(term, IRI | Literal):
@@ -122,7 +122,7 @@ def _embedded(term: IRI | Literal) -> Iterator[bytes]:
         is_hex = term.datatype == XSD + "hexBinary"
         with suppress(ValueError):  # it is of no valid form, and may never have been a picture
             data = bytes.fromhex(term.lexical) if is_hex else _base64("".join(term.lexical.split()))
-            if _is_image(data):
+            if is_picture(data):
                 yield data
         return
     text = term.value if isinstance(term, IRI) else term.lexical.strip()
@@ -139,7 +139,8 @@ def _embedded(term: IRI | Literal) -> Iterator[bytes]:
         raise ValueError(f"a data: address is no base64: {error}") from None
 
 
-def _is_image(data: bytes) -> bool:
+def is_picture(data: bytes) -> bool:
+    """Does it begin as a picture that can be read here?"""
     return data.startswith(_STARTS) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
 
 

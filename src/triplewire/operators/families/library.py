@@ -40,6 +40,7 @@ class LibraryOperator:
     cost: float
     isolated: bool = False
     revision: int = 1
+    other_forms: tuple[tuple[Parameter, ...], ...] = ()  # with more or fewer arguments
     cacheable: bool = True  # an answer depends on nothing but publication, arguments, version and taxonomy
 
     @property

@@ -1,4 +1,5 @@
-"""`locWithin`, `distanceFrom`, `within(region)` and `inPlace(place)`, on shapely and geographiclib (extra `spatial`).
+"""`locWithin`, `distanceFrom`, `within(region)`, and `inPlace(place)`, which is `locIn(place)`, too: on shapely and
+geographiclib (extra `spatial`).
 
 A distance is the length of the geodesic on the ellipsoid of WGS 84 (C. Karney, Algorithms for geodesics, 2013), right
 across the date line and at the poles. A region is flat in longitude and latitude (RFC 7946, section 3.1.1): one that
@@ -220,6 +221,7 @@ _RADIUS, _FLATTENING = 6_371_008.8, 0.006  # m; how much, of 1, a great circle m
 _TURN = 360
 _EDGE = 0.25  # degrees: edges of shapes are cut into pieces of this length before they are measured
 _MOST_PIECES = 20_000
+_MOST_CORNERS = 1_000  # of two shapes whose distance is asked
 
 
 # readers of arguments: degrees to the north and to the east, metres
@@ -229,7 +231,11 @@ metres_of = partial(number_of, name="distance", least=0, most=math.inf)
 
 
 def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
-    """Is a place of the publication at most so many metres from the point? A shape is as far as its nearest point."""
+    """Is a place of the publication at most so many metres from the point, or the named place? A shape is as far as its
+    nearest point."""
+    if len(arguments) == 2:
+        most = metres_of(arguments[1])
+        return any(metres <= most for metres in _from_place(publication, arguments[0]))
     here = latitude_of(arguments[0]), longitude_of(arguments[1])
     most = metres_of(arguments[2])
     points, shapes = places(publication)
@@ -240,21 +246,66 @@ def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> boo
 
 
 def distance_from(publication: Publication, arguments: tuple[Argument, ...]) -> Iterable[tuple[Term, ...]]:
-    """A row for each place: its distance from the point in metres, to the millimetre, as xsd:decimal."""
+    """A row for each place: its distance from the point, or the named place, in metres, to the millimetre, as
+    xsd:decimal."""
+    if len(arguments) == 2:
+        named = arguments[0]
+        assert named is not None  # the place has been looked up
+        return rows(arguments, ((named, _metres(metres)) for metres in _from_place(publication, named)))
     here = latitude_of(arguments[0]), longitude_of(arguments[1])
     points, shapes = places(publication)
     distances = [_geodesic(here, there) for there in points] + list(_to_shapes(here, shapes))
     latitude, longitude, _ = arguments
     assert latitude is not None  # they have been read as numbers
     assert longitude is not None
-    return rows(arguments, ((latitude, longitude, Literal(f"{metres:.3f}", XSD + "decimal")) for metres in distances))
+    return rows(arguments, ((latitude, longitude, _metres(metres)) for metres in distances))
+
+
+def _metres(metres: float) -> Literal:
+    return Literal(f"{metres:.3f}", XSD + "decimal")
 
 
 def check_distance(arguments: tuple[Argument, ...]) -> Iterator[str]:
-    """A warning about a distance that is given. Raises `ValueError` for constants out of range."""
-    checked(latitude_of, longitude_of, metres_of)(arguments)
-    if arguments[2] is not None:
-        yield "only a place at exactly this distance matches; locWithin(latitude, longitude, distance) asks for nearer"
+    """A warning about a distance that is given. Raises `ValueError` for constants out of range, and for a place that is
+    not known."""
+    check_within(arguments)
+    if arguments[-1] is not None:
+        yield "only a place at exactly this distance matches; locWithin asks for nearer ones"
+
+
+def check_within(arguments: tuple[Argument, ...]) -> Iterable[str]:
+    """Nothing to warn of. Raises `ValueError` for constants out of range, and for a place that is not known."""
+    of_point = checked(latitude_of, longitude_of, metres_of)
+    return of_point(arguments) if len(arguments) == 3 else checked(_PLACES.place_of, metres_of)(arguments)
+
+
+def _from_place(publication: Publication, name: Argument) -> Iterator[float]:
+    """Metres from the named place to each place of the publication, 0 inside. Raises `ValueError`."""
+    named = _PLACES.place_of(name)
+    points, shapes = places(publication)
+    if named.geom_type == "Point":
+        here = named.y, named.x
+        yield from (_geodesic(here, there) for there in points)
+        yield from _to_shapes(here, shapes)
+        return
+    for there in points:
+        yield from _to_shapes(there, [named])
+    for shape in shapes:
+        yield _between(named, shape)
+
+
+def _between(named: Any, other: Any) -> float:
+    """Metres between two lines or polygons: at least one of them is nearest at a vertex. Raises `ValueError` for shapes
+    of very many pieces."""
+    import shapely
+
+    if shapely.intersects(named, other):
+        return 0.0
+    corners = [[(y, x) for x, y in shapely.get_coordinates(shape).tolist()] for shape in (named, other)]
+    if sum(map(len, corners)) > _MOST_CORNERS:
+        raise ValueError(f"the shapes have more than {_MOST_CORNERS} corners")
+    return min(metres for shape, ends in ((other, corners[0]), (named, corners[1])) for end in ends
+               for metres in _to_shapes(end, [shape]))  # fmt: skip
 
 
 def _geodesic(here: Point, there: Point) -> float:
@@ -418,10 +469,15 @@ def in_place(path: str | Path | None = None, name: str = "inPlace") -> LibraryOp
     return LibraryOperator(name, formal, gazetteer, checked(gazetteer.place_of), "spatial", LIBRARIES, **options)
 
 
+_PLACES = Gazetteer(None)
+_NAMED = ((Parameter("place"), Parameter("distance", "m")),)
+_FROM_FILE: dict[str, Any] = {"other_forms": _NAMED, "cacheable": False}  # the file of places may change
 _POINT = (Parameter("latitude"), Parameter("longitude"), Parameter("distance", "m"))
 LOC_WITHIN = LibraryOperator(
-    "locWithin", _POINT, loc_within, checked(latitude_of, longitude_of, metres_of), "spatial", LIBRARIES, cost=2e-4
+    "locWithin", _POINT, loc_within, check_within, "spatial", LIBRARIES, cost=2e-4, **_FROM_FILE
 )
-DISTANCE_FROM = LibraryOperator("distanceFrom", _POINT, distance_from, check_distance, "spatial", LIBRARIES, cost=3e-4)
+DISTANCE_FROM = LibraryOperator(
+    "distanceFrom", _POINT, distance_from, check_distance, "spatial", LIBRARIES, cost=3e-4, **_FROM_FILE
+)
 WITHIN = LibraryOperator("within", (Parameter("region"),), within, check_region, "spatial", LIBRARIES, cost=2e-4)
 IN_PLACE = in_place()

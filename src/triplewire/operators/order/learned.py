@@ -19,6 +19,7 @@ COLUMNS = ("true", "evaluated", "seconds")  # decayed, of a call and of an opera
 TOTALS = ("calls", "failed", "seconds")  # of an operator
 LEAST = 4_096  # calls that nobody needs and that are kept all the same, in case that somebody needs them again
 _LONGEST = 256  # characters of the arguments of such a call: an argument may be as long as a literal
+_CONDITIONS = " where "
 _NOBODY = CallKey("", ())
 
 
@@ -150,6 +151,17 @@ def numbers_of(values: Any) -> NDArray[np.float64]:
     if not np.isfinite(numbers).all() or (numbers < 0).any():
         raise ValueError(f"a number is not from 0 on: {values!r:.60}")
     return numbers
+
+
+def conditional(call: CallKey, conditions: str) -> CallKey:
+    """Under which it is learned how often a call holds together with conditions over its outputs: as if these belonged
+    to the operator."""
+    return CallKey(f"{call.operator}{_CONDITIONS}{conditions}", call.arguments)
+
+
+def is_conditional(operator: str) -> bool:
+    """Is it a name of `conditional`, and no operator's?"""
+    return _CONDITIONS in operator
 
 
 def text_of_key(key: CallKey) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.operators.order import learned
-from triplewire.operators.order.learned import COLUMNS, TOTALS, Expected, Independence, Rows
+from triplewire.operators.order.learned import COLUMNS, TOTALS, Expected, Independence, Rows, is_conditional
 
 if TYPE_CHECKING:  # it brings compiled kernels along
     from triplewire.operators.order.protocol import Conjunctions, Numbers
@@ -225,20 +225,29 @@ class LearnedCalls:
                 cost[operator == number] = declared[name]
         return likely, cost
 
-    def ranked(self, keys: Sequence[CallKey], declared: Mapping[str, float]) -> list[CallKey]:
-        """Calls that all have to hold, by ascending cost / probability to be false: the best order for one of them
-        alone. Nothing is noted of them."""
+    def drawing(self) -> random.Random | None:
+        """One more publication is to be ordered: what draws its probabilities, where they are to be drawn. `chance`
+        takes it."""
         with self._lock:
-            for key in keys:
-                self._number_of(key.operator)
-            operator = np.array([self._operators[key.operator] for key in keys], np.int32)
-            counts = np.zeros((len(COLUMNS), len(keys)))
-            for place, key in enumerate(keys):
-                if (row := self._rows.row.get(key)) is not None:
-                    counts[:, place] = self._rows.counts[:, row]
-            likely, cost = self._estimated(counts, operator, declared)
-        weight = cost / np.clip(1 - likely, _NEAR_0, 1)
-        return [keys[place] for place in np.argsort(weight, kind="stable").tolist()]
+            self._publications += 1
+            chance = random.Random(f"{self._seed} {self._publications}")
+        return chance if chance.random() < EXPLORED else None
+
+    def chance(self, key: CallKey, declared: float | None, drawing: random.Random | None) -> tuple[float, float]:
+        """The same of one call, which need not have a row: its probability to be true, and its cost. `declared`: the
+        cost that its operator states."""
+        with self._lock:
+            row, number = self._rows.row.get(key), self._operators.get(key.operator)
+            true, evaluated, seconds = (0.0, 0.0, 0.0) if row is None else self._rows.counts[:, row].tolist()
+            sums: list[float] = [0.0, 0.0, 0.0] if number is None else self._sums[:, number].tolist()
+        share = (sums[0] + SHARE) / (sums[1] + 1)
+        likely = (true + BELIEF * share) / (evaluated + BELIEF)
+        if drawing is not None:
+            false = max(evaluated, true) - true + BELIEF * (1 - share)
+            likely = drawing.betavariate(true + BELIEF * share + _NEAR_0, false + _NEAR_0)
+        mean = max(sums[2], LEAST_COST) / max(sums[1], 1)
+        learned_cost = max((seconds + BELIEF * mean) / (evaluated + BELIEF), LEAST_COST)
+        return min(max(likely, _NEAR_0), 1 - _NEAR_0), learned_cost if declared is None else declared
 
     def by_operator(self) -> dict[str, dict[str, float]]:
         """Of each operator: calls, those that failed, seconds in all; the share of true calls (`selectivity`) and the
@@ -248,7 +257,7 @@ class LearnedCalls:
             for name, number in self._operators.items():
                 calls, failed, seconds = self._totals[:, number].tolist()
                 true, evaluated, spent = self._sums[:, number].tolist()
-                if calls:
+                if calls and not is_conditional(name):
                     told = {"calls": int(calls), "failed": int(failed), "seconds": seconds}
                     if evaluated:
                         told |= {"selectivity": true / evaluated, "seconds_each": spent / evaluated}

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
-from triplewire.folders import LINK, NO_PLAIN_FILE
+from triplewire.folders import LINK, NO_PLAIN_FILE, NOWHERE
 from triplewire.pipeline.connect.documents import assign_tasks
 from triplewire.pipeline.sources import local_roots, refused_entry
 from triplewire.state_file import connected
@@ -181,9 +181,9 @@ class Arrivals:
         """All files there are. A stream looks many times a second, so no path objects are made."""
         for root in map(Path, local_roots(self._source)):
             if not root.is_dir():
-                with contextlib.suppress(OSError):  # removed meanwhile, or a link to nothing
-                    status = root.stat()
-                    if stat.S_ISREG(status.st_mode):
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                    status = _status(root)
+                    if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                         yield str(root), (root.name,), status
                 continue
             folders: list[tuple[str, tuple[str, ...]]] = [(str(root), ())]
@@ -205,24 +205,41 @@ class Arrivals:
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
-            name = str(error.filename)
-            if name not in self._unreadable:
-                self._unreadable.add(name)
-                what = f"the folder cannot be read: {error.strerror or error}"
-                out.refusals.append(Refusal.of("publication", name, ReadError(what, source=name)))
+            self._refuse_once(folder, f"the folder cannot be read: {error.strerror or error}", out)
             return
         for entry in entries:
             try:
-                status = entry.stat()
-            except OSError:  # removed meanwhile, or a link to nothing
+                status = _status(entry)
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            except OSError as error:  # the folder can be listed, and not entered
+                self._refuse_once(entry.path, f"it cannot be looked at: {error.strerror or error}", out)
                 continue
             yield entry, status
+
+    def _refuse_once(self, path: str, what: str, out: ScanResult) -> None:
+        """Refuse what cannot be looked at, in the first scan that comes upon it."""
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            out.refusals.append(Refusal.of("publication", path, ReadError(what, source=path)))
+
+
+def _status(entry: os.DirEntry[str] | Path) -> os.stat_result:
+    """What the system says of a file, or of the link itself where it leads nowhere. Raises `OSError`."""
+    try:
+        return entry.stat()
+    except OSError:
+        if not entry.is_symlink():
+            raise
+        return entry.stat(follow_symlinks=False)
 
 
 def _reason_left_out(names: Sequence[str], mode: int) -> str:
     """Why neither a stream nor a batch reads it, as `triplewire.folders.reason_left_out` says."""
     if stat.S_ISREG(mode) or names[-1].startswith("."):
         return ""
+    if stat.S_ISLNK(mode):
+        return NOWHERE
     return LINK if stat.S_ISDIR(mode) else NO_PLAIN_FILE
 
 

@@ -19,12 +19,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from triplewire.config import Settings
-from triplewire.encode.schema import to_batch
 from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
-from triplewire.pipeline.rows import PUBLICATION_ROWS, refused, widened
+from triplewire.model.references import id_iri
+from triplewire.pipeline.rows import PUBLICATION_ROWS, publication_rows, refused
 from triplewire.read import read_document
-from triplewire.read.names import id_iri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,10 +76,10 @@ def batches_of(publications: Iterable[Publication], refusals: list[Refusal]) -> 
         group.append(publication)
         triples += publication.size
         if len(group) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
-            yield widened(to_batch(group), PUBLICATION_ROWS)
+            yield publication_rows(group)
             group, triples = [], 0
     if group:
-        yield widened(to_batch(group), PUBLICATION_ROWS)
+        yield publication_rows(group)
     if refusals:
         yield refused(refusals, PUBLICATION_ROWS)
 

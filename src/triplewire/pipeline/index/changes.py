@@ -1,19 +1,22 @@
 """Single subscriptions come and go: each change is a small version, which running streams have at their next batch.
 
-A change writes a delta, which is all that was added since the last full version, and names what was removed. New
-subscriptions are matched in stage 1. A root that is removed leaves a router in the delta, for what is below it on the
-nodes. Once there are many changes, the parts that they are about are written anew.
+A change writes a delta, which is all that was added since the last full version, and names what was removed. What takes
+the place of another one is removed and added in the same version. New subscriptions are matched in stage 1. A root that
+is removed leaves a router in the delta, for what is below it on the nodes. Once there are many changes, the parts that
+they are about are written anew.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from triplewire.engine import Engine
 from triplewire.engine.compiler import id_is_taken
-from triplewire.engine.views import derived_engine, empty_engine
+from triplewire.engine.views import derived_engine, empty_engine, revision_in
 from triplewire.errors import Refusal, SubscriptionError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import rows_of_ids
@@ -41,10 +44,46 @@ CHANGES = 512
 
 @dataclass(frozen=True)
 class Change:
-    """What a call did: the version that counts now, and how many subscriptions were changed."""
+    """What a call did: the version that counts now, how many subscriptions were added or removed, and how many took
+    the place of one."""
 
     version: Version
     changed: int
+    replaced: int = 0
+
+
+class _Changes:
+    """What a call changes of a version: the delta, the ids that are gone, what the delta adds to the plan."""
+
+    def __init__(self, before: OpenVersion) -> None:
+        content = before.version.content
+        self.delta = {subscription.id: subscription for subscription in before.added}
+        self.gone, self.more = dict.fromkeys(content.gone), content.more
+        self._plan, self._engines = before.version.plan, before.all()
+        self._removed = set(self._plan.routers)
+
+    def holder(self, id: str) -> Engine | None:
+        """The engine with the subscription of this id; None where there is none any more."""
+        return None if id in self._removed else next((engine for engine in self._engines if id in engine), None)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.holder(id) is not None
+
+    def remove(self, id: str) -> bool:
+        """Remove the subscription of this id; False where there is none."""
+        holder = self.holder(id)
+        if holder is None:
+            return False
+        self._removed.add(id)
+        if self.delta.pop(id, None) is None:
+            self.gone[id] = None
+            root = holder.get(id) if id in self._plan.routes else None
+            if root is not None:
+                # its id is made by chance, so that no subscription has it, or will have it
+                router = replace(root, id=f"router:{secrets.token_hex(8)}")
+                self.delta[router.id] = router
+                self.more = self.more.with_more(Plan({router.id: self._plan.routes[id]}, frozenset({router.id})))
+        return True
 
 
 def subscribe(
@@ -52,27 +91,40 @@ def subscribe(
     files: Sequence[str | os.PathLike[str]],
     operators: Sequence[OperatorFile] = (),
     *,
+    replaces: bool = False,
     on_refusal: Callable[[Refusal], None],
     on_warning: Callable[[str, str], None] | None = None,
 ) -> Change:
     """Add the subscriptions of files to an index. One that is refused goes to `on_refusal`, and the others are added.
-    Raises `StoreError` where the index is damaged, or cannot be written."""
+    With `replaces`, one takes the place of another of its id in the same version, unless its text is the same; the
+    files are read twice. Raises `StoreError` where the index is damaged, or cannot be written."""
     load(directory)  # else `alone` would make the directory
     with alone(directory):
         before = opened(directory, load(directory).name, operators)
         refuse_missing(before)  # a new subscription may call them, and be wrong
-        now = derived_engine(before.server())
+        changes, server = _Changes(before), before.server()
+        there = rows_of_ids(files, changes, server.settings) if replaces else {}
+        now = derived_engine(server, (), [id for id in there if id in server])
+        count = len(now)
         now.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
-        new, shards = list(now.subscriptions[len(before.server()) :]), before.all()[1:]
-        taken = {subscription.id for subscription in new if any(subscription.id in shard for shard in shards)}
-        added = [subscription for subscription in new if subscription.id not in taken]
-        rows = rows_of_ids(files, taken, now.settings) if taken else {}
-        for id in sorted(taken):
-            row, error = rows.get(id), id_is_taken(id)  # no row, where standard input has been read
+        new = list(now.subscriptions[count:])
+        taken = {subscription.id for subscription in new if subscription.id in changes}
+        rows = rows_of_ids(files, taken, now.settings) if taken and not replaces else {}
+        for id in sorted(taken) if not replaces else ():
+            row, error = rows.get(id), id_is_taken(id, "choose another, or give --replace")
+            # no row, where standard input has been read
             on_refusal(row.refusal(error) if row is not None else Refusal.of("subscription", id, error))
-        content = before.version.content
-        more = replace(content, subscriptions=content.subscriptions + len(added))
-        return _published(before, [*before.added, *added], more, len(added))
+        replaced = 0
+        for subscription in new:
+            holder = changes.holder(subscription.id)
+            if holder is not None:
+                if not replaces or revision_in(holder, subscription.id) == subscription.revision:
+                    continue
+                changes.remove(subscription.id)
+                replaced += 1
+            changes.delta[subscription.id] = subscription
+        added = len(new) - len(taken)
+        return _published(before, changes, added, replaced)
 
 
 def unsubscribe(
@@ -87,31 +139,22 @@ def unsubscribe(
     load(directory)
     with alone(directory):
         before = opened(directory, load(directory).name, operators)
-        content, plan = before.version.content, before.version.plan
-        engines, delta = before.all(), {subscription.id: subscription for subscription in before.added}
-        gone, more, count = dict.fromkeys(content.gone), content.more, 0
-        taken = {*plan.routers}
+        changes, count = _Changes(before), 0
         for id in ids:
-            holders = [engine for engine in engines if id in engine] if id not in taken else []
-            if not holders:
-                what, remedy = "there is no subscription of this id", "look for the id in the matches"
-                on_refusal(Refusal.of("subscription", id, SubscriptionError(what, remedy=remedy)))
-                continue
-            taken.add(id)
-            count += 1
-            if delta.pop(id, None) is None:
-                gone[id] = None
-                root = holders[0].get(id) if id in plan.routes else None
-                if root is not None:
-                    name = f"router:{id}"
-                    while name in taken or name in delta or name in engines[0]:
-                        name += "'"
-                    router = replace(root, id=name)
-                    taken.add(name)
-                    delta[router.id] = router
-                    more = more.with_more(Plan({router.id: plan.routes[id]}, frozenset({router.id})))
-        left = replace(content, gone=tuple(gone), more=more, subscriptions=content.subscriptions - count)
-        return _published(before, list(delta.values()), left, count)
+            if changes.remove(id):
+                count += 1
+            else:
+                remedy = f"triplewire pipeline list --index {directory} names those that are there"
+                error = SubscriptionError("there is no subscription of this id", remedy=remedy)
+                on_refusal(Refusal.of("subscription", id, error))
+        return _published(before, changes, -count)
+
+
+def held(version: OpenVersion) -> Iterator[Subscription]:
+    """The subscriptions of a version, those of its delta too: in the order of their registration, node by node."""
+    routers = version.version.plan.routers
+    for engine in version.all():
+        yield from (subscription for subscription in engine.subscriptions if subscription.id not in routers)
 
 
 def changed_since_built(version: Version, delta: Iterable[Subscription]) -> dict[str, str]:
@@ -122,11 +165,14 @@ def changed_since_built(version: Version, delta: Iterable[Subscription]) -> dict
     return {**version.changed, **dict.fromkeys(version.content.gone, ""), **added}
 
 
-def _published(before: OpenVersion, delta: list[Subscription], content: Content, changed: int) -> Change:
-    """The version with that content and that delta, where anything is changed."""
-    if not changed:
+def _published(before: OpenVersion, changes: _Changes, more: int, replaced: int = 0) -> Change:
+    """The version with these changes, where there are any: `more` subscriptions than before (fewer where it is
+    negative), and so many `replaced`."""
+    if not (more or replaced):
         return Change(before.version, 0)
-    directory = before.version.directory
+    directory, delta = before.version.directory, list(changes.delta.values())
+    count = before.version.content.subscriptions + more
+    content = replace(before.version.content, gone=tuple(changes.gone), more=changes.more, subscriptions=count)
 
     def write(aside: Path, name: str) -> Content:
         if len(delta) + len(content.gone) > CHANGES:
@@ -140,7 +186,7 @@ def _published(before: OpenVersion, delta: list[Subscription], content: Content,
 
     version = publish(directory, write)
     sweep(directory)
-    return Change(version, changed)
+    return Change(version, abs(more), replaced)
 
 
 def _whole(aside: Path, name: str, before: OpenVersion, delta: list[Subscription], content: Content) -> Content:

@@ -14,13 +14,13 @@ from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 from triplewire.model.namespaces import RSS
-from triplewire.model.references import is_absolute
+from triplewire.model.references import id_iri, is_absolute
 from triplewire.model.terms import IRI, RDF, Literal
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.items import Channel, Draft, Item, absolute, resource
 from triplewire.read.feeds.markup import Text, construct
 from triplewire.read.feeds.xml_tree import is_item, split_name
-from triplewire.read.names import id_iri, legal
+from triplewire.read.names import legal
 
 Details: TypeAlias = tuple[tuple[IRI, str], ...]
 """Properties of a linked document, and the attributes that they are read from."""
@@ -152,7 +152,8 @@ class _Reading:
 
     def read_title(self, element: Element) -> None:
         """title"""
-        text = self._plain(element)
+        title = self._construct(element, is_title=True)
+        text = title.written if self.context.as_written else title.plain
         self.title = self.title or text
         self.title_language = self.title_language or element.get(f"{{{v.XML}}}lang", "")
         self.about.text(v.CHANNEL_TITLE if self.is_channel else v.TITLE, text)
@@ -281,8 +282,9 @@ class _Reading:
         for markup in dict.fromkeys(written):
             self.about.text(v.ENCODED, markup)
 
-    def _construct(self, element: Element) -> Text:
-        return construct(element, is_atom=split_name(element.tag)[0].lower() in v.ATOM_NAMESPACES)
+    def _construct(self, element: Element, *, is_title: bool = False) -> Text:
+        is_atom = split_name(element.tag)[0].lower() in v.ATOM_NAMESPACES
+        return construct(element, is_atom=is_atom, is_title=is_title)
 
     def _plain(self, element: Element) -> str:
         text = self._construct(element)
@@ -308,6 +310,7 @@ def person(text: str) -> tuple[str, str]:
 
 def _predicate(namespace: str, local: str) -> IRI:
     """Namespace and local name as an IRI; a namespace that is no IRI is written as a URN."""
+    namespace = v.SPELT.get(namespace.lower().rstrip("/"), namespace)
     return IRI(id_iri(legal(namespace + local)))
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
-from triplewire.model.references import is_absolute, resolve
+from triplewire.model.references import id_iri, is_absolute, resolve
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term, Triple
 from triplewire.read.decoded import Decoded, Problem
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.refine import parse_instant, refined
-from triplewire.read.names import id_iri, legal
+from triplewire.read.names import legal
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.parse import check_length
 from triplewire.read.rdf.split import by_subject, too_many

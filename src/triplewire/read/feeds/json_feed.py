@@ -15,7 +15,7 @@ from typing import Any
 
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF, XSD, Literal
-from triplewire.read import guard
+from triplewire.read import charsets, guard
 from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.items import Channel, Draft, Feed, Item, absolute, publications, resource
@@ -33,7 +33,10 @@ def _is_text(member: Any) -> bool:
 
 
 def _are_objects(member: Any) -> bool:
-    return isinstance(member, list) and all(isinstance(part, dict) for part in member)
+    """Is it a list of objects, or one where a list is meant? `null` stands for none."""
+    return isinstance(member, dict) or (
+        isinstance(member, list) and all(isinstance(part, dict | None) for part in member)
+    )
 
 
 _Rows = Mapping[str, Callable[[Any], bool]]
@@ -49,8 +52,8 @@ _ITEM_ROWS: _Rows = {
     **dict.fromkeys(("id", "url", "external_url", "title", "content_html", "content_text", "summary"), _is_text),
     **dict.fromkeys(("date_published", "date_modified", "language"), _is_text),
     **_PEOPLE,
-    "tags": lambda member: isinstance(member, list) and all(map(_is_text, member)),
-    "attachments": lambda member: _are_objects(member) and all(_text(part, "url") for part in member),
+    "tags": lambda member: isinstance(member, list) and all(tag is None or _is_text(tag) for tag in member),
+    "attachments": lambda member: _are_objects(member) and all(_text(part, "url") for part in _listed(member)),
 }
 _PERSON_ROWS: _Rows = dict.fromkeys(("name", "url"), _is_text)
 _ATTACHMENT_ROWS: _Rows = dict.fromkeys(("url", "mime_type", "size_in_bytes", "title"), _is_text)
@@ -59,15 +62,17 @@ _NOT_FINITE = {math.inf: "INF", -math.inf: "-INF"}  # of JSON numbers that no do
 
 def read_json_feed(request: Request) -> Decoded:
     """The publications of a JSON Feed. Raises `ReadError` where it has no list of items."""
-    data, value = guard.check_json(request.data, "JSON Feed", request.settings)
-    problems = []
+    decoded = charsets.decoded(request.data)
+    problems = decoded.problems
+    data, value = guard.check_json(decoded.text.encode("utf-8", "replace"), "JSON Feed", request.settings)
     if _SURROGATE.search(data):
         written, value = json.dumps(value), replaced(value)
         if json.dumps(value) != written:
             problems.append(warning(NOTE))
-    items = value.get("items", []) if isinstance(value, dict) else None
+    items = value.get("items") if isinstance(value, dict) else None
     if not isinstance(items, list):
-        raise ReadError("a JSON Feed is an object with a list of items")
+        what = "a JSON Feed is an object with a list of items, and this one has none"
+        raise ReadError(what, line=1, column=1, remedy='an empty feed has "items": []')
     reading = _Reading(value, request)
     for number, item in enumerate(items, 1):
         if not isinstance(item, dict):
@@ -86,9 +91,13 @@ def _text(value: Any, key: str) -> str:
 
 
 def _list(value: Any, key: str) -> list[Any]:
-    """A member that is a list; an empty one for anything else."""
-    member = value.get(key) if isinstance(value, dict) else None
-    return member if isinstance(member, list) else []
+    """The parts of a member that is a list, or one object; none of anything else."""
+    return _listed(value.get(key)) if isinstance(value, dict) else []
+
+
+def _listed(member: Any) -> list[Any]:
+    parts = member if isinstance(member, list) else [member] if isinstance(member, dict) else []
+    return [part for part in parts if part is not None]
 
 
 class _Reading:

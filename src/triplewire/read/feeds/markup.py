@@ -23,6 +23,16 @@ _BLOCK = (
     "nav ol optgroup p pre section summary table tbody td tfoot th thead title tr ul"
 )
 _BLOCKS = frozenset(_BLOCK.split())
+_PHRASE = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark q s samp small span strike strong sub "
+    "sup time tt u var"
+)
+_PHRASES = frozenset(_PHRASE.split())
+_AROUND = frozenset({"center", "div", "h1", "h2", "h3", "h4", "h5", "h6", "p"})  # what stands around whole titles
+_ALONE = frozenset({"br", "img", "wbr"})  # elements without an end tag that titles have
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_MOST_AROUND = 8  # of them, one in the other
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{'|'.join(sorted((_INLINE + ' ' + _BLOCK).split(), key=len, reverse=True))})"
     r"""(?=[\s/>])(?:"[^"<]*+"|'[^'<]*+'|[^<>"'])*+>""",
@@ -42,7 +52,7 @@ class Text:
     is_markup: bool = False
 
 
-def construct(element: Element, *, is_atom: bool = False, is_markup: bool = False) -> Text:
+def construct(element: Element, *, is_atom: bool = False, is_markup: bool = False, is_title: bool = False) -> Text:
     """The text of an element of RSS, which may hold HTML, or of Atom, which says what it holds (`type`, `mode`)."""
     kind = element.get("type", "text").strip().lower()
     written = element.text or ""
@@ -54,7 +64,8 @@ def construct(element: Element, *, is_atom: bool = False, is_markup: bool = Fals
     written = written.strip()
     if is_atom and "html" not in kind:
         return Text(written, written, not kind.startswith("text"))
-    plain = text_of_html(written).strip()
+    is_phrase = is_title and not is_atom and not len(element)
+    plain = (text_of_title if is_phrase else text_of_html)(written).strip()
     return Text(written, plain, is_markup or is_atom)
 
 
@@ -99,9 +110,42 @@ def _decoded(text: str) -> str:
         return text
 
 
+def unwrapped(text: str) -> str:
+    """The text of one that is nothing but CDATA sections, which were escaped once more than they should be."""
+    while "<![CDATA[" in text and not _CDATA.sub("", text).strip():
+        text = "".join(_CDATA.findall(text))
+    return text
+
+
+def text_of_title(markup: str) -> str:
+    """The text of a title of RSS, in which names of elements may be words: `The <details> element`. Markup is that of
+    phrases, if it is complete or has attributes, and elements around the whole title."""
+    bare = _COMMENT.sub(" ", _CDATA.sub(r"\1", markup)).strip()
+    for _ in range(_MOST_AROUND):
+        around = _TAG.match(bare)
+        if around is None or around["name"].lower() not in _AROUND or not bare.endswith(f"</{around['name']}>"):
+            break
+        bare = bare[around.end() : bare.rindex("<")].strip()
+    places, begun = set[int](), dict[str, list[int]]()
+    for tag in _TAG.finditer(bare):
+        name = tag["name"].lower()
+        if tag["close"]:
+            if name in _PHRASES and begun.get(name):
+                places |= {begun[name].pop(), tag.start()}
+            continue
+        if name in _ALONE or (name in _PHRASES and "=" in tag[0]):
+            places.add(tag.start())
+        if name in _PHRASES:
+            begun.setdefault(name, []).append(tag.start())
+    if not places and bare == markup.strip():
+        return html.unescape(markup) if _ENTITY.search(markup) else markup
+    bare = _TAG.sub(lambda m: m[0] if m.start() not in places else " " if m["name"].lower() == "br" else "", bare)
+    return " ".join(html.unescape(bare).split())
+
+
 def text_of_html(markup: str) -> str:
     """The text of an HTML fragment, without tags, entities resolved and white space collapsed. Plain text stays."""
-    bare = _without_hidden(markup)
+    bare = _without_hidden(_CDATA.sub(r"\1", markup))
     bare, tags = _TAG.subn(lambda m: " " if m["name"].lower() in _BLOCKS else "", bare)
     if not tags and bare == markup:
         return html.unescape(markup) if _ENTITY.search(markup) else markup

@@ -24,7 +24,7 @@ from feedparser.datetimes.rfc822 import _parse_date_rfc822, day_names, months, t
 from triplewire.model.terms import IRI, XSD, XSD_STRING, Literal, Node, Term, Triple
 from triplewire.read.feeds import vocabulary as v
 
-_LONGEST_INSTANT = 100  # characters; a longer text is no instant
+_LONGEST = 100  # characters; a longer text is no instant, day or number
 _ISO = re.compile(
     r"(?:[A-Za-z]{3},\s+)?([0-9]{4})(?:([-/])([0-9]{1,2})(?:\2([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
     r"(?:[Tt\s]\s*([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?)?\s*(?:[Zz]|([+-][0-9]{2})(?::?([0-9]{2}))?)?|[Zz])?"
@@ -35,6 +35,13 @@ _ZONE = re.compile(r"(?<=:[0-9])([0-9]?(?:[.,][0-9]+)?)\s*([^\W\d_]\S*)")
 _NAMED_OFFSET = re.compile(r"(?:gmt|utc)([+-][0-9]{2}:?[0-9]{2})")
 # comments (RFC 5322, section 3.2.2), the name of a zone in brackets (RFC 9557), the name of one behind its offset
 _COMMENT = re.compile(r"\([^()]*\)|\[[^\[\]]*\]\Z|(?<=[+-][0-9]{4})\s+[A-Za-z]+\s*\Z")
+# a year of two or three digits behind a day and a month, in either order (RFC 5322, section 4.3; RFC 850)
+_YEAR = re.compile(
+    rf"([0-9]{{1,2}}[\s-]+(?:{'|'.join(months)})[a-z]*\.?|\b(?:{'|'.join(months)})[a-z]*\.?\s+[0-9]{{1,2}})"
+    r",?(?:\s+|-)([0-9]{2,4})(?=[,\s]|\Z)",
+    re.IGNORECASE,
+)
+_DAY_NAME = re.compile(r"\A([A-Za-z]{3,9},)(?=[0-9])")
 _TOKEN = re.compile(
     rf"(?:{'|'.join(sorted({*months, *day_names}))})[a-z]*[.,]?"
     r"|[0-9]{1,4},?|[0-9]{1,2}(?::[0-9]{1,2}){1,2}|[+-][0-9]{2}:?[0-9]{2}",
@@ -46,7 +53,7 @@ def parse_instant(text: str) -> dt.datetime | None:
     """The instant in UTC, or None where the text is none. Without a zone it is in UTC; a date means its midnight, a
     month or year the midnight in which it begins."""
     text = text.strip()
-    if not text or len(text) > _LONGEST_INSTANT:
+    if not text or len(text) > _LONGEST:
         return None
     try:
         count = 1
@@ -59,6 +66,7 @@ def parse_instant(text: str) -> dt.datetime | None:
         match = _ISO.fullmatch(text)
         if match is not None:
             return _iso(match)
+        text = _YEAR.sub(_with_century, _DAY_NAME.sub(r"\1 ", text), count=1)
         handlers = [_parse_date_greek, _parse_date_hungarian, _parse_date_nate, _parse_date_onblog]
         if all(map(_TOKEN.fullmatch, text.split())):
             handlers = [_parse_date_rfc822, _parse_date_asctime]
@@ -80,6 +88,13 @@ def _with_offset(text: str) -> str:
         raise LookupError(name)
     offset = named[1] if named else f"{_ZONES.get(name, 0):+03d}:00"
     return f"{text[: match.start()]}{match[1]} {offset}{text[match.end() :]}"
+
+
+def _with_century(match: re.Match[str]) -> str:
+    """A day and a month with their year in full (RFC 5322, section 4.3): 50 to 99 and three digits count from 1900."""
+    year, digits = int(match[2]), len(match[2])
+    year += 0 if digits == 4 else 1900 if digits == 3 or year >= 50 else 2000
+    return f"{match[1].replace('-', ' ')} {year:04d}"
 
 
 def _iso(match: re.Match[str]) -> dt.datetime:
@@ -176,7 +191,6 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+")
-_LONGEST = 40  # characters; a longer text is no number or date
 
 _MEDIA, _ITUNES, _SLASH, _SYNDICATION, _THREAD = (
     v.WELL_KNOWN[prefix] for prefix in ("media", "itunes", "slash", "sy", "thr")
@@ -238,8 +252,11 @@ _STAND_IN = {
 
 def _typed(predicate: IRI, value: Term) -> Term:
     """A literal with the type that the vocabulary fixes, if its text is valid."""
-    if not isinstance(value, Literal) or value.language or len(value.lexical) > _LONGEST:
+    if not isinstance(value, Literal) or len(value.lexical) > _LONGEST:
         return value
+    if value.language:  # that of the texts around it
+        said = Literal(value.lexical)
+        return value if (typed := _typed(predicate, said)) == said else typed
     if predicate in INSTANTS:
         return _instant(value)
     if value.datatype != XSD_STRING:

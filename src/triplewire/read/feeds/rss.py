@@ -19,12 +19,14 @@ from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import items
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.elements import Context, read_channel, read_item
-from triplewire.read.feeds.markup import text_of_html
+from triplewire.read.feeds.markup import text_of_html, text_of_title, unwrapped
 from triplewire.read.feeds.refine import refined
 from triplewire.read.feeds.xml_tree import Tree, is_item, parse_tree, split_name
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.parse import parse
 from triplewire.read.rdf.split import closure, grouped
+
+_WEB = ("http://", "https://")
 
 
 def read_feed(request: Request) -> Decoded:
@@ -39,13 +41,19 @@ def publications_of(tree: Tree, request: Request, *more: Problem) -> Decoded:
         ill = "".join(f": {problem.error.what}" for problem in tree.problems[:1])
         raise ReadError(f"the XML is neither RDF nor a feed{ill}", remedy="give RSS, Atom or RDF/XML")
     base = request.base or request.document
-    context = Context(base if base.startswith(("http://", "https://")) else "", "", request.as_written)
+    context = Context(base if base.startswith(_WEB) else _own_address(channel), "", request.as_written)
     if channel is not tree.root:
         context = context.within(tree.root)
     head, inherited = read_channel(channel, context, request.document)
     context = context.within(channel)
     feed = items.Feed(head, [read_item(item, context, inherited) for item in tree.items])
     return items.publications(feed, request, [*tree.problems, *more])
+
+
+def _own_address(channel: Element) -> str:
+    """The address of the feed by its own link to itself; "" where there is none of the web."""
+    links = (child for child in channel if split_name(child.tag)[1].lower() == "link" and child.get("rel") == "self")
+    return next((address for link in links if (address := link.get("href", "").strip()).startswith(_WEB)), "")
 
 
 def _xml_channel(root: Element) -> Element | None:
@@ -147,13 +155,13 @@ def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
         if value.datatype != XSD_STRING and not value.language:
             yield triple
             continue
-        written = value.lexical.strip()
+        written = unwrapped(value.lexical).strip()
         if not written:
             continue
         if triple.predicate not in (v.TITLE, v.DESCRIPTION):
             yield triple._replace(object=replace(value, lexical=written))
             continue
-        plain = text_of_html(written).strip()
+        plain = (text_of_title if triple.predicate == v.TITLE else text_of_html)(written).strip()
         yield triple._replace(object=replace(value, lexical=plain))
         if plain != written and triple.predicate == v.DESCRIPTION:
             yield Triple(item, v.ENCODED, Literal(written))

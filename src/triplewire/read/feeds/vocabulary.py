@@ -83,6 +83,9 @@ WELL_KNOWN = {
 }
 """What a prefix stands for that a feed uses and does not declare."""
 
+SPELT = {namespace.lower().rstrip("/"): namespace for namespace in WELL_KNOWN.values()}
+"""The same namespaces by how they are written in lower case without a slash at the end: feeds vary the two."""
+
 
 def is_feed_namespace(namespace: str) -> bool:
     """Does RSS or Atom, in any version, use it?"""

@@ -1,8 +1,8 @@
 """Parses an XML feed into a tree of elements, behind the guard. An ill-formed one is made well-formed before, so that
 what it says is read, with all names as written.
 
-Feeds come in any encoding; feedparser finds out which. The tree is that of Python's ElementTree, whose parser is Expat:
-it fetches nothing, and its time is linear in the document.
+Feeds come in any encoding (`triplewire.read.charsets`). The tree is that of Python's ElementTree, whose parser is
+Expat: it fetches nothing, and its time is linear in the document.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.entities import name2codepoint
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from xml.sax.saxutils import escape, quoteattr
-
-from feedparser.encodings import convert_to_utf8
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.namespaces import RSS
-from triplewire.read import guard
+from triplewire.read import charsets, guard
 from triplewire.read.decoded import Problem, warning
+from triplewire.read.feeds.markup import unwrapped
 from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
 from triplewire.read.rdf.split import NOTE, replaced_in_xml
-from triplewire.read.sniff import ascii_view
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -44,6 +41,7 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _PREDEFINED = frozenset({"lt", "gt", "amp", "apos", "quot"})
 _VOID = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})  # HTML's elements without an end tag
 _ENDS_ITSELF = frozenset({"dd", "dt", "li", "option", "p", "td", "tr"})  # of HTML: the next one ends it
+_CHANNELS = frozenset({"channel", "feed", "rdf"})
 _TEXTS = frozenset({"title", "link", "description", "summary", "content", "guid", "id", "pubdate", "updated"})
 _KNOWN = ITEM_NAMES | HEAD_NAMES | _TEXTS
 _EXPANSION = 1024 * 1024  # characters that references to declared entities may add, or ten times the document
@@ -83,6 +81,7 @@ class _Repair:
         self._open: list[_Open] = []
         self._items: set[str] = set()  # the names of items so far, as written
         self._has_doctype = False
+        self._has_begun = False  # a channel or an item came
         self._is_over = False  # the root's end tag came
         self._never_ends: set[str] = set()
 
@@ -133,6 +132,7 @@ class _Repair:
         is_item = name in self._items or (local in ITEM_NAMES and is_feed_namespace(namespace or ""))
         if local in HEAD_NAMES and any(element.is_item for element in self._open):
             return  # no feed begins within an item: the tag is not where it belongs
+        self._has_begun = self._has_begun or is_item or local in _CHANNELS
         if is_item:
             self._items.add(name)
             while len(self._open) > 1 and self._open[-1].local not in HEAD_NAMES:
@@ -182,8 +182,7 @@ class _Repair:
             line = self._text.count("\n", 0, item.start) + 1
             what = "the feed ends within this item, as a download does that was cut off"
             return ReadError(what, line=line, remedy="fetch it anew")
-        holders = {element.local for element in self._open} & {"channel", "feed", "rdf"}
-        if holders:
+        if not self._has_begun or any(element.local in _CHANNELS for element in self._open):
             name = self._open[-1].name
             what = f"the feed ends before </{name}>, as a download does that was cut off: items may be missing"
             return ReadError(what, line=self._text.count("\n") + 1, remedy="fetch it anew")
@@ -231,8 +230,8 @@ def _attributes(written: str) -> tuple[dict[str, str], dict[str, str]]:
 
 # --- The tree --------------------------------------------------------------------------------------------------------
 
-_DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
-_DECLARATION_BYTES = 1024  # an XML declaration is not longer
+_XML = re.compile(r"\A<\?xml\s[^>]*+>")
+_DECLARATION = "<?xml version='1.0' encoding='utf-8'?>"
 _HTML_ENTITIES = {name: chr(code) for name, code in name2codepoint.items()}  # for documents whose type is elsewhere
 
 
@@ -294,8 +293,11 @@ def _parsed(data: bytes) -> Element:
 
 
 def _known(tree: Tree) -> Tree:
-    """The tree with its items in a namespace of RSS or Atom, also of a feed whose namespace is misspelt."""
+    """The tree with its items in a namespace of RSS or Atom, also of a feed whose namespace is misspelt, and without
+    CDATA sections that were escaped."""
     names = [(element, *split_name(element.tag)) for element in tree.root.iter()]
+    for element, _, _ in names:
+        element.text = unwrapped(element.text) if element.text else element.text
     heads = {namespace for _, namespace, local in names if local.lower() in HEAD_NAMES}
     items = {namespace: local.lower() for _, namespace, local in names if local.lower() in ITEM_NAMES}
     has_known = any(map(is_feed_namespace, items))
@@ -312,18 +314,10 @@ def _known(tree: Tree) -> Tree:
 
 
 def _in_utf8(data: bytes) -> tuple[bytes, list[Problem]]:
-    """The feed in UTF-8, as feedparser decodes it, without references to surrogates; and what is to be said of that."""
-    result: dict[str, Any] = {}
-    problems = []
-    view = ascii_view(data)
-    if view.startswith(b"<?") and b"?>" not in view[:_DECLARATION_BYTES]:
-        data = b" " + view  # feedparser would look for the end of the declaration, again and again
-    data, written = convert_to_utf8({}, data, result), data
-    if data.startswith(_DECLARATION) and not ascii_view(written).startswith(b"<?xml"):
-        data = data.removeprefix(_DECLARATION)  # a line that feedparser adds, which would shift all positions
-    if result.get("bozo"):
-        problems.append(warning(f"ill-formed XML: {result['bozo_exception']}"))
-    data, written = replaced_in_xml(data), data
-    if data != written:
-        problems.append(warning(NOTE))
-    return data, problems
+    """The feed in UTF-8 with a declaration that says so, without references to surrogates; and what is to be said of
+    that. Line numbers stay."""
+    decoded = charsets.decoded(data)
+    text = _XML.sub(lambda match: _DECLARATION + "\n" * match[0].count("\n"), decoded.text, count=1)
+    written = text.encode("utf-8", "replace")
+    data = replaced_in_xml(written)
+    return data, [*decoded.problems, *([warning(NOTE)] if data != written else [])]

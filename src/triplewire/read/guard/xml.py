@@ -8,7 +8,6 @@ never fetched.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import re
 from typing import Any
@@ -16,12 +15,8 @@ from xml.parsers import expat
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
+from triplewire.read import charsets
 from triplewire.read.guard.texts import error_at, line_and_column
-
-_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["'][^>]*\?>""")
-_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-_KNOWN = {"utf-8", "ascii", "iso8859-1", "utf-16"} | {f"cp125{n}" for n in range(9)}
-
 
 MAX_ATTRIBUTES = 256  # of one element
 _EXPANSION = 1024 * 1024  # bytes that all entity references together may always add
@@ -33,36 +28,25 @@ _ENTITY = re.compile(
 _REFERENCE = re.compile(rb"&([A-Za-z_:][\w:.-]*+);")
 
 
-def to_utf8(data: bytes) -> bytes:
+def _in_utf8(data: bytes) -> bytes:
     """The document in UTF-8, with a declaration that says so, so that the guard and the parser see the same bytes. Line
     numbers stay. Raises `ReadError` if it cannot be decoded."""
-    encoding, data = _by_first_bytes(data)
+    encoding, data = charsets.by_first_bytes(data)
     if encoding:
         data = _decode(data, encoding).encode("utf-8")
-    match = _DECLARATION.match(data)
-    if match is None:
+    match = charsets.declared(data[: charsets.HEAD].decode("latin-1"))
+    if match is None or match.start():
         return data if encoding else _decode(data, "utf-8").encode("utf-8")
-    declared = match[1].decode("ascii")
-    try:
-        name = codecs.lookup(declared).name
-    except LookupError:
-        name = ""
-    if name not in _KNOWN and not name.startswith("utf-16"):
-        raise ReadError(f"the encoding {declared!r} is not read", line=1, remedy="save the document as UTF-8")
+    name = charsets.known(match[1])
+    is_wide = not name and match[1].lower().startswith(("utf-16", "utf-32"))
+    if not (name or is_wide):
+        raise ReadError(f"the encoding {match[1]!r} is not read", line=1, remedy="save the document as UTF-8")
     if not encoding:
-        if name.startswith("utf-16"):
-            raise ReadError(f"the document says {declared}, but its bytes are not", line=1, remedy="save it as UTF-8")
-        data = _decode(data, name).encode("utf-8")
+        if is_wide:
+            raise ReadError(f"the document says {match[1]}, but its bytes are not", line=1, remedy="save it as UTF-8")
+        data = _decode(data, "utf-8" if charsets.is_utf8_instead(data, name) else name).encode("utf-8")
     start, end = match.span(1)
     return data[:start] + b"UTF-8" + data[end:]
-
-
-def _by_first_bytes(data: bytes) -> tuple[str, bytes]:
-    """The encoding that the first bytes show ("" for none), and the document without its byte order mark."""
-    for mark, encoding in _MARKS.items():
-        if data.startswith(mark):
-            return encoding, data[len(mark) :]
-    return {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}.get(data[:2], ""), data
 
 
 def _decode(data: bytes, encoding: str) -> str:
@@ -77,7 +61,7 @@ def _decode(data: bytes, encoding: str) -> str:
 
 def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
     """The document in UTF-8, checked. Raises `ReadError`."""
-    data = to_utf8(data)
+    data = _in_utf8(data)
     if (nul := data.find(b"\x00")) >= 0:
         raise error_at("the RDF/XML document holds a NUL byte", data, nul)
     walk = _Walk(settings)

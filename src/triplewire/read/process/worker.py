@@ -24,11 +24,12 @@ from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, BlankNode, Node, Triple, parse_term
-from triplewire.read import guard
-from triplewire.read.decoded import Decoded, Syntax, warning
+from triplewire.read import charsets, guard
+from triplewire.read.decoded import Decoded, Problem, Syntax, warning
 from triplewire.read.feeds.json_feed import read_json_feed
 from triplewire.read.feeds.rss import read_feed, read_rss_1
 from triplewire.read.process.frames import HEAD, RefusedLine, Request, error_frame, piece_frame, publications_frame
+from triplewire.read.rdf.lang_strings import with_languages
 from triplewire.read.rdf.parse import Terms, left_out, parse, syntax_error
 from triplewire.read.rdf.split import Statement, by_graph, by_subject, refuse_in_json
 
@@ -47,6 +48,7 @@ def _json_ld(request: Request) -> Decoded:
     data, value = guard.check_json(request.data, request.syntax.value, request.settings)
     refuse_in_json(data, request.syntax.value)
     guard.check_contexts(data, value)
+    data = with_languages(data, value)
     decoded = _rdf(request, data)
     read = sum(publication.size for publication in decoded.publications)
     count, term = left_out(data, request.base or request.document, read)
@@ -56,9 +58,16 @@ def _json_ld(request: Request) -> Decoded:
     return Decoded([replace(p, notes=(what,)) for p in decoded.publications], [warning(what)])
 
 
-def _rdf(request: Request, data: bytes) -> Decoded:
+def _rdf_xml(request: Request) -> Decoded:
+    data = guard.check_rdf_xml(request.data, request.settings)
+    decoded = _rdf(request, data, problems := charsets.decoded(request.data).problems)
+    notes = tuple(problem.error.what for problem in problems)
+    return Decoded([replace(p, notes=notes) for p in decoded.publications] if notes else decoded.publications, problems)
+
+
+def _rdf(request: Request, data: bytes, problems: list[Problem] | None = None) -> Decoded:
     base = request.base or request.document
-    statements = parse(data, request.syntax, base, request.settings)
+    statements = parse(data, request.syntax, base, request.settings, problems)
     if request.split == "subject":
         triples = (triple for _, triple in statements)
         return Decoded(by_subject(triples, request.document, request.source, request.settings))
@@ -71,7 +80,7 @@ def _rdf(request: Request, data: bytes) -> Decoded:
 DECODERS: dict[Syntax, Callable[[Request], Decoded]] = {
     Syntax.TURTLE: _turtle,
     Syntax.TRIG: _turtle,
-    Syntax.RDF_XML: lambda request: _rdf(request, guard.check_rdf_xml(request.data, request.settings)),
+    Syntax.RDF_XML: _rdf_xml,
     Syntax.JSON_LD: _json_ld,
     Syntax.RSS_1: read_rss_1,
     Syntax.FEED: read_feed,

@@ -14,8 +14,18 @@ import pyoxigraph as ox
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.model.terms import IRI, RDF, XSD_STRING, BlankNode, Literal, Term, Triple
-from triplewire.read.decoded import Syntax
+from triplewire.model.terms import (
+    IRI,
+    LANG_STRING,
+    RDF,
+    XSD_STRING,
+    BlankNode,
+    Term,
+    Triple,
+    made_iri,
+    made_literal,
+)
+from triplewire.read.decoded import Problem, Syntax
 from triplewire.read.guard.texts import line_and_column
 from triplewire.read.rdf.plain_xml import NO_LANGUAGE, plain
 from triplewire.read.rdf.split import Statement
@@ -30,6 +40,7 @@ FORMATS = {
 }
 
 _SHOWN = 100  # characters of a term in a message
+_UNTAGGED = "an rdf:langString has a language, and there is none here"
 XML_LITERAL = RDF + "XMLLiteral"
 _LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
 _NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
@@ -65,9 +76,13 @@ class Terms:
             if term.direction is not None and not self._is_json:  # JSON-LD 1.1, 10.2: RDF drops it
                 raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
             if term.language and not (self._is_xml and term.language == NO_LANGUAGE):
-                return Literal.tagged(lexical, term.language)
+                return made_literal(lexical, LANG_STRING, term.language.lower())
             datatype = XSD_STRING if term.language else self.iri(term.datatype.value).value
-            return Literal(canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype)
+            if datatype == LANG_STRING:
+                raise ReadError(_UNTAGGED, remedy='add "@language", or leave "@type" out')
+            return made_literal(
+                canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype
+            )
         if isinstance(term, ox.BlankNode):
             label = term.value
             node = self._blank.get(label)
@@ -82,7 +97,7 @@ class Terms:
         known = self._iris.get(value)
         if known is None:
             check_length("IRI", value, self._max_iri, "max_iri_bytes")
-            known = self._iris[value] = IRI(value)
+            known = self._iris[value] = made_iri(value)
         return known
 
     def statement(self, quad: ox.Quad) -> Statement:
@@ -123,12 +138,15 @@ def check_length(what: str, text: str, limit: int, setting: str) -> None:
             raise ReadError(long, remedy=f"raise {setting}")
 
 
-def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterator[Statement]:
+def parse(
+    data: bytes, syntax: Syntax, base: str, settings: Settings, problems: list[Problem] | None = None
+) -> Iterator[Statement]:
     """The statements of a guarded document, in its order. Blank nodes keep the labels of the document. Anonymous ones,
-    which the parser labels at random, become b0, b1 ... in order of first occurrence. Raises `ReadError` with line and
-    column, where the parser gives them."""
+    which the parser labels at random, become b0, b1 ... in order of first occurrence. RDF/XML may have attributes
+    without a prefix where there are `problems`, to which a warning is added. Raises `ReadError` with line and column,
+    where the parser gives them."""
     if syntax in (Syntax.RDF_XML, Syntax.RSS_1):
-        data = plain(data, base)
+        data = plain(data, base, problems)
     pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
     labels = frozenset(label.decode("utf-8", "replace") for label in pattern.findall(data))  # or more than these
     terms = Terms(settings, labels, syntax)
@@ -137,6 +155,10 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
             yield terms.statement(quad)
     except SyntaxError as error:
         raise _located(syntax_error(error, syntax), data) from None
+    except ReadError as error:
+        if error.what == _UNTAGGED:  # of JSON-LD; the other syntaxes are refused before
+            error.line, error.column = line_and_column(data, max(data.find(b"langString"), 0))
+        raise
     except ValueError as error:  # a base that is no IRI
         raise ReadError(f"{base!r} is no base IRI: {error}") from None
 

@@ -7,21 +7,28 @@ the same.
 
 Early RSS 1.0 writes `<rdf:li resource="...">` for `<rdf:li rdf:resource="...">`, which RDF/XML (section 6.1.4) allows
 to read. Relative `xml:base`, empty `xml:lang` and values of `rdf:parseType` that are none of its own are RDF/XML too.
+An `rdf:langString` has the language around it (RDF 1.1 Concepts, 3.3). Attributes without a prefix are none of RDF/XML
+today; papers and programs of its first years write properties so.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from triplewire.errors import ReadError
 from triplewire.model.references import resolve
-from triplewire.model.terms import RDF
+from triplewire.model.terms import LANG_STRING, RDF
+from triplewire.read.decoded import Problem, warning
 from triplewire.read.guard.xml import check_expanded
 
 NO_LANGUAGE = "x-no-language-5c1d93ab"
 """Stands for the empty language tag, which pyoxigraph refuses. No document has it."""
+
+_OWN = "own-5c1d93ab"  # a prefix, which no document has, for attributes without one
+_NAMED = 10  # attributes without a prefix that a warning names
 
 _PARSE_TYPES = frozenset({"Literal", "Resource", "Collection"})
 _UNQUALIFIED = frozenset({"about", "resource", "ID"})
@@ -30,40 +37,57 @@ _IN_ATTRIBUTES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _READ_OTHERWISE = re.compile(
     rb"""<!|\r|=\s*+(?:"[^"<\n\t]*+[\n\t]|'[^'<\n\t]*+[\n\t])"""
     rb"""|xml:base\s*=|xml:lang\s*=\s*(?:""|'')|bagID\s*=|parseType\s*=\s*["'](?!(?:Literal|Resource|Collection)["'])"""
-    rb"""|\s(?:about|resource|ID)\s*="""
+    rb"""|\s(?!xmlns|version|encoding|standalone)[A-Za-z_][\w.-]*+\s*+=\s*+["']|\#langString["']"""
 )
 
 
-def plain(data: bytes, base: str) -> bytes:
+def plain(data: bytes, base: str, problems: list[Problem] | None = None) -> bytes:
     """The well-formed document in UTF-8, as pyoxigraph reads it right: with absolute `xml:base`, `NO_LANGUAGE` for an
     empty `xml:lang`, "Literal" for an unknown `rdf:parseType` (RDF/XML, 7.2.20), and `about`, `resource` and `ID` in
     RDF's namespace. The attributes of a tag stand in the line in which it began.
 
-    Raises `ReadError` for `rdf:bagID`, which RDF/XML has no more, and where what is declared makes it too long.
+    Where `problems` are given, other attributes without a prefix are properties of the default namespace, or, without
+    one, of their element's, and a warning about them is added.
+
+    Raises `ReadError` for `rdf:bagID`, which RDF/XML has no more, for an `rdf:langString` without a language, and where
+    what is declared makes it too long.
     """
     if _READ_OTHERWISE.search(data) is None:
         return data
-    writer = _Writer(data, base)
+    writer = _Writer(data, base, is_lenient=problems is not None)
     writer.parser.Parse(data, True)
+    if problems is not None:
+        problems += writer.warnings()
     return writer.written()
 
 
 class _Writer:
     """An Expat parser whose handlers write the document. The attributes of XML literals stay as they are."""
 
-    def __init__(self, data: bytes, base: str) -> None:
+    def __init__(self, data: bytes, base: str, *, is_lenient: bool = False) -> None:
         self._data = data
+        self._is_lenient = is_lenient
         self._parts: list[str] = []
         self._size = 0
         self._lines = 1  # the number of the line that is written
         self._bases = [base]
-        self._prefixes: list[frozenset[str]] = [frozenset()]  # those of RDF's namespace
+        self._languages = [""]
+        self._namespaces: list[Mapping[str, str]] = [{}]  # by prefix
         self._literal = 0  # open elements of an XML literal, the property around it among them
+        self._unprefixed: dict[str, int] = {}  # attributes that are read as properties, and the lines of the first ones
         self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
+
+    def warnings(self) -> list[Problem]:
+        """What is to be said of attributes without a prefix."""
+        if not self._unprefixed:
+            return []
+        named = ", ".join(f"{name} in line {line}" for name, line in list(self._unprefixed.items())[:_NAMED])
+        what = f"attributes without a prefix are read as properties of the namespace around them: {named}"
+        return [warning(what, min(self._unprefixed.values()))]
 
     def written(self) -> bytes:
         """The document."""
@@ -85,39 +109,61 @@ class _Writer:
         return "\n" * missing
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        prefixes = self._prefixes[-1]
-        for attribute, value in attributes.items():
-            if attribute.startswith("xmlns:"):
-                prefixes = prefixes - {attribute[6:]} | ({attribute[6:]} if value == RDF else set())
-        self._prefixes.append(prefixes)
+        declared = {key[6:]: value for key, value in attributes.items() if key == "xmlns" or key.startswith("xmlns:")}
+        self._namespaces.append({**self._namespaces[-1], **declared} if declared else self._namespaces[-1])
         self._bases.append(self._bases[-1])
+        self._languages.append(attributes.get("xml:lang", self._languages[-1]))
         if self._literal:
             self._literal += 1
         else:
-            attributes = dict(self._changed(*pair) for pair in attributes.items())
+            own = self._own_namespace(name, attributes)
+            attributes = {key: value for pair in attributes.items() for key, value in self._changed(*pair, own)}
+            if own:
+                attributes[f"xmlns:{_OWN}"] = own
         written = "".join([f' {name}="{escape(value, _IN_ATTRIBUTES)}"' for name, value in attributes.items()])
         self._write(f"<{name}{self._missing_lines()}{written}>")
 
-    def _changed(self, name: str, value: str) -> tuple[str, str]:
-        """The attribute of an element as it is written."""
-        prefixes = self._prefixes[-1]
+    def _own_namespace(self, name: str, attributes: Mapping[str, str]) -> str:
+        """The namespace that attributes without a prefix are of, where the element has such; "" for none."""
+        namespaces = self._namespaces[-1]
+        unprefixed = [key for key in attributes if ":" not in key and key != "xmlns" and key not in _UNQUALIFIED]
+        namespace = namespaces.get("") or namespaces.get(name.rpartition(":")[0], "")
+        if not (unprefixed and self._is_lenient and namespace not in ("", RDF)):
+            return ""
+        for key in unprefixed:
+            self._unprefixed.setdefault(key, self.parser.CurrentLineNumber)
+        return namespace
+
+    def _changed(self, name: str, value: str, own: str) -> Iterator[tuple[str, str]]:
+        """The attribute of an element as it is written, if it is. `own` is the namespace of those without a prefix."""
+        namespaces = self._namespaces[-1]
         prefix, _, local = name.rpartition(":")
+        is_of_rdf = prefix and namespaces.get(prefix) == RDF
+        line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
         if name == "xml:base":
             value = self._bases[-1] = resolve(value, self._bases[-1])
         elif name == "xml:lang" and not value:
             value = NO_LANGUAGE
-        elif name in _UNQUALIFIED and prefixes:
-            name = f"{min(prefixes)}:{name}"
-        elif prefix in prefixes and local == "bagID":
-            line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+        elif name in _UNQUALIFIED:
+            prefixes = [prefix for prefix, namespace in namespaces.items() if prefix and namespace == RDF]
+            name = f"{min(prefixes)}:{name}" if prefixes else name
+        elif not prefix and own and name != "xmlns":
+            name = f"{_OWN}:{name}"
+        elif is_of_rdf and local == "bagID":
             raise ReadError("rdf:bagID is no RDF/XML any more", line=line, column=column, remedy="leave it out")
-        elif prefix in prefixes and local == "parseType":
+        elif is_of_rdf and local == "datatype" and value == LANG_STRING:
+            if not self._languages[-1]:
+                what = "an rdf:langString has a language, and there is none here"
+                raise ReadError(what, line=line, column=column, remedy="add xml:lang, or leave rdf:datatype out")
+            return
+        elif is_of_rdf and local == "parseType":
             value = value if value in _PARSE_TYPES else "Literal"
             self._literal = int(value == "Literal")
-        return name, value
+        yield name, value
 
     def _end(self, name: str) -> None:
         self._literal = max(self._literal - 1, 0)
         self._bases.pop()
-        self._prefixes.pop()
+        self._languages.pop()
+        self._namespaces.pop()
         self._write(f"</{name}{self._missing_lines()}>")

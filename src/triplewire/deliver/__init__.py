@@ -1,0 +1,1 @@
+"""Deliveries of events to who waits for them, over one durable schedule."""
