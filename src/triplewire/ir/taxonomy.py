@@ -23,7 +23,7 @@ from triplewire.ir.entailment import MOST_ABOVE, NONE, Edges, Properties, reacha
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.namespaces import PREDECLARED, beside
 from triplewire.model.publication import Graph
-from triplewire.model.terms import IRI, RDF_TYPE, RDFS, BlankNode, Literal, Node, Term
+from triplewire.model.terms import IRI, RDF_TYPE, RDFS, BlankNode, Literal, Node, Term, made_iri
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
@@ -256,7 +256,7 @@ class Taxonomy:
         for start in sorted(self.stands_for(node, named)):
             if start in self.classes:
                 yield start, start, True
-            for cls in sorted(self.classes_of.get(start, NONE)) + _types(IRI(start), graph):
+            for cls in sorted(self.classes_of.get(start, NONE)) + _types(made_iri(start), graph):
                 yield start, cls, False
 
     def _climb(self, lower: str, upper: str) -> list[str]:

@@ -275,7 +275,7 @@ def _instance_lines(pair: ExplainedPair, condition: nodes.InstanceOf, solution: 
     if truth:
         path = pair.world.taxonomy.path(node, condition.relation, condition.cls, graph)
         if path:
-            return [f"{shown} = " + " -> ".join((term_text(node), *(term_text(IRI(step)) for step in path[1:])))]
+            return [f"{shown} = " + " -> ".join((term_text(node), *(term_text(made_iri(step)) for step in path[1:])))]
         return [f"{shown} = {term_text(node)} is {condition.relation.value} {show(condition.cls)}"]
     classes = [] if isinstance(node, Literal) else [term_text(cls) for cls in graph.objects(node, RDF_TYPE)]
     line = f"{shown} = {term_text(node)} is not {condition.relation.value} {show(condition.cls)}"
