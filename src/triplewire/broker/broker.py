@@ -29,7 +29,9 @@ from triplewire.broker import events as events_
 from triplewire.broker import tickets
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
+from triplewire.broker.price import prices
 from triplewire.broker.publications import link_of, stored, title_of
+from triplewire.broker.quarantine import Limits, Quarantine
 from triplewire.broker.stories import Stories
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed
 from triplewire.config import Settings
@@ -111,12 +113,20 @@ class Taken(NamedTuple):
 class Broker:
     """A broker over one database. Make it with `open`."""
 
-    def __init__(self, database: Database, secret: bytes, engine: Engine, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        engine: Engine,
+        warn: Callable[[str], None],
+        limits: Limits | None = None,
+    ) -> None:
         self.database = database
         self.secret = secret
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
         self.matching = Matching(database, self.followed, self.holder, self._told, Stories(self.followed).choose)
+        self.matching.judge = Quarantine(database, engine, limits or Limits(), self.matching.suspend).judge
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.listeners: list[Callable[[Batch], None]] = []
@@ -129,15 +139,17 @@ class Broker:
         secret: bytes,
         *,
         engine: Engine | None = None,
+        limits: Limits | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
+        `limits`: from when a subscription is suspended.
         Raises what `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn)
+            broker = cls(database, secret, engine or Engine(), warn, limits)
             broker.followed.load(progress)
         except BaseException:
             database.close()
@@ -185,17 +197,21 @@ class Broker:
             except TriplewireError as error:
                 checked.append(error)
 
+        right = [place for place, each in enumerate(checked) if not isinstance(each, TriplewireError)]
+        queries = [(wanted[place].query, wanted[place].language, wanted[place].prefixes) for place in right]
+        priced = dict(zip(right, prices(queries, owner, self.database, self.engine), strict=True))
+
         def write(connection: Connection) -> list[Made | TriplewireError]:
             taken = self._taken(connection, owner, [each.id for each in wanted if each.id])
             made: list[Made | TriplewireError] = []
-            for each, warnings in zip(wanted, checked, strict=True):
+            for place, (each, warnings) in enumerate(zip(wanted, checked, strict=True)):
                 if isinstance(warnings, TriplewireError):
                     made.append(warnings)
-                elif each.id in taken:
+                elif each.id and each.id in taken:
                     remedy = "choose another, or change that one: PATCH /subscriptions/{id}"
                     made.append(SubscriptionError(f"the id {each.id!r} is taken", remedy=remedy))
                 else:
-                    made.append(self._register(connection, each, owner, warnings))
+                    made.append(self._register(connection, each, owner, warnings, priced[place]))
                     taken.add(each.id)
             return made
 
@@ -233,7 +249,9 @@ class Broker:
             taken.update(connection.execute(here).scalars())
         return taken
 
-    def _register(self, connection: Connection, wanted: Wanted, owner: str, warnings: tuple[str, ...]) -> Made:
+    def _register(
+        self, connection: Connection, wanted: Wanted, owner: str, warnings: tuple[str, ...], price: Mapping[str, Any]
+    ) -> Made:
         ticket, created = tickets.new_ticket(tickets.CONTROL), now()
         prefixes = json.dumps(dict(wanted.prefixes)) if wanted.prefixes else None
         values = {
@@ -246,7 +264,7 @@ class Broker:
             "state": ACTIVE,
             "reason": "",
             "once_per_story": wanted.once_per_story,
-            "price": "{}",
+            "price": json.dumps(price),
             "revision": 1,
             "created": created,
             "expires": created + wanted.seconds,
@@ -257,7 +275,7 @@ class Broker:
             self._add_target(connection, number, target)
         connection.execute(changes.insert().values(subscription=number))
         key = tickets.feed_key(number, self.secret)
-        return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, {})
+        return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, price)
 
     def _add_target(self, connection: Connection, number: int, target: Target) -> None:
         same = (
@@ -330,22 +348,25 @@ class Broker:
 
     def change(self, number: int, **values: Any) -> None:
         """Change the query, the language, the prefixes, the title, the state ("active", "paused") or `once_per_story`
-        of a subscription. Raises what is wrong with the query, and `ArgumentError` for another state."""
+        of a subscription; one that was suspended gets a new price. Raises what is wrong with the query, and
+        `ArgumentError` for another state."""
         row = self.by_number(number)
         if row is None or row.state == ENDED:
             raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
         if "state" in values and values["state"] not in (ACTIVE, PAUSED):
             raise ArgumentError(f"{values['state']!r} is no state", remedy=f"known: {ACTIVE}, {PAUSED}")
-        if {"query", "language", "prefixes"} & set(values):
-            prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
-            self.compiled(values.get("query", row.query), values.get("language", row.language), prefixes)
+        if "state" in values:
+            values["reason"] = ""
+        prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
+        query = values.get("query", row.query), values.get("language", row.language), prefixes
+        is_new = bool({"query", "language", "prefixes"} & set(values))
+        if is_new or row.state == SUSPENDED:
+            values["price"] = json.dumps(prices([query], row.owner, self.database, self.engine)[0])
+        if is_new:
+            self.compiled(*query)
             values["revision"] = row.revision + 1
             values["prefixes"] = json.dumps(dict(prefixes)) if prefixes else None
         self._set(number, **values)
-
-    def suspend(self, number: int, reason: str) -> None:
-        """Take a subscription out of matching, for its owner to see why."""
-        self._set(number, state=SUSPENDED, reason=reason)
 
     def unsubscribe(self, number: int, reason: str = "unsubscribed") -> None:
         """End a subscription. Its feed stays, and says so; what is to be delivered is delivered."""

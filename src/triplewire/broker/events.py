@@ -19,9 +19,12 @@ from triplewire.model.publication import Publication
 from triplewire.store.tables import attachments, events, publications, subscriptions
 
 MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED = "matched", "changed", "unmatched", "expired", "repeated"
-TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED)
+SUSPENDED = "suspended"
+TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRED, REPEATED, SUSPENDED)
 """`matched`: a publication matches; `changed`: it has another content, and still does; `unmatched`: it does not any
-more; `expired`: the subscription has ended; `repeated`: another report of a story that was told (`Event.first`)."""
+more; `expired`: the subscription has ended; `repeated`: another report of a story that was told (`Event.first`);
+`suspended`: the subscription cost or matched too much (`triplewire.broker.quarantine`), or was refused (`Event.reason`
+says why, as long as it is suspended)."""
 
 MOST = 1_000  # events of one page
 
@@ -46,6 +49,7 @@ class Event:
     source: str
     bindings: str
     first: int | None
+    reason: str = ""  # why the subscription is suspended or has ended
 
     def to_json(self) -> dict[str, Any]:
         """The event as an object of JSON."""
@@ -62,6 +66,7 @@ class Event:
             "source": self.source,
             "bindings": json.loads(self.bindings),
             **({"first": self.first} if self.first is not None else {}),
+            **({"reason": self.reason} if self.type in (SUSPENDED, EXPIRED) and self.reason else {}),
         }
 
 
@@ -83,6 +88,7 @@ _COLUMNS = (
         sa.func.coalesce(publications.c.source, ""),
         events.c.bindings,
         events.c.first,
+        subscriptions.c.reason,
     )
     .join(subscriptions, subscriptions.c.number == events.c.subscription)
     .outerjoin(publications, publications.c.number == events.c.publication)

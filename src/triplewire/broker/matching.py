@@ -22,8 +22,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +32,11 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, UNMATCHED
+from triplewire.broker.events import CHANGED, EXPIRED, MATCHED, SUSPENDED, UNMATCHED
 from triplewire.broker.publications import restored
-from triplewire.broker.subscriptions import ENDED, HAS_TARGETS, Followed
+from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, Followed
+from triplewire.encode.strings import TextColumn
 from triplewire.errors import BusyError, TriplewireError
-from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, insert_rows, now
 from triplewire.store.tables import attachments, changes, deliveries, events, publications, subscriptions, targets
@@ -60,6 +61,16 @@ class Accepted(NamedTuple):
 
 
 @dataclass
+class Pairs:
+    """What one publication matches: numbers of subscriptions, the bindings of each as JSON text, and the subscriptions
+    whose evaluation has passed a limit, with the reason."""
+
+    subscriptions: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    bindings: list[str] = field(default_factory=list)
+    undecided: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass
 class Batch:
     """What matching a batch has found, as rows to be written."""
 
@@ -67,6 +78,8 @@ class Batch:
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
     matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
+    numbers: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # publication -> the subscriptions
+    undecided: list[tuple[int, str]] = field(default_factory=list)  # subscriptions that passed a limit, and the reason
 
 
 class Matching:
@@ -90,6 +103,8 @@ class Matching:
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
         self._careful: set[int] = set()  # accepted when the term began: one of them may have ended a process
         self._working = threading.Lock()  # numbers are counted by one thread at a time
+        self.judge: Callable[[Sequence[Accepted], Batch], None] = lambda accepted, batch: None
+        """Called with what was matched and told, to look at what it has cost."""
         self.wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="matching", daemon=True)
@@ -148,19 +163,22 @@ class Matching:
     def step(self) -> int:
         """Match the next batch; returns how many publications were in it."""
         with self._working:
-            return self._step()
+            accepted, batch = self._step()
+        if accepted:
+            self.judge(accepted, batch)
+        return len(accepted)
 
-    def _step(self) -> int:
+    def _step(self) -> tuple[Sequence[Accepted], Batch]:
         accepted = self._next_batch()
         if not accepted:
-            return 0
+            return (), Batch()
         self._followed.follow()
         batch = self._matched(accepted)
         # where this fails, the next term begins with the numbers that the store has
         self._database.write(lambda connection: self._write(connection, accepted, batch))
         self._careful.difference_update(entry.number for entry in accepted)
         self._told(batch)
-        return len(accepted)
+        return accepted, batch
 
     def _next_batch(self) -> list[Accepted]:
         table = publications
@@ -209,7 +227,7 @@ class Matching:
                 here = table.update().where(table.c.number == number)
                 connection.execute(here.values(state=ENDED, reason="its time is over"))
                 connection.execute(changes.insert().values(subscription=number))
-                self._add(batch, number, EXPIRED, None, at, "[]")
+            self._add(batch, np.array(ended, np.int64), repeat(EXPIRED), None, at, repeat("[]"))
             insert_rows(connection, events, batch.events)
             if batch.delivering:
                 self._deliver(connection, batch)
@@ -219,6 +237,34 @@ class Matching:
             ended = self._database.write(write)
         self._followed.follow()
         return len(ended)
+
+    def suspend(self, reasons: Mapping[int, str]) -> None:
+        """Take subscriptions out of matching, each with an event; their owners see why. Nothing where another process
+        matches, or of those that are not active any more."""
+        table, at = subscriptions, now()
+
+        def write(connection: Connection) -> Batch:
+            assert self._term is not None
+            self._database.check_term(connection, WORK, self._term)
+            batch = Batch()
+            suspended: list[int] = []
+            for number, reason in sorted(reasons.items()):
+                here = table.update().where(table.c.number == number, table.c.state == ACTIVE)
+                if connection.execute(here.values(state=SUSPENDED, reason=reason)).rowcount:
+                    connection.execute(changes.insert().values(subscription=number))
+                    suspended.append(number)
+            self._add(batch, np.array(suspended, np.int64), repeat(SUSPENDED), None, at, repeat("[]"))
+            insert_rows(connection, events, batch.events)
+            if batch.delivering:
+                self._deliver(connection, batch)
+            return batch
+
+        if self._term is None:
+            return
+        with self._working:
+            batch = self._database.write(write)
+        self._followed.follow()
+        self._told(batch)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -234,36 +280,47 @@ class Matching:
                     found += self._pairs([entry.publication])
                 except TriplewireError as error:
                     batch.refused[entry.number] = str(error)
-                    found.append(([], []))
+                    found.append(Pairs())
         previous = self._told_before(accepted)
         at = now()
-        for entry, (numbers, bindings) in zip(accepted, found, strict=True):
+        for entry, pairs in zip(accepted, found, strict=True):
             if entry.number in batch.refused:
                 continue
-            if entry.readers is not None and numbers:
-                allowed = np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
-                numbers = [number for number, may in zip(numbers, allowed, strict=True) if may]
-                bindings = [text for text, may in zip(bindings, allowed, strict=True) if may]
+            numbers, bindings = pairs.subscriptions, pairs.bindings
+            if entry.readers is not None:
+                may = np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
+                numbers, bindings = numbers[may], [text for text, it_may in zip(bindings, may, strict=True) if it_may]
+            batch.matched[entry.number], batch.numbers[entry.number] = len(numbers), numbers
+            batch.undecided += pairs.undecided
             was = previous.get(entry.previous, set()) if entry.previous is not None else set()
-            batch.matched[entry.number] = len(numbers)
-            for number, text in zip(numbers, bindings, strict=True):
-                self._add(batch, number, CHANGED if number in was else MATCHED, entry.number, at, text)
-            for number in sorted(was.difference(numbers)):
-                if str(number) in self._followed.engine:
-                    self._add(batch, number, UNMATCHED, entry.number, at, "[]")
+            kinds: Iterable[str] = repeat(MATCHED)
+            if was:
+                kinds = [CHANGED if number in was else MATCHED for number in numbers.tolist()]
+            self._add(batch, numbers, kinds, entry.number, at, bindings)
+            gone = [n for n in sorted(was.difference(numbers.tolist())) if str(n) in self._followed.engine]
+            self._add(batch, np.array(gone, np.int64), repeat(UNMATCHED), entry.number, at, repeat("[]"))
         return batch
 
-    def _pairs(self, given: list[Publication]) -> list[tuple[list[int], list[str]]]:
-        """Of each publication: the numbers of the subscriptions that match, and the bindings of each as JSON."""
+    def _pairs(self, given: list[Publication]) -> list[Pairs]:
+        """What each publication matches."""
         place = {publication.id: number for number, publication in enumerate(given)}
-        found: list[tuple[list[int], list[str]]] = [([], []) for _ in given]
         result = self._followed.engine.match(given)
+        found = [Pairs() for _ in given]
         for refusal in result.refusals:
             _log.warning("%s", refusal)
-        for match in result:
-            numbers, bindings = found[place[match.publication]]
-            numbers.append(int(match.subscription))
-            bindings.append(bindings_text(match.bindings))
+            publication, _, subscription = refusal.subject.rpartition(" ")
+            if refusal.kind == "pair" and "max_steps" in refusal.remedy:  # no operator is to blame
+                found[place[publication]].undecided.append((int(subscription), refusal.reason))
+        for part in result.parts:
+            subscriptions_ = np.fromiter(map(int, part.ids()), np.int64, len(part))
+            bindings = [text for texts in part.texts() for text in _decoded(texts.bindings)]
+            ends = np.searchsorted(part.publication, np.arange(len(part.publications)), "right").tolist()
+            begin = 0
+            for id_, end in zip(part.publications, ends, strict=True):
+                pairs = found[place[id_]]
+                pairs.subscriptions = np.concatenate([pairs.subscriptions, subscriptions_[begin:end]])
+                pairs.bindings += bindings[begin:end]
+                begin = end
         return found
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
@@ -280,17 +337,27 @@ class Matching:
         return told
 
     def _add(
-        self, batch: Batch, subscription: int, kind: str, publication: int | None, at: float, bindings: str
+        self,
+        batch: Batch,
+        numbers: NDArray[np.int64],
+        kinds: Iterable[str],
+        publication: int | None,
+        at: float,
+        bindings: Iterable[str],
     ) -> None:
-        if subscription >= len(self._sequences):
-            self._grow(subscription)
-        self._sequences[subscription] += 1
-        number = self._next_number
-        self._next_number += 1
-        sequence = int(self._sequences[subscription])
-        batch.events.append((number, subscription, sequence, kind, publication, at, bindings, None))
-        if self._followed.flags[subscription] & HAS_TARGETS:
-            batch.delivering.append((number, subscription))
+        """Add an event for each of these subscriptions, each of which is there once."""
+        count = len(numbers)
+        if not count:
+            return
+        self._grow(int(numbers.max()))
+        self._sequences[numbers] += 1
+        first, self._next_number = self._next_number, self._next_number + count
+        sequences = self._sequences[numbers].tolist()
+        listed = numbers.tolist()
+        every = (range(first, first + count), listed, sequences, kinds, repeat(publication), repeat(at), bindings)
+        batch.events += zip(*every, repeat(None), strict=False)
+        waiting = np.flatnonzero(self._followed.flags[numbers] & HAS_TARGETS).tolist()
+        batch.delivering += [(first + place, listed[place]) for place in waiting]
 
     def _grow(self, number: int) -> None:
         if number >= len(self._sequences):
@@ -334,3 +401,10 @@ class Matching:
         for number, reason in refused.items():
             here = publications.update().where(publications.c.number == number)
             connection.execute(here.values(state="refused", reason=reason))
+
+
+def _decoded(column: TextColumn) -> list[str]:
+    """The texts of a column by row; rows that share a text share the string."""
+    data, offset = column.text.tobytes(), column.offset.tolist()
+    texts = [data[begin:end].decode("utf-8") for begin, end in pairwise(offset)]
+    return list(map(texts.__getitem__, column.number.tolist()))

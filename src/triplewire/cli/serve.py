@@ -39,6 +39,7 @@ def serve_command(
     import uvicorn
 
     from triplewire.broker.broker import Broker
+    from triplewire.broker.quarantine import Limits
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
@@ -52,7 +53,8 @@ def serve_command(
         settings=settings,
     )
     url = database or f"sqlite:///{(data / 'broker.db').absolute()}"
-    with Broker.open(url, secret_of(data), engine=engine, warn=say) as broker:
+    limits = Limits(trusted=frozenset({ServiceSettings.owner}))
+    with Broker.open(url, secret_of(data), engine=engine, limits=limits, warn=say) as broker:
         how = ServiceSettings(
             token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
             allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",

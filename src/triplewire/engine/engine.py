@@ -376,6 +376,11 @@ class Engine:
         return self._compiler.world.settings
 
     @property
+    def operators(self) -> Mapping[str, Operator]:
+        """The operators that calls may name."""
+        return self._compiler.world.operators
+
+    @property
     def learned(self) -> LearnedCalls:
         """What operator calls have cost and how often they were true: `by_operator()` of it."""
         return self._compiler.learned
