@@ -534,6 +534,8 @@ def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping
     taken: list[Taken] = []
     for values, files in rows:
         id, content = values["id"], values["content"]
+        if values["readers"] is not None:
+            content = f"{content} for {values['readers']}"  # for others to read, it is told anew
         before = there.get(id)
         if before is not None and before[1] == content:
             taken.append(Taken(before[0], id, False))

@@ -298,8 +298,17 @@ class Matching:
                 kinds = [CHANGED if number in was else MATCHED for number in numbers.tolist()]
             self._add(batch, numbers, kinds, entry.number, at, bindings)
             gone = [n for n in sorted(was.difference(numbers.tolist())) if str(n) in self._followed.engine]
-            self._add(batch, np.array(gone, np.int64), repeat(UNMATCHED), entry.number, at, repeat("[]"))
+            for told_of, subscriptions_ in self._by_sight(entry, np.array(gone, np.int64)):
+                self._add(batch, subscriptions_, repeat(UNMATCHED), told_of, at, repeat("[]"))
         return batch
+
+    def _by_sight(self, entry: Accepted, numbers: NDArray[np.int64]) -> Iterable[tuple[int | None, NDArray[np.int64]]]:
+        """Subscriptions that a publication matches no more, by the content that their owners may be told of: this one,
+        or where they may not read it, that before."""
+        if entry.readers is None:
+            return [(entry.number, numbers)]
+        may = np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
+        return [(entry.number, numbers[may]), (entry.previous, numbers[~may])]
 
     def _pairs(self, given: list[Publication]) -> list[Pairs]:
         """What each publication matches."""

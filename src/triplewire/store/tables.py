@@ -116,7 +116,7 @@ current = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("publication", BIG, nullable=False),
-    Column("content", Text, nullable=False),
+    Column("content", Text, nullable=False),  # its hash, and who may read it where not all may
 )
 """The newest content of each publication."""
 
