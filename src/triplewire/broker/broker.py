@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -126,7 +127,7 @@ class Broker:
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.followed = Followed(engine, database, warn)
         self.matching = Matching(database, self.followed, self.holder, self._told, Stories(self.followed).choose)
-        self.matching.judge = Quarantine(database, engine, limits or Limits(), self.matching.suspend).judge
+        self.matching.judge = Quarantine(database, self.followed, limits or Limits(), self.matching.suspend).judge
         self._matched = threading.Condition()
         self._counts: dict[int, int] = {}  # publications that were matched lately -> subscriptions
         self.listeners: list[Callable[[Batch], None]] = []
@@ -140,17 +141,18 @@ class Broker:
         *,
         engine: Engine | None = None,
         limits: Limits | None = None,
+        folder: Path | None = None,
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
-        `limits`: from when a subscription is suspended.
+        `limits`: from when a subscription is suspended. `folder`: where the engine is saved, for the next start.
         Raises what `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
             broker = cls(database, secret, engine or Engine(), warn, limits)
-            broker.followed.load(progress)
+            broker.followed.load(progress, folder)
         except BaseException:
             database.close()
             raise
@@ -166,6 +168,7 @@ class Broker:
     def close(self) -> None:
         """End what is under way, and close the database."""
         self.matching.stop()
+        self.followed.save()
         self.database.close()
 
     @property

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from triplewire.broker.matching import Accepted, Batch
-from triplewire.broker.subscriptions import ACTIVE
+from triplewire.broker.subscriptions import ACTIVE, Followed
 from triplewire.engine import Engine
 from triplewire.ir.walk import calls_in
 from triplewire.store.database import Database
@@ -54,10 +54,10 @@ class Quarantine:
     """Counts what subscriptions match and cost. `suspend` is called with the numbers of those to suspend, and why."""
 
     def __init__(
-        self, database: Database, engine: Engine, limits: Limits, suspend: Callable[[Mapping[int, str]], None]
+        self, database: Database, followed: Followed, limits: Limits, suspend: Callable[[Mapping[int, str]], None]
     ) -> None:
         self._database = database
-        self._engine = engine
+        self._followed = followed
         self._limits = limits
         self._suspend = suspend
         self._matches: NDArray[np.int64] = np.zeros(1_024, np.int64)
@@ -139,11 +139,13 @@ class Quarantine:
 
     def _seconds(self, row: Any, publications: Sequence[Any]) -> float:
         """What it takes to evaluate a subscription alone, a publication; 0 for one that calls operators."""
-        settings = replace(self._engine.settings, max_steps=min(_MOST_STEPS, self._engine.settings.max_steps))
+        settings = replace(
+            self._followed.engine.settings, max_steps=min(_MOST_STEPS, self._followed.engine.settings.max_steps)
+        )
         engine = Engine(
             matcher="reference",
-            taxonomy=self._engine.taxonomy,
-            operators=self._engine.operators,
+            taxonomy=self._followed.engine.taxonomy,
+            operators=self._followed.engine.operators,
             settings=settings,
         )
         prefixes = json.loads(row.prefixes) if row.prefixes else None

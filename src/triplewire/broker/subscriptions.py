@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from triplewire.broker import saved_engine
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, StoreError, TriplewireError
 from triplewire.languages.sources.rows import Row
@@ -80,6 +82,8 @@ class Followed:
         self._database = database
         self._warn = warn
         self._lock = threading.Lock()
+        self._folder: Path | None = None
+        self._unsaved = 0  # subscriptions that were registered or removed since the engine was saved
         self._safe = 0  # all changes up to this number are done
         self._done: set[int] = set()  # and these, behind one that was not committed yet
         self.owners: list[str] = []
@@ -87,8 +91,40 @@ class Followed:
         self.owner: NDArray[np.int32] = np.zeros(1_024, np.int32)
         self.flags: NDArray[np.uint8] = np.zeros(1_024, np.uint8)
 
-    def load(self, progress: Callable[[int], None] | None = None) -> None:
-        """Register all active subscriptions."""
+    def load(self, progress: Callable[[int], None] | None = None, folder: Path | None = None) -> None:
+        """Register all active subscriptions: those that were saved in a folder, with what has changed since, or all of
+        the store."""
+        self._folder = folder
+        if folder is not None and self._load_saved(folder):
+            self.follow()
+        else:
+            self._load_all(progress)
+            self._unsaved = len(self.engine)
+        self.save()
+
+    def _load_saved(self, folder: Path) -> bool:
+        saved = saved_engine.load(folder, self.engine, StoreTexts(self._database), self._database)
+        if saved is None:
+            return False
+        with self._lock:
+            self.engine, about = saved
+            self.owner, self.flags, self._safe = about["owner"], about["flags"], about["last"]
+            self.owners = about["owners"]
+            self._owner_numbers = {owner: number for number, owner in enumerate(self.owners)}
+        return True
+
+    def save(self) -> None:
+        """Save the engine in the folder where that spares the next start enough."""
+        if self._folder is None or self._unsaved < saved_engine.FEWEST:
+            return
+        with self._lock:
+            try:
+                saved_engine.save(self._folder, self, self._safe, self._database)
+                self._unsaved = 0
+            except (TriplewireError, OSError) as error:
+                self._warn(f"the engine is not saved, and the next start takes longer: {error}")
+
+    def _load_all(self, progress: Callable[[int], None] | None) -> None:
         with self._lock:
             with self._database.reading() as connection:
                 self._safe = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
@@ -110,6 +146,7 @@ class Followed:
             if not new:
                 return
             numbers = sorted({row.subscription for row in new})
+            self._unsaved += len(numbers)
             for part in _parts(numbers):
                 self._take_over(connection, part)
             self._done.update(row.number for row in new)

@@ -54,7 +54,7 @@ def serve_command(
     )
     url = database or f"sqlite:///{(data / 'broker.db').absolute()}"
     limits = Limits(trusted=frozenset({ServiceSettings.owner}))
-    with Broker.open(url, secret_of(data), engine=engine, limits=limits, warn=say) as broker:
+    with Broker.open(url, secret_of(data), engine=engine, limits=limits, folder=data, warn=say) as broker:
         how = ServiceSettings(
             token=os.environ.get("TRIPLEWIRE_TOKEN", ""),
             allow_private_addresses=os.environ.get("TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES") == "1",

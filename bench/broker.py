@@ -1,0 +1,382 @@
+"""The broker beside what it is made of: the engine alone, bare inserts with the same syncs, one bare request. Ratios of
+one run, in which other load of the machine counts on both sides."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from bench.measure import resident_bytes
+from bench.report import Figure
+from bench.workloads.catalogue import RTF_SUBSCRIPTIONS, Case, Place, rtf_case
+from triplewire.broker.broker import Broker
+from triplewire.engine import Engine
+from triplewire.errors import TriplewireError
+from triplewire.model.publication import Publication
+from triplewire.read import read
+from triplewire.store.database import Database, now
+from triplewire.store.tables import events, publications, subscriptions
+
+NAME = "broker"
+RATE, WEBHOOK, POSTGRES, RESTART, MEMORY, TESTER = 0.5, 4.0, 0.5, 2.0, 1.5, 3.0
+RESTARTED = 1_000_000  # subscriptions
+_BATCHES, _AT_ONCE = 20, 100
+_WEBHOOKS = 50
+_TESTED = 1_000  # publications of the live tester
+_TOKEN = "bench-token-0123456789abcdefgh"
+_ITEM = (
+    '<rss version="2.0"><channel><title>c</title><link>http://example.org/</link><description>d</description><item>'
+    '<guid isPermaLink="false">urn:item:{n}</guid><title>Olympic games {n}</title></item></channel></rss>'
+)
+_QUERY = 'SELECT ?title WHERE { ?item rss:title ?title FILTER ftcontains(?title, "olympic games") }'
+
+
+def cases(place: Place) -> list[Case]:
+    """RTF with half text."""
+    return [rtf_case(place, 50, place.sized(size)) for size in (RTF_SUBSCRIPTIONS, RESTARTED)]
+
+
+def figures(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
+    """All figures of the broker. What needs a part that is not installed is not measured, and says why."""
+    case, large = given
+    full = place.size is None
+    folder = place.work / "broker"
+    documents = list(islice(read(case.publications), (_BATCHES + 1) * _AT_ONCE))
+    with _removed(folder):
+        url = f"sqlite:///{folder / 'broker.db'}"
+        _store(url, case.subscriptions)
+        seconds, floors, found = _batches(url, documents, folder, matcher)
+        yield Figure(NAME, "events a publication", found / (len(documents) - _AT_ONCE))
+        yield Figure(NAME, "stored and matched, SQLite", seconds / (len(documents) - _AT_ONCE) * 1e6, "us/publication")
+        rate = floors / seconds
+        yield Figure(NAME, "rate / (engine alone, then bare inserts)", rate, "x", RATE if full else None, at_least=True)
+        yield _on_postgres(case, documents, matcher, seconds, full)
+    yield from _delivered(folder, full)
+    yield from _tested(folder, documents[:_TESTED], full)
+    yield _idle(case, folder, matcher, full)
+    yield _restarted(large, folder, matcher, full)
+
+
+@contextmanager
+def _removed(folder: Path) -> Iterator[None]:
+    """A folder that is there, and empty, and goes afterwards."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _store(url: str, path: Path) -> None:
+    """Put the subscriptions of a file into a store, as registration does, without asking each text."""
+    with Database.open(url) as database, path.open("rb") as lines:
+        created = now()
+        while portion := list(islice(lines, 10_000)):
+            rows = [
+                {
+                    "owner": "bench",
+                    "id": str(row["id"]),
+                    "language": row["language"],
+                    "query": row["query"],
+                    "title": "",
+                    "state": "active",
+                    "reason": "",
+                    "once_per_story": False,
+                    "price": "{}",
+                    "revision": 1,
+                    "created": created,
+                    "expires": created + 86_400,
+                    "ticket": str(row["id"]).encode(),
+                }
+                for row in map(json.loads, portion)
+            ]
+            database.write(lambda connection, rows=rows: connection.execute(subscriptions.insert(), rows))  # type: ignore[misc]
+
+
+def _published(url: str, documents: Sequence[Publication], matcher: str) -> tuple[float, float, int]:
+    """The seconds in which publications but the first batch were stored and matched, those of the engine alone, and the
+    events that were written."""
+    parts = [documents[begin : begin + _AT_ONCE] for begin in range(0, len(documents), _AT_ONCE)]
+    with Broker.open(url, b"bench", engine=Engine(matcher=matcher)) as broker:
+        broker.engine.settle()
+        for part in parts:  # so that kernels are there, and memory
+            broker.engine.match(part)
+        _all_matched(broker, parts[:1])
+        begun = time.perf_counter()
+        _all_matched(broker, parts[1:])
+        seconds = time.perf_counter() - begun
+        alone = 0.0
+        for part in parts[1:]:
+            begun = time.perf_counter()
+            len(broker.engine.match(part))
+            alone += time.perf_counter() - begun
+        with broker.database.reading() as connection:
+            first = sa.select(sa.func.min(publications.c.number)).scalar_subquery()
+            here = sa.select(sa.func.count()).where(events.c.publication >= first + _AT_ONCE)
+            count = connection.execute(here).scalar_one()
+    return seconds, alone, count
+
+
+def _all_matched(broker: Broker, parts: Sequence[Sequence[Publication]]) -> None:
+    numbers = [taken.number for part in parts for taken in broker.publish(part)]
+    matched = broker.wait(numbers, 600)
+    if len(matched) < len(numbers):
+        raise TriplewireError(f"{len(numbers) - len(matched)} publications were not matched within ten minutes")
+
+
+def _batches(url: str, documents: Sequence[Publication], folder: Path, matcher: str) -> tuple[float, float, int]:
+    """Seconds of the broker, seconds of both floors, and events."""
+    seconds, alone, count = _published(url, documents, matcher)
+    return seconds, alone + _inserts(folder / "broker.db", folder / "bare.db"), count
+
+
+def _inserts(filled: Path, bare: Path) -> float:
+    """The seconds in which the rows of all batches but the first are inserted into the same tables of an empty file,
+    with two synced commits a batch: one for what is accepted, one for what is told."""
+    source, target = sqlite3.connect(filled), sqlite3.connect(bare, isolation_level=None)
+    names = ("publications", "current", "events")
+    for kind in ("table", "index"):
+        made = source.execute("SELECT sql, tbl_name FROM sqlite_master WHERE type = ? AND sql IS NOT NULL", (kind,))
+        for (statement,) in [(sql,) for sql, table in made.fetchall() if table in names]:
+            target.execute(statement)
+    journal = source.execute("PRAGMA journal_mode").fetchone()[0]
+    target.execute(f"PRAGMA journal_mode={journal}")
+    target.execute("PRAGMA synchronous=FULL")
+    columns = {"publications": "number", "current": "publication", "events": "publication"}
+    numbers = [row[0] for row in source.execute("SELECT number FROM publications ORDER BY number")]
+    seconds = 0.0
+    for begin in range(_AT_ONCE, len(numbers), _AT_ONCE):
+        first, last = numbers[begin], numbers[min(begin + _AT_ONCE, len(numbers)) - 1]
+        rows = {
+            name: source.execute(f"SELECT * FROM {name} WHERE {column} BETWEEN ? AND ?", (first, last)).fetchall()
+            for name, column in columns.items()
+        }
+        begun = time.perf_counter()
+        for together in (("publications", "current"), ("events",)):
+            target.execute("BEGIN")
+            for name in together:
+                marks = ", ".join("?" * len(rows[name][0])) if rows[name] else ""
+                target.executemany(f"INSERT INTO {name} VALUES ({marks})", rows[name]) if marks else None
+            target.execute("COMMIT")
+        seconds += time.perf_counter() - begun
+    source.close()
+    target.close()
+    return seconds
+
+
+def _on_postgres(case: Case, documents: Sequence[Publication], matcher: str, sqlite: float, full: bool) -> Figure:
+    name, target = "PostgreSQL / SQLite, the same", POSTGRES if full else None
+    address = os.environ.get("TRIPLEWIRE_BENCH_POSTGRES", "")
+    if not address:
+        note = "name an empty database in TRIPLEWIRE_BENCH_POSTGRES, for which it is measured"
+        return Figure(NAME, name, None, "x", None, at_least=True, note=note)
+    _store(address, case.subscriptions)
+    seconds, _, _ = _published(address, documents, matcher)
+    return Figure(NAME, name, sqlite / seconds, "x", target, at_least=True)
+
+
+# --- one publication, and its webhook --------------------------------------------------------------------------------
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    """`triplewire serve` on an empty folder, as its address."""
+    with _removed(folder), ExitStack() as ends:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "triplewire", "serve", "--data", str(folder), "--port", str(port)]
+        environment = {**os.environ, "TRIPLEWIRE_TOKEN": _TOKEN, "TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES": "1"}
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ends.callback(process.wait)
+        ends.callback(process.terminate)
+        address = f"http://127.0.0.1:{port}"
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            with suppress(OSError):
+                urllib.request.urlopen(f"{address}/readiness", timeout=5).read()
+                break
+            time.sleep(0.1)
+        yield address
+
+
+def _ask(url: str, body: bytes, kind: str = "application/json") -> tuple[int, bytes]:
+    headers = {"Content-Type": kind, "Authorization": f"Bearer {_TOKEN}"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+@contextmanager
+def _receiver(got: Callable[[], None]) -> Iterator[str]:
+    """A receiver of webhooks that calls `got` for each."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            got()
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def _delivered(folder: Path, full: bool) -> Iterator[Figure]:
+    """From a publication that is handed over to the webhook that is received."""
+    came = threading.Event()
+    name = "publication accepted to webhook received / (one sync + one bare POST)"
+    with _served(folder) as address, _receiver(came.set) as hook:
+        _ask(f"{address}/subscriptions", json.dumps({"query": _QUERY, "webhook": hook}).encode())
+        took, floor = [], []
+        for number in range(_WEBHOOKS + 5):
+            came.clear()
+            accepted = time.perf_counter()
+            _ask(f"{address}/publish", _ITEM.format(n=number).encode(), "application/rss+xml")
+            if not came.wait(10):
+                note = "no webhook came within ten seconds"
+                yield Figure(NAME, name, None, "x", WEBHOOK if full else None, note=note)
+                return
+            took.append(time.perf_counter() - accepted)
+            begun = time.perf_counter()
+            _sync(folder / "synced")
+            _ask(hook, b"{}")
+            floor.append(time.perf_counter() - begun)
+    median, least = statistics.median(took[5:]), statistics.median(floor[5:])
+    yield Figure(NAME, "publication accepted to webhook received, median", median * 1e3, "ms")
+    yield Figure(NAME, name, median / least, "x", WEBHOOK if full else None)
+
+
+def _sync(file: Path) -> None:
+    with file.open("ab") as stream:
+        stream.write(b"x" * 4_096)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _tested(folder: Path, documents: Sequence[Publication], full: bool) -> Iterator[Figure]:
+    """The live tester over the last publications, beside the engine."""
+    name = f"live tester over {len(documents):,} publications / Engine.match of the same"
+    with _served(folder) as address:
+        for document in documents:
+            text = "".join(f"{triple}\n" for triple in document.triples)
+            _ask(f"{address}/publish", _named(document, text).encode(), "application/n-quads")
+        attempt = json.dumps({"query": _QUERY}).encode()
+        _ask(f"{address}/try", attempt)
+        took = []
+        for _ in range(5):
+            begun = time.perf_counter()
+            status, _ = _ask(f"{address}/try", attempt)
+            took.append(time.perf_counter() - begun)
+    if status != 200:
+        yield Figure(NAME, name, None, "x", TESTER if full else None, note=f"/try answers {status}")
+        return
+    alone = []
+    for _ in range(5):
+        engine = Engine()
+        engine.subscribe(_QUERY, id="query")
+        begun = time.perf_counter()
+        len(engine.match(documents))
+        alone.append(time.perf_counter() - begun)
+    yield Figure(NAME, name, statistics.median(took) / statistics.median(alone), "x", TESTER if full else None)
+
+
+def _named(document: Publication, text: str) -> str:
+    """The N-Quads of a publication, a named graph."""
+    return "".join(f"{line[:-2]} <{document.id}> .\n" for line in text.splitlines())
+
+
+# --- memory, and restarts --------------------------------------------------------------------------------------------
+
+
+def _idle(case: Case, folder: Path, matcher: str, full: bool) -> Figure:
+    """The memory of a process that waits with all subscriptions, beside one that has them in an engine alone."""
+    with _removed(folder):
+        url = f"sqlite:///{folder / 'broker.db'}"
+        _store(url, case.subscriptions)
+        broker = _in_process("idle", url, matcher)
+        alone = _in_process("alone", str(case.subscriptions), matcher)
+    name = "memory with all subscriptions, idle / of a process with the engine alone"
+    return Figure(NAME, name, broker / alone, "x", MEMORY if full else None)
+
+
+def _restarted(case: Case, folder: Path, matcher: str, full: bool) -> Figure:
+    """From opening a store that was used before to its first match, beside opening a saved engine to its first."""
+    with _removed(folder):
+        url = f"sqlite:///{folder / 'broker.db'}"
+        _store(url, case.subscriptions)
+        _in_process("restart", url, matcher)  # which saves the engine
+        again = _in_process("restart", url, matcher)
+        saved = _in_process("opened", f"{case.subscriptions} {folder / 'saved'}", matcher)
+    return Figure(
+        NAME, "restart to the first match / opening a saved engine", again / saved, "x", RESTART if full else None
+    )
+
+
+def _in_process(what: str, argument: str, matcher: str) -> float:
+    """A figure that a process of its own measures."""
+    command = [sys.executable, "-m", "bench.broker", what, argument, matcher]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise TriplewireError(f"{what}: {done.stderr.strip()[-300:]}")
+    return float(done.stdout)
+
+
+def _one(number: int = 0) -> Publication:
+    return Publication.from_text(f'<urn:x:{number}> <http://purl.org/rss/1.0/title> "x" .', f"urn:x:{number}")
+
+
+def measure(what: str, argument: str, matcher: str) -> float:
+    """What a process of its own measures: bytes, or seconds."""
+    if what == "alone":
+        engine = Engine(matcher=matcher)
+        engine.load_subscriptions(argument)
+        engine.settle()
+        engine.match(_one())
+        return float(resident_bytes())
+    if what == "opened":
+        path, folder = argument.rsplit(" ", 1)
+        engine = Engine(matcher=matcher)
+        engine.load_subscriptions(path)
+        engine.save(folder)
+        del engine
+        begun = time.perf_counter()
+        Engine.load(folder).match(_one())
+        return time.perf_counter() - begun
+    begun = time.perf_counter()
+    file = Path(argument.removeprefix("sqlite:///"))
+    with Broker.open(argument, b"bench", engine=Engine(matcher=matcher), folder=file.parent) as broker:
+        number = int(time.time())
+        _all_matched(broker, [[_one(number)]])
+        seconds = time.perf_counter() - begun
+        return seconds if what == "restart" else float(resident_bytes())
+
+
+if __name__ == "__main__":
+    print(measure(*sys.argv[1:]))
