@@ -61,6 +61,8 @@ DAY = 86_400.0
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
 
+_LOOK, _LOOK_OURS = 0.25, 2.0  # seconds between looks at what was matched: by another process, or by this one
+
 _ID = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
 
 
@@ -435,7 +437,7 @@ class Broker:
                 for number in wanted & self._counts.keys():
                     found[number] = self._counts[number]
                 wanted -= found.keys()
-                if wanted and not self._matched.wait(min(left, 0.25)):
+                if wanted and not self._matched.wait(min(left, _LOOK_OURS if self.matching.is_ours else _LOOK)):
                     waiting = set(wanted)
                 else:
                     continue

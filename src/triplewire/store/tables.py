@@ -94,10 +94,11 @@ publications = Table(
     Column("readers", Text),  # a JSON array of owners who may see it; null: all
     Column("title", Text, nullable=False),
     Column("link", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),  # `triplewire.broker.publications`
     Column("state", Text, nullable=False),  # "accepted", "matched", "refused" (a dead letter)
     Column("tries", Integer, nullable=False),  # at matching it, that a crash may have ended
     Column("reason", Text, nullable=False),
+    # last, as SQLite reads through a long column to get at those behind it: `triplewire.broker.publications`
+    Column("body", LargeBinary, nullable=False),
     Index("publications_state", "state", "number"),
     Index("publications_received", "received"),
 )
