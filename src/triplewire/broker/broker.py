@@ -17,7 +17,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,8 +53,6 @@ from triplewire.store.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from triplewire.engine.explain.explanation import Explanation
 
 DAY = 86_400.0
@@ -537,27 +535,59 @@ def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping
         here = sa.select(current).where(current.c.id.in_(ids[begin : begin + 500]))
         there.update((row.id, (row.publication, row.content)) for row in connection.execute(here))
     taken: list[Taken] = []
-    for values, files in rows:
-        id, content = values["id"], values["content"]
-        if values["readers"] is not None:
-            content = f"{content} for {values['readers']}"  # for others to read, it is told anew
-        before = there.get(id)
-        if before is not None and before[1] == content:
-            taken.append(Taken(before[0], id, False))
-            continue
-        previous = before[0] if before is not None else None
-        number = inserted_number(connection, publications, {"previous": previous, **values})
-        there[id] = number, content
-        if before is None:
-            connection.execute(current.insert().values(id=id, publication=number, content=content))
-        else:
-            changed = current.update().where(current.c.id == id)
-            connection.execute(changed.values(publication=number, content=content))
-        if files:
-            named = [{"publication": number, "name": name, "content": data} for name, data in files.items()]
-            connection.execute(attachments.insert(), named)
-        taken.append(Taken(number, id, True))
+    for portion in _without_repetition(rows):
+        new: list[tuple[dict[str, Any], Mapping[str, bytes], str]] = []
+        places: list[int] = []
+        for values, files in portion:
+            id, content = values["id"], values["content"]
+            if values["readers"] is not None:
+                content = f"{content} for {values['readers']}"  # for others to read, it is told anew
+            before = there.get(id)
+            if before is not None and before[1] == content:
+                taken.append(Taken(before[0], id, False))
+                continue
+            new.append(({"previous": before[0] if before is not None else None, **values}, files, content))
+            places.append(len(taken))
+            taken.append(Taken(0, id, True))
+        for place, number, (values, _, content) in zip(places, _insert(connection, new), new, strict=True):
+            taken[place] = Taken(number, values["id"], True)
+            there[values["id"]] = number, content
     return taken
+
+
+def _without_repetition(
+    rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]],
+) -> Iterator[list[tuple[dict[str, Any], Mapping[str, bytes]]]]:
+    """The rows in portions in which no id is there twice."""
+    portion: dict[str, tuple[dict[str, Any], Mapping[str, bytes]]] = {}
+    for row in rows:
+        if row[0]["id"] in portion:
+            yield list(portion.values())
+            portion = {}
+        portion[row[0]["id"]] = row
+    yield list(portion.values())
+
+
+def _insert(connection: Connection, new: Sequence[tuple[dict[str, Any], Mapping[str, bytes], str]]) -> Sequence[int]:
+    """Write new contents of publications; returns their numbers."""
+    if not new:
+        return []
+    inserting = publications.insert().returning(publications.c.number, sort_by_parameter_order=True)
+    numbers = connection.execute(inserting, [values for values, _, _ in new]).scalars().all()
+    newest: list[dict[str, Any]] = []
+    named: list[dict[str, Any]] = []
+    for number, (values, files, content) in zip(numbers, new, strict=True):
+        if values["previous"] is None:
+            newest.append({"id": values["id"], "publication": number, "content": content})
+        else:
+            changed = current.update().where(current.c.id == values["id"])
+            connection.execute(changed.values(publication=number, content=content))
+        named += [{"publication": number, "name": name, "content": data} for name, data in files.items()]
+    if newest:
+        connection.execute(current.insert(), newest)
+    if named:
+        connection.execute(attachments.insert(), named)
+    return numbers
 
 
 __all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]

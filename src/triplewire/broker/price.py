@@ -36,6 +36,8 @@ def prices(queries: Sequence[Query], owner: str, database: Database, engine: Eng
     nothing that a query is to blame for."""
     with database.reading() as connection:
         window = newest(connection, owner, WINDOW)
+    if not window:
+        return [{}] * len(queries)
     settings = replace(engine.settings, max_steps=min(_MOST_STEPS, engine.settings.max_steps))
     matcher = "reference" if len(queries) <= _FEW else "trie"
     trial = Engine(matcher=matcher, taxonomy=engine.taxonomy, operators=engine.operators, settings=settings)
@@ -46,7 +48,7 @@ def prices(queries: Sequence[Query], owner: str, database: Database, engine: Eng
             continue
         if any(calls_in(subscription.where)):
             trial.unsubscribe(str(number))
-    if not window or not len(trial):
+    if not len(trial):
         return [{}] * len(queries)
     counts: Counter[str] = Counter()
     tried, begun = 0, time.perf_counter()
