@@ -32,7 +32,8 @@ def test_a_restart_takes_over_what_has_changed(database_url: str, tmp_path: Path
         for word in ("red", "blue", "green"):
             broker.subscribe(Wanted(QUERY.format(word=word), id=word), "ann")
     about = (tmp_path / "engine.json").read_bytes()
-    with opened(database_url, tmp_path / "elsewhere", seen := []) as broker:  # changes that the saved engine has not seen
+    seen: list[int] = []
+    with opened(database_url, tmp_path / "elsewhere", seen) as broker:  # changes that the saved engine has not seen
         assert seen
         blue = broker.find("blue", owner="ann")
         assert blue is not None
