@@ -272,18 +272,18 @@ class Matching:
         """The events of a batch. A publication that cannot be matched is refused, and does not hold up others."""
         batch = Batch()
         try:
-            found = self._pairs([entry.publication for entry in accepted])
+            of_each = self._pairs([entry.publication for entry in accepted])
         except TriplewireError:
-            found = []
+            of_each = []
             for entry in accepted:
                 try:
-                    found += self._pairs([entry.publication])
+                    of_each += self._pairs([entry.publication])
                 except TriplewireError as error:
                     batch.refused[entry.number] = str(error)
-                    found.append(Pairs())
+                    of_each.append(Pairs())
         previous = self._told_before(accepted)
         at = now()
-        for entry, pairs in zip(accepted, found, strict=True):
+        for entry, pairs in zip(accepted, of_each, strict=True):
             if entry.number in batch.refused:
                 continue
             numbers, bindings = pairs.subscriptions, pairs.bindings
@@ -314,23 +314,23 @@ class Matching:
         """What each publication matches."""
         place = {publication.id: number for number, publication in enumerate(given)}
         result = self._followed.engine.match(given)
-        found = [Pairs() for _ in given]
+        of_each = [Pairs() for _ in given]
         for refusal in result.refusals:
             _log.warning("%s", refusal)
             publication, _, subscription = refusal.subject.rpartition(" ")
             if refusal.kind == "pair" and "max_steps" in refusal.remedy:  # no operator is to blame
-                found[place[publication]].undecided.append((int(subscription), refusal.reason))
+                of_each[place[publication]].undecided.append((int(subscription), refusal.reason))
         for part in result.parts:
             subscriptions_ = np.fromiter(map(int, part.ids()), np.int64, len(part))
             bindings = [text for texts in part.texts() for text in _decoded(texts.bindings)]
             ends = np.searchsorted(part.publication, np.arange(len(part.publications)), "right").tolist()
             begin = 0
             for id_, end in zip(part.publications, ends, strict=True):
-                pairs = found[place[id_]]
+                pairs = of_each[place[id_]]
                 pairs.subscriptions = np.concatenate([pairs.subscriptions, subscriptions_[begin:end]])
                 pairs.bindings += bindings[begin:end]
                 begin = end
-        return found
+        return of_each
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
         """Content before -> the subscriptions that it matched."""

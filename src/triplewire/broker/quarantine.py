@@ -126,8 +126,8 @@ class Quarantine:
         with self._database.reading() as connection:
             here = sa.select(subscriptions).where(subscriptions.c.state == ACTIVE)
             parts = [numbers[begin : begin + 500] for begin in range(0, len(numbers), 500)]
-            found = [connection.execute(here.where(subscriptions.c.number.in_(part))).all() for part in parts]
-        return {row.number: row for rows in found for row in rows}
+            answers = [connection.execute(here.where(subscriptions.c.number.in_(part))).all() for part in parts]
+        return {row.number: row for rows in answers for row in rows}
 
     def _in_turn(self) -> dict[int, Any]:
         """The next subscriptions to be measured, the newest first."""
