@@ -38,7 +38,8 @@ from triplewire.broker.owed import Owed
 from triplewire.broker.publications import HANDED, link_of, stored, title_of
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
-from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, SUSPENDED, Followed, stored_taxonomy
+from triplewire.broker.stories import Stories
+from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, Followed, stored_taxonomy
 from triplewire.broker.targets import Target, Targets, add_target
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -114,7 +115,7 @@ class Broker:
         self.targets = Targets(database, self.followed)
         self.owed = Owed(database)
         self.sources = Sources(database, self.followed.follow)
-        self.matching = match(database, self.followed, self.holder, self._told)
+        self.matching = match(database, self.followed, self.holder, self._told, Stories(self.followed).choose)
         self.sweeper = Sweeper(database, self.matching, retention)
         self.counts = Counts()
         self._matched = threading.Condition()
@@ -335,10 +336,6 @@ class Broker:
             values["revision"] = subscriptions.c.revision + 1
             values["prefixes"] = json.dumps(dict(prefixes)) if prefixes else None
         self._set(number, **values)
-
-    def suspend(self, number: int, reason: str) -> None:
-        """Take a subscription out of matching, for its owner to see why."""
-        self._set(number, state=SUSPENDED, reason=reason)
 
     def unsubscribe(self, number: int, reason: str = "unsubscribed") -> None:
         """End a subscription. Its feed stays, and says so; what is to be delivered is delivered."""

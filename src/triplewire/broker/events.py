@@ -7,7 +7,7 @@ An event has a `number`, which grows in the order of commits over all subscripti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,9 +141,3 @@ def publication_of(connection: Connection, number: int) -> Publication | None:
         return None
     files = connection.execute(sa.select(attachments).where(attachments.c.publication == number))
     return restored(row.body, row.id, row.source, {file.name: file.content for file in files})
-
-
-def newest_publications(connection: Connection, most: int) -> Iterator[tuple[int, Publication]]:
-    """The newest contents, the newest first, with their numbers."""
-    for row in connection.execute(sa.select(publications).order_by(publications.c.number.desc()).limit(most)):
-        yield row.number, restored(row.body, row.id, row.source)

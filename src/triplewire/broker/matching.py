@@ -98,7 +98,7 @@ class Matching:
         self._followed = followed
         self._holder = holder
         self._told = told
-        self._chosen = chosen  # may change what is told, in the transaction that writes it
+        self._chosen = chosen  # may change what is told, in the transaction that writes it: `triplewire.broker.stories`
         self._term: int | None = None
         self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)

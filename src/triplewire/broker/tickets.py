@@ -1,7 +1,7 @@
 """Tickets: what gives its bearer a right. Only their SHA-256 is kept, so that a copy of the database gives none.
 
-A ticket has 256 random bits and a checksum, `tw_KIND_RANDOM_CHECK`: scanners for secrets know it, and a typing error is
-no question to the database. Kinds: `ctl` (renew, change, cancel one subscription), `api` (all of an owner), `pub`
+A ticket has 256 random bits and a checksum, `tw_KIND_RANDOM_CHECK`, by which scanners for secrets know
+it. Kinds: `ctl` (renew, change, cancel one subscription), `api` (all of an owner), `pub`
 (publish to a source). The key of a feed is not kept at all: it is made from the number of its subscription with a
 secret that lies outside of the database, and gives the right to read.
 """
@@ -23,12 +23,6 @@ def new_ticket(kind: str) -> str:
     """A ticket of a kind."""
     stem = f"tw_{kind}_{secrets.token_urlsafe(SECRET_BYTES)}"
     return f"{stem}_{_check(stem)}"
-
-
-def is_ticket(text: str) -> bool:
-    """Can it be a ticket that this program made?"""
-    stem, _, check = text.rpartition("_")
-    return text.isascii() and hmac.compare_digest(_check(stem), check)
 
 
 def digest(ticket: str) -> bytes:

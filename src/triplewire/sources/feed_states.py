@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from triplewire.net.addresses import shown
 from triplewire.sources.fetch import Known
@@ -132,11 +132,6 @@ def feeds_of(folder: Path) -> list[FeedStatus]:
         )
         for feed in sorted(FeedStates(folder).load().values(), key=lambda feed: feed.address)
     ]  # fmt: skip
-
-
-def feeds_to_json(feeds: Iterable[FeedStatus]) -> list[dict[str, Any]]:
-    """The same as JSON objects."""
-    return [asdict(feed) for feed in feeds]
 
 
 def _instant(seconds: float) -> str:

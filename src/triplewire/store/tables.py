@@ -69,7 +69,7 @@ subscriptions = Table(
     Column("state", Text, nullable=False),  # "active", "paused" by its owner, "suspended" by the broker, "ended"
     Column("reason", Text, nullable=False),  # why it is suspended or has ended
     Column("once_per_story", Boolean, nullable=False),
-    Column("price", Text, nullable=False),  # a JSON object: what registration predicted
+    Column("price", Text, nullable=False),  # a JSON object, which is empty: nothing is predicted yet
     Column("revision", Integer, nullable=False),  # 1, and 1 more with each new query
     Column("created", Float, nullable=False),
     Column("expires", Float, nullable=False),
@@ -266,7 +266,7 @@ stories = Table(
     "stories",
     metadata,
     Column("publication", BIG, primary_key=True, autoincrement=False),
-    Column("signature", LargeBinary, nullable=False),  # MinHash
+    Column("signature", LargeBinary, nullable=False),  # MinHash: `triplewire.broker.stories`
     Column("at", Float, nullable=False),
 )
 
