@@ -76,8 +76,12 @@ def live(url: str, folder: Path, seed: int, until: int | None, is_weak: bool) ->
             lane.start()
         for lane in lanes:
             lane.join()
-        # a publication during which two brokers were killed is refused; somebody looks at it, and has it matched again
-        again = publications.update().where(publications.c.state == "refused").values(state="accepted", tries=0)
+        # a publication during which two brokers were killed is refused; somebody looks at it, and has it matched again,
+        # unless a later content of the same id is there
+        later = publications.alias()
+        is_old = sa.exists().where(later.c.id == publications.c.id, later.c.number > publications.c.number)
+        again = publications.update().where(publications.c.state == "refused", ~is_old)
+        again = again.values(state="accepted", tries=0)
         waiting = sa.select(publications.c.number).where(publications.c.state == "accepted").limit(1)
         for attempt in range(2):
             left: object = True

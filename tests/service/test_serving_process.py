@@ -70,8 +70,11 @@ class Served:
         """What a door answers: a value of JSON, or the text. Raises `OSError`."""
         head = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content_type}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, head, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            text = answer.read().decode()
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                text = answer.read().decode()
+        except http.client.HTTPException as error:  # the process ended while it answered
+            raise ConnectionError(str(error)) from error
         return json.loads(text) if answer.headers["content-type"] == "application/json" else text
 
     def kept_up(self) -> None:
