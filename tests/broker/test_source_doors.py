@@ -111,7 +111,7 @@ def test_a_source_is_made_looked_at_changed_and_removed(ask: Client) -> None:
         {"url": "kafka://host", "kind": "kafka"},
         {"url": "http://93.184.215.14/feed", "kind": "pull"},
         {"kind": "poll"},
-        {"kind": "push", "url": "http://93.184.215.14/feed"},
+        {"kind": "push", "url": "urn:no iri"},
         {"kind": "push", "id": "a/b"},
         {"kind": "push", "anonymous": True, "may_subscribe": True},
     ],
@@ -322,17 +322,18 @@ def test_an_item_cannot_take_over_other_subscriptions(ask: Client) -> None:
 
 
 def test_from_narrows_to_a_source_by_id_and_title(broker: Broker, ask: Client) -> None:
-    made(ask, kind="push", id="desk", title="World News")
+    made(ask, kind="push", id="desk", title="World News", url="urn:source:desk")
     made(ask, kind="push", id="other")
-    for id, name in (("by-id", "desk"), ("by-title", '"world news"'), ("by-none", "missing")):
+    names = {"by-id": "desk", "by-title": '"world news"', "by-url": "<urn:source:desk>", "by-none": "missing"}
+    for id, name in names.items():
         query = f"SELECT ?t FROM {name} WHERE (?i, title, ?t)"
         assert ask("POST", "/subscriptions", {"query": query, "language": "gql", "id": id})[0] == 201
     ask("POST", "/publish?wait=1&source=desk", item("urn:a:1", "One"))
     ask("POST", "/publish?wait=1&source=other", item("urn:a:2", "Two"))
-    assert sorted(told(broker)) == [("by-id", "urn:a:1"), ("by-title", "urn:a:1")]
+    assert sorted(told(broker)) == [("by-id", "urn:a:1"), ("by-title", "urn:a:1"), ("by-url", "urn:a:1")]
     ask("PATCH", "/sources/other", {"title": "World  NEWS"})
     ask("POST", "/publish?wait=1&source=other", item("urn:a:3", "Three"))
-    assert told(broker)[2:] == [("by-title", "urn:a:3")]
+    assert told(broker)[3:] == [("by-title", "urn:a:3")]
 
 
 # --- the taxonomy ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import tickets
 from triplewire.errors import ArgumentError, SubscriptionError
+from triplewire.model.terms import IRI
 from triplewire.net.addresses import shown
 from triplewire.sources.feed_states import Feed
 from triplewire.sources.fetch import Known
@@ -35,8 +36,8 @@ _LONGEST = 300  # characters of such a record
 
 @dataclass(frozen=True)
 class WantedSource:
-    """A source as somebody asks for it. `may_subscribe`: its items may be subscriptions; `anonymous`: anybody may push
-    to it."""
+    """A source as somebody asks for it. `url`: where it is asked, or, of one that is pushed to, an IRI by which queries
+    name it (`FROM`); `may_subscribe`: its items may be subscriptions; `anonymous`: anybody may push to it."""
 
     url: str = ""
     kind: str = POLL
@@ -127,11 +128,10 @@ class Sources:
         `ArgumentError` for what is no id, and `SubscriptionError` for one that is taken."""
         if wanted.kind not in KINDS:
             raise ArgumentError(f"{wanted.kind!r} is no kind of a source", remedy=f"known: {', '.join(KINDS)}")
-        if bool(wanted.url) == (wanted.kind == PUSH):
-            what = (
-                "a source that is pushed to has no url" if wanted.url else f"a source of kind {wanted.kind} has a url"
-            )
-            raise ArgumentError(what, remedy="give url, or kind: push")
+        if wanted.kind == PUSH:
+            check_name(wanted.url)
+        elif not wanted.url:
+            raise ArgumentError(f"a source of kind {wanted.kind} has a url", remedy="give url, or kind: push")
         if wanted.id and not _ID.fullmatch(wanted.id):
             raise ArgumentError(f"{wanted.id!r} is no id of a source", remedy="1 to 100 of A-Z a-z 0-9 . _ ~ -")
         _check_rights(wanted.may_subscribe, wanted.anonymous)
@@ -224,6 +224,12 @@ class Sources:
                     connection.execute(sources.update().where(here).values(state=text))
 
         self._database.write(write)
+
+
+def check_name(url: str) -> None:
+    """Raises `ArgumentError` where this is no IRI by which a source that is pushed to can be named."""
+    if url:
+        IRI(url)
 
 
 def _check_rights(may_subscribe: bool, anonymous: bool) -> None:

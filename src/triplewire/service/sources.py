@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 from triplewire.broker import sources as sources_
 from triplewire.broker.folder_sources import below
 from triplewire.broker.polling import Polled
-from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, health
+from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, check_name, health
 from triplewire.net.addresses import address
 from triplewire.service.access import OWNER, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
@@ -30,7 +30,9 @@ class NewSource(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    url: str = Field("", description="Of a feed; a folder below the allowed one; kafka://HOST:PORT/TOPIC.")
+    url: str = Field(
+        "", description="Of a feed; a folder below the allowed one; kafka://HOST:PORT/TOPIC; of push: an IRI for FROM."
+    )
     kind: str = Field(POLL, description="poll, push, folder or kafka; the last two are for the owner of the service.")
     id: str = ""
     title: str = ""
@@ -135,7 +137,7 @@ def change_source(request: Request, id: str, body: SourceChange) -> dict[str, An
     values = body.model_dump(exclude_none=True)
     if "url" in values:
         if row.kind == PUSH:
-            raise Problem(400, "a source that is pushed to has no url")
+            check_name(values["url"])
         _check(request, row.kind, values["url"])
     if values:
         broker(request).sources.change(row.number, **values)
