@@ -71,7 +71,7 @@ class Table:
                 rows.write_row((number, rarest, " & ".join(f"'{lexeme}'" for lexeme in lexemes)))
         execute("CREATE INDEX ON queries (rarest)")
         execute("ANALYZE queries")
-        (self.bytes,) = execute("SELECT pg_total_relation_size('queries')").fetchone()
+        self.bytes: int = execute("SELECT pg_total_relation_size('queries')").fetchall()[0][0]
 
     def matching(self, statements: Sequence[Statement]) -> set[int]:
         """The numbers of the queries whose words are in one literal of a publication."""
