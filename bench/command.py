@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out, as they take long
+LONG = ("partition", "spark", "operators", "peers")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
 
 
@@ -65,8 +65,8 @@ def bench_command(
     python -m bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, `spark` and `operators`, which take long. A missed target is told, and no failure. Files go to the
-    temporary folder.
+    `partition`, `spark`, `operators` and `peers`, which take long. A missed target is told, and no failure. Files go to
+    the temporary folder.
     """
     # imported here so that --help does not load NumPy
     from bench.measure import Operators

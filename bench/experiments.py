@@ -19,6 +19,7 @@ from bench import operators as targets
 from bench.handover import handover_cases, handover_figures
 from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
 from bench.measure import GIGA, MEGA, MICROS, Timed, allowed_micros, explained, inputs_of, load_case
+from bench.peers.runner import peers_cases, peers_figures
 from bench.report import Figure
 from bench.workloads.catalogue import (
     RTF_SUBSCRIPTIONS,
@@ -332,6 +333,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "operators": Experiment("operators", "expensive calls", targets.cases, targets.measure, by_name=True),
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     "spark": Experiment("spark", "the pipeline on Spark", spark.cases, spark.measure_pipeline, by_name=True),
+    "peers": Experiment("peers", "systems of today", peers_cases, peers_figures, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
 """All experiments, in the order of `python -m bench all`. Those without a hyphen in their names also run alone;

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from bench import measure
 from bench.measure import MEGA, MICROS, allowed_micros, explained, load_case
+from bench.peers.clips import Rules
+from bench.peers.workloads import statements_of, tuples_of
 from bench.report import Figure
 from bench.workloads.catalogue import (
     GRAPH_SUBSCRIPTIONS,
@@ -22,10 +23,6 @@ from bench.workloads.catalogue import (
     rtf_case,
 )
 from triplewire.engine import Engine
-from triplewire.errors import TriplewireError
-from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form import Position, normal_form
-from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.read import read
 
@@ -37,67 +34,17 @@ TIMES = 300  # as long as the engine, at least: the target
 _EACH = 10  # every tenth publication
 _TURNS = 3
 
-Facts: TypeAlias = Sequence[tuple[str, str, str]]
-"""The triples of a publication, terms as in N-Triples."""
-
-
-class Rules:
-    """Subscriptions as rules of CLIPS, one a subscription, numbered in their order."""
-
-    def __init__(self, subscriptions: Sequence[Subscription]) -> None:
-        """Raises `ImportError` without `clipspy`, and `TriplewireError` where a subscription is more than patterns."""
-        from clips import Environment  # a package that is no dependency of the engine
-
-        self._environment: Any = Environment()
-        self._found: set[int] = set()
-        self._number: dict[str, int] = {}
-        self._environment.define_function(self._found.add, "found")
-        for number, subscription in enumerate(subscriptions):
-            self._environment.build(f"(defrule s{number} {self._condition(subscription)} => (found {number}))")
-
-    def _condition(self, subscription: Subscription) -> str:
-        form = normal_form(subscription, most=1)
-        if not form.exact or len(form.clauses) != 1 or form.clauses[0].tests:
-            raise TriplewireError(f"{subscription.id} is no conjunction of patterns, which is all that CLIPS is given")
-        names: dict[str, str] = {}
-
-        def written(position: Position) -> str:
-            if isinstance(position, Variable):
-                return names.setdefault(position.name, f"?v{len(names)}")
-            return self._numbered(str(position))
-
-        patterns = (f"(triple {' '.join(map(written, pattern))})" for pattern in form.clauses[0].patterns)
-        return f"(exists {' '.join(patterns)})"
-
-    def _numbered(self, term: str) -> str:
-        return str(self._number.setdefault(term, len(self._number)))
-
-    def matching(self, publication: Facts) -> set[int]:
-        """The numbers of the subscriptions that a publication satisfies."""
-        numbered = self._numbered
-        facts = [f"(triple {numbered(s)} {numbered(p)} {numbered(o)})" for s, p, o in publication]
-        self._found.clear()
-        self._environment.load_facts("\n".join(facts))  # as text: facts that Python holds are never freed
-        self._environment.run()
-        self._environment.eval("(retract *)")
-        return set(self._found)
-
-
-def facts_of(publications: Path) -> list[Facts]:
-    """The triples of each publication of a file."""
-    return [[(str(s), str(p), str(o)) for s, p, o in publication.triples] for publication in read(publications)]
-
 
 def beside_clips(engine: Engine, case: Case, work: Path, target: float | None) -> Iterator[Figure]:
     """The time of CLIPS over that of the engine, by turns, for every tenth publication of a case."""
     name = f"{case.label}: CLIPS over the engine"
     try:
-        rules = Rules(engine.subscriptions)
+        rules = Rules([tuples_of(subscription) for subscription in engine.subscriptions])
     except ImportError:
         yield Figure("graph", name, None, "x", note="clipspy is not installed")
         return
     source = _sample(case.publications, work)
-    facts = facts_of(source.path)
+    facts = [statements_of(publication) for publication in read(source.path)]
     their_matches = sum(len(rules.matching(triples)) for triples in facts)  # a warm-up as well
     matches = measure.match(engine, source).matches
     if their_matches != matches:

@@ -1,0 +1,101 @@
+"""Other systems find what the engine finds, pair by pair: only then does a comparison of their times say anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.joins import beside_clips
+from bench.peers.clips import Rules
+from bench.peers.mokaccino import Percolator
+from bench.peers.oxigraph import Asked
+from bench.peers.runner import wrong
+from bench.peers.serving import Peer, rows_of
+from bench.peers.workloads import graph, mixed, text, tuples_of
+from bench.workloads import catalogue, corpus
+from bench.workloads.catalogue import SEED, Case, Place
+from bench.workloads.mixed import write_documents
+from triplewire import Engine, read
+from triplewire.errors import TriplewireError
+
+PUBLICATIONS, SUBSCRIPTIONS = 120, 300
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    """Graph subscriptions, and the publications that half of them are cut from with some others."""
+    subscriptions, publications = tmp_path / "s.jsonl", tmp_path / "p.nq"
+    documents = write_documents(subscriptions, SUBSCRIPTIONS, SEED)
+    publications.write_bytes(corpus.to_nquads(documents[:PUBLICATIONS]))
+    return Case("some", subscriptions, publications)
+
+
+def engine_of(case: Case) -> Engine:
+    engine = Engine()
+    engine.load_subscriptions(case.subscriptions)
+    return engine
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Where workloads are written."""
+    return Place(tmp_path_factory.mktemp("peers"))
+
+
+SYSTEMS = {
+    "CLIPS": (Rules, True),
+    "mokaccino": (Percolator, False),
+    "pyoxigraph": (Asked, True),
+}
+"""Name -> the system, and whether it joins; one without joins may find more."""
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("workload", [mixed, text, graph])
+def test_the_same_answers(
+    name: str, workload: Callable[[Place, int], Path], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "RTF_PUBLICATIONS", 300)
+    folder = workload(place, SUBSCRIPTIONS)
+    engine = Engine()
+    engine.load_subscriptions(folder / "subscriptions.jsonl")
+    expected: dict[str, frozenset[str]] = {}
+    for match in engine.match(list(read(folder / "publications.nq"))):
+        expected[match.publication] = expected.get(match.publication, frozenset()) | {match.subscription}
+    ids, queries = zip(*rows_of(folder / "queries.jsonl"), strict=True)
+    system, joins = SYSTEMS[name]
+    peer: Peer = system(queries)
+    answers = {id: frozenset(ids[n] for n in peer.matching(one)) for id, one in rows_of(folder / "publications.jsonl")}
+    assert sum(map(len, expected.values())) > PUBLICATIONS
+    assert not wrong(expected, answers, joins).startswith("wrong"), wrong(expected, answers, joins)
+
+
+def test_answers_that_are_wrong_are_told() -> None:
+    assert wrong({"p": frozenset("ab")}, {"p": frozenset("a")}, False).startswith("wrong: 2 matches, 1 missing, 0 more")
+    assert wrong({"p": frozenset("a")}, {"p": frozenset("ab")}, True).startswith("wrong: 1 matches, 0 missing, 1 more")
+    assert wrong({"p": frozenset("a")}, {"p": frozenset("ab")}, False) == "1 matches, 0 missing, 1 more"
+
+
+def test_the_ratio_is_told_with_its_target(case: Case, tmp_path: Path) -> None:
+    clips, ratio = beside_clips(engine_of(case), case, tmp_path, 300.0)
+    assert clips.value is not None
+    assert ratio.value is not None
+    assert (ratio.target, ratio.at_least) == (300.0, True)
+
+
+def test_other_answers_are_no_ratio(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matching = Rules.matching
+    monkeypatch.setattr(Rules, "matching", lambda rules, one: {*matching(rules, one), -1})
+    (row,) = beside_clips(engine_of(case), case, tmp_path, 1.0)
+    assert row.value is None
+    assert not row.met
+    assert "CLIPS finds" in row.note
+
+
+def test_more_than_patterns_is_refused() -> None:
+    engine = Engine()
+    engine.subscribe("SELECT ?x { ?x <urn:p> ?y FILTER (?y > 3) }", id="a number")
+    with pytest.raises(TriplewireError, match="a number"):
+        tuples_of(next(iter(engine.subscriptions)))
