@@ -74,7 +74,7 @@ def served() -> Iterator[Web]:
             """Nothing on standard error."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     state.root = f"http://127.0.0.1:{server.server_address[1]}"
     yield state
     server.shutdown()
