@@ -19,21 +19,40 @@ def server() -> Iterator[str]:
         yield address.replace("jdbc:postgresql://", f"postgresql://test:{PASSWORD}@")
 
 
+@pytest.fixture(scope="session")
+def emptied() -> list[str]:
+    """Names of databases that tests are done with: hundreds of them would take long to make, and to remove."""
+    return []
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], str]]:
     """Makes databases without tables; returns their addresses."""
+    if request.param == "sqlite":
+        yield lambda: f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
+        return
+    address, emptied = request.getfixturevalue("server"), request.getfixturevalue("emptied")
+    made: list[str] = []
 
-    def sqlite() -> str:
-        return f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
-
-    def postgresql() -> str:
-        address: str = request.getfixturevalue("server")
-        name = f"t{uuid.uuid4().hex}"
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+    def at(name: str) -> str:
         return f"{address.rpartition('/')[0]}/{name}"
 
-    return sqlite if request.param == "sqlite" else postgresql
+    def postgresql() -> str:
+        made.append(f"t{uuid.uuid4().hex}")
+        with psycopg.connect(address, autocommit=True) as connection:
+            # under another name, so that nothing that is still there of another test has to do with it
+            how = f"ALTER DATABASE {emptied.pop()} RENAME TO" if emptied else "CREATE DATABASE"
+            connection.execute(f"{how} {made[-1]}")
+        return at(made[-1])
+
+    yield postgresql
+    for name in made:
+        with psycopg.connect(at(name), autocommit=True) as connection:
+            others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            connection.execute(f"SELECT pg_terminate_backend(pid, 60000) {others}")
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        emptied.append(name)
 
 
 @pytest.fixture

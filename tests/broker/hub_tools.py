@@ -6,7 +6,6 @@ import contextlib
 import http.server
 import json
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -15,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-import uvicorn
 
+from broker.serving import served as at_a_port
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.broker.publications import read_body
 from triplewire.broker.targets import Target, end_target
@@ -119,7 +118,7 @@ def serving(answer: Callable[[Came], Said] = echo) -> Iterator[Server]:
             """Nothing on standard error."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         yield state
@@ -132,17 +131,8 @@ def serving(answer: Callable[[Came], Said] = echo) -> Iterator[Server]:
 def served(broker: Broker, *, allow_private: bool = True, **settings: Any) -> Iterator[str]:
     """The service of a broker at an address of the loopback."""
     how = ServiceSettings(token=TOKEN, allow_private_addresses=allow_private, **settings)
-    server = uvicorn.Server(uvicorn.Config(service(broker, how), port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    with at_a_port(service(broker, how)) as url:
+        yield url
 
 
 def subscribed(broker: Broker, owner: str = "owner") -> Made:

@@ -7,9 +7,6 @@ import html
 import json
 import re
 import shutil
-import socket
-import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -21,9 +18,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-import uvicorn
 from fastapi import FastAPI
 
+from broker.serving import served as at_a_port
 from triplewire.broker.broker import Broker
 from triplewire.service.app import ServiceSettings, service
 
@@ -127,19 +124,10 @@ class Service:
 @contextlib.contextmanager
 def served(url: str, settings: ServiceSettings | None = None) -> Iterator[Service]:
     """A service over a database, at a free port of the loopback."""
-    with Broker.open(url, SECRET) as broker, socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+    with Broker.open(url, SECRET) as broker:
         app = service(broker, settings or ServiceSettings(token=TOKEN, allow_private_addresses=True))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            yield Service(broker, app, f"http://127.0.0.1:{listening.getsockname()[1]}")
-        finally:
-            server.should_exit = True
-            thread.join()
+        with at_a_port(app) as base:
+            yield Service(broker, app, base)
 
 
 @contextlib.contextmanager

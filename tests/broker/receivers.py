@@ -116,7 +116,7 @@ def serving(answer: Callable[[Came], Answer] | int = 200, host: str = "127.0.0.1
         request_queue_size = 128
 
     server = Listening((host, 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     state.url = f"http://{host}:{server.server_address[1]}/hook"
     try:
         yield state

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import threading
 from collections.abc import Iterator
 
+import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from pipeline.connect.servers import free_port
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.broker.publications import read_body
 from triplewire.config import Settings
@@ -19,6 +20,17 @@ from triplewire.service.app import ServiceSettings, service
 SECRET, TOKEN = b"a secret of a service that is tested", "token-of-the-owner"
 QUERY = "SELECT ?title { ?item rss:title ?title }"
 OWNER = {"Authorization": f"Bearer {TOKEN}"}
+
+on_sqlite_alone = pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+"""Marks a test of what is decided before a database is asked: it is the same with both."""
+
+
+class _Server(uvicorn.Server):
+    """One that looks ten times as often whether it is to end."""
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):
+            await asyncio.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -46,14 +58,14 @@ def published(broker: Broker, *items: tuple[str, str], text: str = "", readers: 
 @contextlib.contextmanager
 def served(app: FastAPI) -> Iterator[str]:
     """The address of a service while it runs. It ends as `triplewire serve` does at a signal."""
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
+    server = _Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
-        thread.join(0.05)
+        thread.join(0.01)
+        assert thread.is_alive()
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         app.state.streams.end()
         server.should_exit = True

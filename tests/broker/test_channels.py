@@ -112,7 +112,7 @@ def test_xml_rpc_calls_notify() -> None:
 
     server = SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False)
     server.register_function(notify)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         with channels() as over:
             url = f"http://127.0.0.1:{server.server_address[1]}/RPC2"
@@ -172,7 +172,7 @@ class Post(socketserver.StreamRequestHandler):
 def test_mail() -> None:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Post) as server:
         server.mails = []  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         smtp = f"smtp://127.0.0.1:{server.server_address[1]}"
         with channels(smtp=smtp, mail_from="broker@broker.example") as over:
             target = over.target("mailto:ann@example.org")

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from hub_tools import Came, Said, Server, ask, delivered, echo, published, served, serving, subscribed
 
+from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
 from triplewire.broker.websub import MOST_UNVERIFIED, MOST_WAITING, Hub
 from triplewire.store.tables import intents, targets
@@ -230,6 +231,7 @@ def test_w10_rocks_104_unsubscribing_is_verified_too(world: World) -> None:
     assert world.notified(2) == []
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("form", FORMS)
 def test_w11_w12_rocks_100_105_106_a_topic_is_sent_as_it_is(world: World, form: str) -> None:
     topic = world.topic_as(form)

@@ -89,7 +89,7 @@ class Feed(http.server.BaseHTTPRequestHandler):
 def feed() -> Iterator[str]:
     """The address of a feed on this machine."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Feed) as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,)).start()
         yield f"http://127.0.0.1:{server.server_port}/feed.xml"
         server.shutdown()
 

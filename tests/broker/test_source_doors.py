@@ -13,6 +13,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from fastapi.testclient import TestClient
 
+from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
 from triplewire.engine import Engine
 from triplewire.ir.taxonomy import Taxonomy
@@ -97,6 +98,7 @@ def test_a_source_is_made_looked_at_changed_and_removed(ask: Client) -> None:
     assert ask("GET", "/sources/news")[0] == 404
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -255,6 +257,7 @@ def test_cloud_events_in_all_modes(broker: Broker, ask: Client) -> None:
     assert said[4]["new"] is True
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"[", b'{"specversion": "0.3", "id": "1", "source": "s", "type": "t"}'])
 def test_cloud_events_that_are_refused(ask: Client, body: bytes) -> None:
     kind = "application/cloudevents-batch+json" if body == b"[]" else "application/cloudevents+json"

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from hub_tools import ITEM, Said, Server, ask, served, serving
 
+from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
 from triplewire.broker.websub_subscriber import Subscriber
 from triplewire.store.tables import leases, publications, sources
@@ -100,12 +101,14 @@ RSS = b"""<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><
 <item><atom:link rel="self" href="http://example.org/item"/></item></channel></rss>"""
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("body", [HTML, ATOM, RSS], ids=["101 html", "102 atom", "103 rss"])
 def test_rocks_101_to_103_a_hub_is_found_in_a_document(world: World, body: bytes) -> None:
     world.page("/feed", body=body)
     assert world.subscribed()["hub.topic"] == f"{world.site.url}/topic"
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize(
     "links",
     [
@@ -124,6 +127,7 @@ def test_rocks_100_a_hub_is_found_in_headers(world: World, links: list[str]) -> 
     assert form["hub.callback"].startswith(f"{world.url}/websub/")
 
 
+@on_sqlite_alone
 def test_rocks_104_headers_come_first(world: World) -> None:
     other = ATOM.replace(b"HUB", b"SITE/other-hub").replace(b"/topic", b"/other-topic")
     world.page("/feed", '<HUB>; rel="hub"', '<SITE/topic>; rel="self"', body=other)
@@ -138,6 +142,7 @@ def test_rocks_200_a_feed_may_have_another_address_for_hubs(world: World) -> Non
     assert world.lease().state == "active"
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("status", [301, 302], ids=["202 permanent", "201 temporary"])
 def test_rocks_201_202_a_feed_may_have_moved(world: World, status: int) -> None:
     world.pages["/feed"] = Said(status, {"Location": "/moved", "Link": "<http://127.0.0.1/>; rel=hub"}, b"")
@@ -145,6 +150,7 @@ def test_rocks_201_202_a_feed_may_have_moved(world: World, status: int) -> None:
     assert world.subscribed()["hub.topic"] == f"{world.site.url}/moved"
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("status", [307, 308], ids=["203 temporary", "204 permanent"])
 def test_rocks_203_204_a_hub_may_name_another(world: World, status: int) -> None:
     world.page("/feed", '<HUB>; rel="hub"', '<SITE/feed>; rel="self"')
@@ -163,6 +169,7 @@ def test_rocks_205_a_hub_that_asks_for_another_topic_is_refused(world: World) ->
     assert world.verified(form).status == 200
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
 def test_rocks_300_what_a_hub_sends_is_taken_in(world: World, method: str) -> None:
     form = _offered(world)
@@ -210,6 +217,7 @@ def test_s9_a_verification_is_answered_once_and_for_ten_minutes(world: World) ->
         assert ask(callback, FEED).status == 404
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("challenge", ["", "<script>alert(1)</script>", "a b", "a\n", "ä", "x" * 257, "a.b"])
 def test_s10_only_a_plain_challenge_is_sent_back(world: World, challenge: str) -> None:
     form = _offered(world)
@@ -227,6 +235,7 @@ def test_s10_a_challenge_is_sent_back_as_nothing_but_text(world: World) -> None:
     assert said.headers["content-security-policy"] == "default-src 'none'"
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("lease", ["", "0", "-1", "x"])
 def test_a_lease_without_end_is_not_taken(world: World, lease: str) -> None:
     assert world.verified(_offered(world), lease_seconds=lease).status == 404
@@ -297,6 +306,7 @@ def _of_another_kind(world: World) -> None:
     world.page("/feed", '<file:///etc/passwd>; rel="hub"', '<SITE/feed>; rel="self"')
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize("spoil", [_private, _refusing, _in_a_circle, _of_another_kind])
 def test_a_hub_that_cannot_be_asked_is_tried_less_and_less_often(world: World, spoil: Callable[[World], None]) -> None:
     world.page("/feed", '<HUB>; rel="hub"', '<SITE/feed>; rel="self"')

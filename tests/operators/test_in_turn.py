@@ -40,14 +40,14 @@ def test_results_come_in_order_and_a_turn_may_depend_on_the_last() -> None:
 def test_what_is_late_is_left_behind_and_the_rest_goes_on() -> None:
     ended = threading.Event()
     told: list[tuple[object, float]] = []
-    functions: list[Callable[[], object]] = [lambda: 1, lambda: ended.wait(20), lambda: 3]
+    functions: list[Callable[[], object]] = [lambda: 1, lambda: ended.wait(120), lambda: 3]
     begun = time.monotonic()
-    in_turn(iter([Turn(0.2, _run, functions, lambda turn: told.extend(zip(turn.values, turn.spent, strict=True)))]))
-    assert time.monotonic() - begun < 5
+    in_turn(iter([Turn(0.5, _run, functions, lambda turn: told.extend(zip(turn.values, turn.spent, strict=True)))]))
+    assert time.monotonic() - begun < 60
     (first, _), (late, seconds), (last, _) = told
     assert (first, last) == (1, 3)
     assert isinstance(late, TimeoutError)
-    assert seconds >= 0.2
+    assert seconds >= 0.5
     ended.set()  # it returns now, and nobody listens
     time.sleep(0.05)
     assert len(told) == 3
@@ -56,7 +56,7 @@ def test_what_is_late_is_left_behind_and_the_rest_goes_on() -> None:
 def test_the_last_of_a_turn_may_be_late() -> None:
     ended = threading.Event()
     told: list[list[object]] = []
-    turns = [Turn(0.1, _run, [lambda: ended.wait(20)], lambda turn: told.append(list(turn.values))) for _ in range(2)]
+    turns = [Turn(0.1, _run, [lambda: ended.wait(120)], lambda turn: told.append(list(turn.values))) for _ in range(2)]
     in_turn(iter(turns))
     ended.set()
     assert [[type(value) for value in values] for values in told] == [[TimeoutError], [TimeoutError]]
@@ -91,7 +91,7 @@ def test_a_surprise_ends_a_turn() -> None:
 def test_what_is_late_is_a_surprise() -> None:
     ended = threading.Event()
     told: list[list[object]] = []
-    functions: list[Callable[[], object]] = [lambda: False, lambda: ended.wait(20), lambda: False]
+    functions: list[Callable[[], object]] = [lambda: False, lambda: ended.wait(120), lambda: False]
     in_turn(iter([Turn(0.1, _run, functions, lambda turn: told.append(list(turn.values)), [False] * 3)]))
     ended.set()
     ((first, late),) = told
@@ -109,7 +109,7 @@ class Slow:
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
         """See `Operator`."""
-        return arguments != (Literal("2"),) or self.ended.wait(20)
+        return arguments != (Literal("2"),) or self.ended.wait(120)
 
 
 def test_a_call_that_hangs_costs_that_call_only() -> None:

@@ -56,15 +56,15 @@ def test_a_server_of_a_trusted_authority_is_asked(tmp_path: Path) -> None:
     mine, other = authority(tmp_path, "mine"), authority(tmp_path, "other")
     right, wrong = certified(tmp_path, mine, "localhost"), certified(tmp_path, mine, "elsewhere.example")
     with service(right, "localhost") as server:
-        made = engine(server.toml("row", ca_file=str(mine), timeout=5.0))
+        made = engine(server.toml("row", ca_file=str(mine), timeout=60.0))
         assert len(list(made.match(publications(3)))) == 3
         asked = len(server.asked)
         for given in ({"ca_file": str(other)}, {}):  # another authority, and those of the system
-            (reason,) = reasons(server.toml("row", timeout=5.0, **given))
+            (reason,) = reasons(server.toml("row", timeout=60.0, **given))
             assert "certificate verify failed" in reason
         assert len(server.asked) == asked == 3, "nothing is sent to a server that is not trusted"
     with service(wrong, "localhost") as server:
-        (reason,) = reasons(server.toml("row", ca_file=str(mine), timeout=5.0))
+        (reason,) = reasons(server.toml("row", ca_file=str(mine), timeout=60.0))
         assert "certificate verify failed" in reason
         assert not server.asked, "its certificate is for another name"
 

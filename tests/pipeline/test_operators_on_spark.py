@@ -107,7 +107,7 @@ def test_one_job(spark: SparkSession, tmp_path: Path) -> None:
     with service() as server:
         operators = [
             OperatorFile("holds.py", HOLDS.replace("LOG", repr(str(log)))),
-            OperatorFile("services.toml", server.toml(budget_per_hour=BUDGET, timeout=5.0)),
+            OperatorFile("services.toml", server.toml(budget_per_hour=BUDGET, timeout=60.0)),
         ]
         engine = subscribed(operators)
         engine.subscribe("mentions(x)", "predicates", id="dear")

@@ -184,7 +184,7 @@ def test_a_micro_batch_that_is_stopped_comes_again(spark: SparkSession, tmp_path
     watching.start()
     wait_for((tmp_path / "called").exists)
     job.stop.set()
-    watching.join(30)
+    watching.join(120)
     output.release()
     assert not watching.is_alive()
     assert (job.summary.batches, rows_in(tmp_path / "out")) == (0, [])

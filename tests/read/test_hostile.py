@@ -61,7 +61,7 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
             visits.append(self.path)
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Canary) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/x"
         for text in (
             f'{{"@context": "{address}", "@id": "http://a", "name": "x"}}',

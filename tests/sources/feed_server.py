@@ -57,7 +57,7 @@ def served() -> Iterator[Web]:
                 state.at_once += 1
                 state.most_at_once = max(state.most_at_once, state.at_once)
             if self.path in state.held:
-                state.held[self.path].wait(20)
+                state.held[self.path].wait(300)
             status, more, body = state.pages.get(self.path, (404, {}, b""))
             if status == 200 and more.get("ETag", "-") == headers.get("if-none-match"):
                 status, body = 304, b""
@@ -74,7 +74,7 @@ def served() -> Iterator[Web]:
             """Nothing on standard error."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     state.root = f"http://127.0.0.1:{server.server_address[1]}"
     yield state
     server.shutdown()

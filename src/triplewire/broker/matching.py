@@ -135,7 +135,7 @@ class Matching:
                 if time.monotonic() >= self._ends_due and self.expire() < _EXPIRING:
                     self._ends_due = time.monotonic() + _LOOK_AT_ENDS
                 self.wake.clear()
-                if not self.step():
+                if not self.step() and not self._stop.is_set():  # `stop` may have come before the clearing
                     self.wake.wait(_LOOK)
             except (StoreError, UnavailableError) as error:  # another process matches, the disk is full, and the like
                 _log.warning("matching waits: %s", error)

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
-_LOCK_SECONDS = 5.0
+_LOCK_SECONDS = 2.0
 _CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
 _WORKS = {"matching": 1, "migrating": 2, "writing": 3, "polling": 11}
 _SESSION = (

@@ -121,7 +121,7 @@ def postgres() -> Iterator[str]:
     made = [*as_user, initdb, "-D", str(data), "-U", "test", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     subprocess.run([*made, "-E", "UTF8"], check=True, timeout=60, **quiet)  # type: ignore[call-overload]  # both are files
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
     control = [*as_user, initdb.replace("initdb", "pg_ctl"), "-D", str(data), "-w", "-l", str(log)]
     subprocess.run([*control, "-o", options, "start"], check=True, timeout=60, **quiet)  # type: ignore[call-overload]  # as above
     try:
@@ -168,7 +168,7 @@ def receiver() -> Iterator[Receiver]:
             """Nothing on standard error."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     state.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
     try:
         yield state

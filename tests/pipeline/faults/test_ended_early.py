@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
 ]
-PATIENCE = 30  # s
+PATIENCE = 120  # s
 
 
 @pytest.mark.parametrize(("said", "is_for_group"), [("starting Spark", False), ("reading and matching", True)])
@@ -62,7 +62,7 @@ def test_a_stream_of_feeds_ends_with_all_its_processes(tmp_path: Path) -> None:
     (tmp_path / "tarfile.py").write_text("open('was-imported', 'w').close()")  # workers import this name
     serve = functools.partial(Quiet, directory=str(examples / "publications/feeds"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         root = f"http://127.0.0.1:{server.server_address[1]}/"
         (tmp_path / "list.feeds").write_text(f"{root}bird-log.atom\n")
         (tmp_path / "connect.toml").write_text(f'["{root}"]\nallow_private_addresses = true\n')
