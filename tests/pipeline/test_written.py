@@ -99,7 +99,8 @@ def test_reasons_are_those_of_the_engine(packed: IndexFilter, file: Path, tmp_pa
     engine = packed.opened().server()
     result = engine.match(read_ones)
     wanted = {(each.publication, each.subscription): list(engine.explain(each).reasons) for each in result}
-    assert len(wanted) == len(result) and all(wanted.values())
+    assert len(wanted) == len(result)
+    assert all(wanted.values())
     for written_files in (direct, by_rows):
         rows = rows_of(written_files)
         assert {(row["publication"], row["subscription"]): json.loads(str(row["why"])) for row in rows} == wanted
