@@ -11,6 +11,7 @@ from itertools import islice
 from bench.measure import load_case
 from bench.report import Figure
 from bench.workloads.catalogue import RTF_SUBSCRIPTIONS, Case, Place, rtf_case
+from triplewire.cli.matches import rows_of
 from triplewire.encode.matches import json_lines
 from triplewire.engine import MatchResult
 from triplewire.read import read
@@ -33,7 +34,7 @@ def _bindings(result: MatchResult) -> None:
 
 def _json_lines(result: MatchResult) -> None:
     for part in result.parts:
-        for rows in part.batches():
+        for rows in rows_of(part, bindings=True):
             json_lines(rows)
 
 

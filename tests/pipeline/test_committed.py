@@ -78,6 +78,7 @@ def test_the_forms(stream: Path) -> None:
     assert lines[0] | {"publication": ""} == {
         **row("", bindings=[{"x": 'a, "b"'}], matched_at="2026-03-01T12:30:00.000250Z"),
         "index_version": None,
+        "why": None,
     }
     with exported(stream, "all.csv").open(encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))

@@ -123,6 +123,11 @@ def test_as_data_frames(spark: SparkSession, coast: Engine) -> None:
         assert sorted(row_of(row.asDict()) for row in found.collect()) == expected
     counted = Counter(row.subscription for row in match_publications(df.select("triples", "id"), few).collect())
     assert counted == {"a": 3, "b": 3}
+    reasoned = match_publications(df, coast, why=True).where("publication LIKE '%kestrelcoast%'").collect()
+    assert len(reasoned) > 10
+    by_id = {publication.id: publication for publication in read(str(source), on_refusal=lambda refusal: None)}
+    for row in reasoned:
+        assert json.loads(row.why) == list(coast.explain(row.subscription, by_id[row.publication]).reasons)
     df.unpersist()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.pipeline import written
-from triplewire.pipeline.filter import IndexFilter
+from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.build import shipped
 from triplewire.pipeline.rows import DEAD_LETTERS, FILE_ROWS, MATCH_ROWS, PUBLICATION_ROWS, widened
 from triplewire.pipeline.sources import FileReader
@@ -86,6 +87,23 @@ def test_files_and_rows_give_the_same(packed: IndexFilter, file: Path, tmp_path:
     assert (direct.total("publications"), direct.total("refused"), by_rows.total("refused")) == (4, 1, 0)
     (letters,) = direct.files("dead-letter")
     assert pq.read_table(letters).to_pylist() == [{name: getattr(refusals[0], name) for name in DEAD_LETTERS.names}]
+
+
+def test_reasons_are_those_of_the_engine(packed: IndexFilter, file: Path, tmp_path: Path) -> None:
+    """From files, and from rows of publications, which are matched by other calls."""
+    asked = replace(packed, calling=Calling(why=True))
+    read_ones = list(read(str(file), on_refusal=lambda refusal: None))
+    direct = of_files(asked, file, Target(str(tmp_path / "direct"), "v1"))
+    target = Target(str(tmp_path / "rows"), "v1")
+    by_rows = done(target, OneStage(asked, target)([widened(to_batch(read_ones), PUBLICATION_ROWS)]))
+    engine = packed.opened().server()
+    result = engine.match(read_ones)
+    wanted = {(each.publication, each.subscription): list(engine.explain(each).reasons) for each in result}
+    assert len(wanted) == len(result)
+    assert all(wanted.values())
+    for written_files in (direct, by_rows):
+        rows = rows_of(written_files)
+        assert {(row["publication"], row["subscription"]): json.loads(str(row["why"])) for row in rows} == wanted
 
 
 def test_identities_are_those_of_ledgers(packed: IndexFilter, file: Path, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import compress
 from typing import IO
 
 import numpy as np
@@ -14,16 +12,8 @@ from triplewire.cli.matches import Table
 from triplewire.cli.output import bindings_short
 from triplewire.cli.report import one_line
 from triplewire.engine import Engine
-from triplewire.engine.explain.why import reasons_of
+from triplewire.engine.explain.why import with_reasons
 from triplewire.engine.result import Part
-from triplewire.model.match import Match
-
-
-def _each(engine: Engine, part: Part, wanted: NDArray[np.bool_] | None) -> Iterator[tuple[Match, list[str]]]:
-    """The matches of a part, or the `wanted` of them, with their reasons."""
-    rows = zip(part, part.publication.tolist(), strict=True)
-    for match, number in rows if wanted is None else compress(rows, wanted.tolist()):
-        yield match, reasons_of(engine, match, part.chunk.given(number))
 
 
 class ReasonedLines:
@@ -34,7 +24,7 @@ class ReasonedLines:
 
     def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
         """See `triplewire.cli.matches.Writer`."""
-        for match, reasons in _each(self._engine, part, wanted):
+        for match, reasons in with_reasons(self._engine, part, wanted):
             row = match.to_json(bindings=self._bindings) | {"why": reasons}
             self._stream.write(json.dumps(row, ensure_ascii=False) + "\n")
         self._stream.flush()
@@ -50,6 +40,6 @@ class ReasonedTable(Table):
 
     def write(self, part: Part, wanted: NDArray[np.bool_] | None = None) -> None:
         """See `triplewire.cli.matches.Writer`."""
-        for match, reasons in _each(self._engine, part, wanted):
+        for match, reasons in with_reasons(self._engine, part, wanted):
             row = (match.publication, match.subscription, bindings_short(match))[: len(self.columns) - 1]
             self.rows.append((*row, "\n".join(map(one_line, reasons))))

@@ -81,18 +81,17 @@ class Told:
 
     def sinks(self, target: str, connections: Connections, out: IO[str]) -> tuple[list[Sink], list[Sink]]:
         """The sinks of matches and of dead letters. Raises `BadParameter`."""
-        from triplewire.notify import LETTER, MATCH, MATCH_WITH_WHY, JsonLinesSink
+        from triplewire.notify import LETTER, MATCH, JsonLinesSink
 
-        kind = MATCH_WITH_WHY if self.why else MATCH
         matches: list[Sink] = []
         letters: list[Sink] = []
         if target.startswith("sqlite:"):
-            matches.append(_sink("--output", target, connections, kind))
+            matches.append(_sink("--output", target, connections, MATCH))
             letters.append(_sink("--output", target.partition("#")[0], connections, LETTER))
         else:
             matches.append(JsonLinesSink(Path(target) / "matches.jsonl"))
             letters.append(JsonLinesSink(Path(target) / "dead-letters.jsonl"))
-        matches += (_sink("--to", text, connections, kind) for text in self.to or ())
+        matches += (_sink("--to", text, connections, MATCH) for text in self.to or ())
         letters += (_sink("--dead-letters-to", text, connections, LETTER) for text in self.dead_letters_to or ())
         form = self.form or (Format.TEXT if out.isatty() else Format.NONE)
         if form is not Format.NONE:
@@ -146,7 +145,7 @@ def _lines(row: dict[str, str]) -> list[str]:
         lines += [f"  {values}"] if values else []
     if len(bindings) > output.SHOWN_BINDINGS:
         lines.append(f"  ... {len(bindings) - output.SHOWN_BINDINGS:,} more")
-    return lines + [f"  because {one_line(reason)}" for reason in json.loads(row.get("why", "[]"))]
+    return lines + [f"  because {one_line(reason)}" for reason in json.loads(row.get("why") or "[]")]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.encode.batch import Ids
 from triplewire.encode.schema import INSTANT, MATCHES, PAIRS
 from triplewire.encode.strings import TextColumn, of_bools, of_few, of_numbers, of_strings, of_text, utf8
@@ -200,49 +200,43 @@ def json_lines(rows: pa.RecordBatch | pa.Table) -> bytes:
     already."""
     if not rows.num_rows:
         return b""
-    pieces: list[Iterable[bytes]] = []
-    before = b"{"  # what stands before the next value that differs from row to row
+    texts: list[pa.LargeBinaryArray] = []  # the texts that occur in a line, and for each row the places of its own
+    places: list[NDArray[np.int64]] = []
+    before, size = b"{", 0  # what stands before the next value that differs from row to row; how many texts there are
     for number, name in enumerate(rows.schema.names):
         before += f'{", " if number else ""}"{name}": '.encode()
         column = rows.column(number)
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        values = _json(_plain(whole), name in _JSON_TEXTS)
-        if isinstance(values, bytes):
-            before += values
+        values, place = _json(before, _plain(whole), name in _JSON_TEXTS)
+        if len(values) == 1:
+            before = values[0].as_py()
         else:
-            pieces += [repeat(before), values]
-            before = b""
-    pieces.append(repeat(before + b"}\n", rows.num_rows))
-    return b"".join(chain.from_iterable(zip(*pieces, strict=False)))  # as many as there are rows
+            texts.append(values)
+            places.append(place + size)
+            before, size = b"", size + len(values)
+    texts.append(of_strings([before + b"}\n"]))
+    places.append(np.full(rows.num_rows, size))
+    taken = pa.concat_arrays(texts).take(of_numbers(np.stack(places, axis=1).ravel()))
+    data: bytes = taken.buffers()[2].to_pybytes()  # the texts of all rows, one behind the other
+    return data
 
 
-def _json(column: pa.Array, is_json: bool) -> bytes | list[bytes]:
-    """The values of a column as JSON, or the one that all of them are. Each distinct one is written out once."""
+def _json(before: bytes, column: pa.Array, is_json: bool) -> tuple[pa.LargeBinaryArray, NDArray[np.int64]]:
+    """Texts of JSON behind `before`, and for each row the place of its own. Each distinct value is written out once."""
+    every = np.arange(len(column))
     if column.null_count == len(column):
-        return b"null"
+        return of_strings([before + b"null"]), 0 * every
     if is_json and not column.null_count and not pa.types.is_dictionary(column.type):
-        return _split(column.cast(pa.large_binary()))  # to find equal ones takes longer
+        return _around(before, column.cast(pa.large_binary()), b""), every  # to find equal ones takes longer
     encoded = used_texts(column if pa.types.is_dictionary(column.type) else column.dictionary_encode())
-    texts = _quoted(encoded.dictionary) if not is_json else _split(encoded.dictionary.cast(pa.large_binary()))
-    if len(texts) == 1 and not encoded.null_count:
-        return texts[0]
-    of_number = np.empty(len(texts) + 1, object)
-    of_number[:] = [*texts, b"null"]
+    values = encoded.dictionary
+    texts = _around(before, values.cast(pa.large_binary()), b"") if is_json else _quoted(before, values)
     indices, kind = encoded.indices, np.dtype(str(encoded.indices.type))
     if encoded.null_count:
         indices = pc.fill_null(indices, of_numbers(np.array([len(texts)], kind))[0])
-    number = np.frombuffer(indices.buffers()[1], kind, len(indices), indices.offset * kind.itemsize)
-    values: list[bytes] = of_number[number].tolist()
-    return values
-
-
-def _split(texts: pa.LargeBinaryArray) -> list[bytes]:
-    """The strings of an array, as `to_pylist` gives them in five times the time."""
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64, len(texts) + 1, texts.offset * 8).tolist()
-    text = bytes(memoryview(data or b"")[ends[0] : ends[-1]])
-    start = ends[0]
-    return [text[begin - start : end - start] for begin, end in pairwise(ends)]
+        texts = pa.concat_arrays([texts, of_strings([before + b"null"])])
+    place = np.frombuffer(indices.buffers()[1], kind, len(indices), indices.offset * kind.itemsize)
+    return texts, place.astype(np.int64)
 
 
 def used_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -253,17 +247,23 @@ def used_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), column.dictionary.take(used))
 
 
-def _quoted(values: pa.Array) -> list[bytes]:
+def _quoted(before: bytes, values: pa.Array) -> pa.LargeBinaryArray:
     """Values as JSON: texts at once, where none has a control character, a quotation mark or a backslash."""
     if len(values) > _FEW and not pa.types.is_boolean(values.type):
         encoded = values.cast(pa.large_binary())
         characters = np.frombuffer(pa.concat_arrays([encoded]).buffers()[2] or b"", np.uint8)
         if not ((characters < 32) | (characters == 34) | (characters == 92)).any():
-            return _split(pc.binary_join_element_wise(_same(b'"'), encoded, _same(b'"'), _same(b"")))
+            return _around(before + b'"', encoded, b'"')
     dumps = json.JSONEncoder(ensure_ascii=False).encode
-    return [dumps(value).encode() for value in values.to_pylist()]
+    return of_strings([before + dumps(value).encode() for value in values.to_pylist()])
 
 
+def _around(before: bytes, texts: pa.LargeBinaryArray, behind: bytes) -> pa.LargeBinaryArray:
+    """Texts with what stands before and behind each."""
+    return pc.binary_join_element_wise(_same(before), texts, _same(behind), _same(b""))
+
+
+@cached_if_short(256, 64)
 def _same(text: bytes) -> pa.Scalar:
     """The same text for each row; `pa.scalar` would import pandas."""
     return of_strings([text])[0]

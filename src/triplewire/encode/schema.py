@@ -50,6 +50,9 @@ MATCHES = pa.schema(
 """One row a match. `construct` is the graph of a CONSTRUCT query as canonical N-Quads, null for other queries;
 `content` is the content hash of the publication; `revision` changes with the text of the subscription."""
 
+WHY = pa.field("why", pa.string())
+"""Why a row is a match, where that is asked for: a JSON list of sentences."""
+
 
 _IDS = pa.dictionary(pa.int32(), pa.large_string())
 PAIRS = pa.schema(

@@ -293,29 +293,38 @@ class Engine:
         *,
         on_refusal: Callable[[Refusal], None] | None = None,
         on_stats: Callable[[Stats], None] | None = None,
+        why: bool = False,
     ) -> pa.RecordBatch | pa.Table:
         """Publications in, matches out, as Arrow columns of the schemas in `triplewire.encode.schema`.
 
         A batch gives a batch. A table, or anything else with Arrow columns (a data frame of Polars or pandas), gives a
         table. Rows that are no publication, and pairs that cannot be decided, are handed to `on_refusal`, and all other
         rows are matched; without it, the first one is raised as `ReadError` or `SubscriptionError`. The refusal of a
-        row has the kind "publication" and its number as record, from 1. What was counted goes to `on_stats`.
+        row has the kind "publication" and its number as record, from 1. What was counted goes to `on_stats`. With `why`
+        there is a column more, `encode.schema.WHY`: the reasons of each match, as `explain` gives them.
         """
         import pyarrow as pa  # a fifth of a second, and most programs never hand over a batch
 
         from triplewire.encode.matches import combined
+        from triplewire.encode.schema import MATCHES, WHY
 
         expect_callable("match_batch(on_refusal=...)", on_refusal)
         expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = arguments.record_batches(batch), Clock()
         snapshot = self._current.snapshot_for_matching(lambda most: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, snapshot.compiler, clock, on_refusal, snapshot.columnar)
-        result = matched(snapshot, chunks, clock)
+        result = self._recent.keep(matched(snapshot, chunks, clock))
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
             on_refusal(refusal)
-        matches = result.to_arrow()
+        if why:
+            from triplewire.engine.explain.why import batches_with_reasons  # as in `explain`
+
+            reasoned = chain.from_iterable(batches_with_reasons(self, part) for part in result.parts)
+            matches = pa.Table.from_batches(reasoned, MATCHES.append(WHY))
+        else:
+            matches = result.to_arrow()
         if on_stats is not None:
             on_stats(result.stats)
         return combined(matches) if isinstance(batch, pa.RecordBatch) else matches

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -14,7 +14,6 @@ from triplewire.errors import Refusal
 from triplewire.model.match import Match, match_identity
 
 MATCH, LETTER = "match", "dead letter"
-MATCH_WITH_WHY = "match with reasons"
 AT_ONCE = 32 << 20  # bytes of rows that a sink holds at a time, about
 
 
@@ -22,7 +21,8 @@ class MatchRecord(NamedTuple):
     """A match. `identity`: 32 hexadecimal digits, the same whenever it is told; `bindings`: a JSON list of objects,
     terms as in SPARQL 1.1 JSON results; `matched_at`: an instant of UTC in ISO 8601, with microseconds; `construct`:
     the graph of a CONSTRUCT query as canonical N-Quads; `content`, `revision`: hashes of the publication and of the
-    text of the subscription; `index_version`: the version of the subscriptions that gave it, where they have any."""
+    text of the subscription; `index_version`: the version of the subscriptions that gave it, where they have any;
+    `why`: a JSON list of sentences that say why it is one, where they were asked for."""
 
     identity: str
     publication: str
@@ -34,44 +34,25 @@ class MatchRecord(NamedTuple):
     content: str
     revision: str
     index_version: str | None
+    why: str | None
 
     @classmethod
     def of(cls, match: Match, index_version: str | None = None) -> MatchRecord:
-        """The record of a match of `Engine.match`."""
+        """The record of a match of `Engine.match`, without reasons."""
         row, matched_at = match.to_json(), match.matched_at
         return cls(
             match_identity(match.content, match.revision, match.publication, match.subscription).hex(),
             match.publication,
             match.subscription,
-            json.dumps(row["bindings"], ensure_ascii=False, separators=(",", ":")),
+            compact_json(row["bindings"]),
             match.truncated,
             f"{matched_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}" if matched_at is not None else None,
             row["construct"],
             match.content,
             match.revision,
             index_version,
+            None,
         )
-
-
-class ReasonedRecord(NamedTuple):
-    """A match as in `MatchRecord`, and `why`: a JSON list of sentences, which say why it is one."""
-
-    identity: str
-    publication: str
-    subscription: str
-    bindings: str
-    truncated: bool
-    matched_at: str | None
-    construct: str | None
-    content: str
-    revision: str
-    index_version: str | None
-    why: str
-
-    @classmethod
-    def of(cls, record: MatchRecord, reasons: Sequence[str]) -> ReasonedRecord:
-        """The record with these reasons."""
-        return cls(*record, json.dumps(list(reasons), ensure_ascii=False, separators=(",", ":")))
 
 
 class LetterRecord(NamedTuple):
@@ -89,16 +70,12 @@ class LetterRecord(NamedTuple):
         """The record of a refusal; lone surrogates, which no UTF-8 has, are replaced."""
         texts = (refusal.kind, refusal.subject, refusal.where, refusal.reason, refusal.remedy)
         storable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        text = json.dumps(storable, ensure_ascii=False, separators=(",", ":"))
+        text = compact_json(storable)
         return cls(hashlib.sha256(text.encode()).hexdigest()[:32], *storable)
 
 
-Record: TypeAlias = MatchRecord | ReasonedRecord | LetterRecord
-RECORDS: Mapping[str, type[MatchRecord] | type[ReasonedRecord] | type[LetterRecord]] = {
-    MATCH: MatchRecord,
-    MATCH_WITH_WHY: ReasonedRecord,
-    LETTER: LetterRecord,
-}
+Record: TypeAlias = MatchRecord | LetterRecord
+RECORDS: Mapping[str, type[MatchRecord] | type[LetterRecord]] = {MATCH: MatchRecord, LETTER: LetterRecord}
 
 KEY = ("stream", "batch", "identity")
 """The columns that name a row in a table: its primary key."""
@@ -148,9 +125,14 @@ class Sink(Protocol):
         be reached: the part is repeated then, and its rows come again."""
 
 
+def compact_json(value: object) -> str:
+    """A value as JSON, as short as it can be written."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def json_text(row: Record) -> str:
     """A row as a JSON object, `bindings` and `why` first and as the lists that they are."""
     fields = row._asdict()
     lists = {name: fields.pop(name) for name in ("bindings", "why") if name in fields}
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return "{" + "".join(f'"{name}":{value},' for name, value in lists.items()) + text[1:]
+    text = compact_json(fields)
+    return "{" + "".join(f'"{name}":{value or "null"},' for name, value in lists.items()) + text[1:]

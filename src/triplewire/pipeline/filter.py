@@ -47,12 +47,14 @@ _applied: weakref.WeakKeyDictionary[LearnedCalls, str] = weakref.WeakKeyDictiona
 @dataclass(frozen=True)
 class Calling:
     """What a worker is told. `order`: one of `operators.order.ORDERS`; `cache`: a folder of its machine for outcomes,
-    or ""; `budgets`: the folder of budgets, or ""; `learned`: what `LearnedCalls.to_json` gave, as text."""
+    or ""; `budgets`: the folder of budgets, or ""; `learned`: what `LearnedCalls.to_json` gave, as text; `why`: are the
+    reasons of each match wanted?"""
 
     order: str = GREEDY
     cache: str = ""
     budgets: str = field(default="", repr=False)
     learned: str = field(default="", repr=False)
+    why: bool = False
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -138,7 +140,7 @@ class IndexFilter:
             if refusals.num_rows:
                 yield widened(refusals, OUTCOME_ROWS)
             failed: list[Refusal] = []
-            for rows, matches in matched(engine, publications, failed):
+            for rows, matches in matched(engine, publications, failed, why=self.calling.why):
                 wide = widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches))
                 # the JVM holds a batch as a whole, and there may be a million matches of a batch of publications
                 yield from (wide.slice(first, MOST_ROWS) for first in range(0, max(wide.num_rows, 1), MOST_ROWS))
@@ -154,18 +156,18 @@ def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
 
 
 def matched(
-    engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal], on_stats: OnStats = None
+    engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal], on_stats: OnStats = None, *, why: bool = False
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Publications with their matches: all at once, or in parts where the texts of the matches are too long together,
     or where a row is such that Arrow does not hand over its batch. That row alone is refused."""
     refused_here: list[Refusal] = []
     try:
-        matches = engine.match_batch(batch, on_refusal=refused_here.append, on_stats=on_stats)
+        matches = engine.match_batch(batch, on_refusal=refused_here.append, on_stats=on_stats, why=why)
     except (LimitError, ValueError) as error:  # `pa.ArrowInvalid` and `UnicodeDecodeError` are such
         if batch.num_rows > 1:
             half = batch.num_rows // 2
-            yield from matched(engine, batch.slice(0, half), refusals, on_stats)
-            yield from matched(engine, batch.slice(half), refusals, on_stats)
+            yield from matched(engine, batch.slice(0, half), refusals, on_stats, why=why)
+            yield from matched(engine, batch.slice(half), refusals, on_stats, why=why)
         else:
             id = (pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)").decode("utf-8", "backslashreplace")
             refusals.append(Refusal("publication", id, "", f"the row cannot be read: {error}", "mend the row"))

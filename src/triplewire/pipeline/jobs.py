@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -57,10 +58,12 @@ def match_publications(
     entailment: str = "none",
     operators: Sequence[OperatorFile] = (),
     settings: Settings | None = None,
+    why: bool = False,
     on_refusal: Callable[[Refusal], None] | None = None,
 ) -> DataFrame:
     """One row a match: publication, subscription, bindings (JSON text), truncated, matched_at, construct, content,
-    revision, and index_version, which is the hash of what was compiled.
+    revision, index_version, which is the hash of what was compiled, and why, which is null but with `why`: a JSON list
+    of sentences.
 
     `df` is what `sources.publications` gives, or any data frame with the columns id and triples (and source, published,
     refusal) of those types, in batch or streaming. The text of the `operators`
@@ -78,7 +81,7 @@ def match_publications(
         settings=settings,
         on_refusal=on_refusal,
     )
-    return matches(outcomes(df, index))
+    return matches(outcomes(df, replace(index, calling=replace(index.calling, why=why or index.calling.why))))
 
 
 def outcomes(df: DataFrame, index: IndexFilter) -> DataFrame:

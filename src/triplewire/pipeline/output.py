@@ -1,7 +1,7 @@
 """The output folder of a run: matches and dead letters as Parquet. Files appear only when they are complete.
 
     DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at, construct, content,
-                                      revision, index_version
+                                      revision, index_version, why
     DIR/dead-letter/*.parquet         kind, subject, where, reason, remedy
     DIR/matches/batch=N/*.parquet     the same of a stream, one folder for each micro-batch; dead-letter likewise, and
                                       batch=-N holds what start N of the stream refused beside the micro-batches

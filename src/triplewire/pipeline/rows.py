@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from triplewire.encode.schema import FILE_BESIDE, INSTANT, MATCHES, PUBLICATIONS, storable_text, to_batch
+from triplewire.encode.schema import FILE_BESIDE, INSTANT, MATCHES, PUBLICATIONS, WHY, storable_text, to_batch
 from triplewire.errors import Refusal
 from triplewire.model.attachments import FilesBeside
 from triplewire.model.publication import Publication
@@ -31,7 +31,7 @@ def _with_refusals(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
 PUBLICATION_ROWS = _with_refusals(PUBLICATIONS, FILE_BESIDE)
 """The rows of `sources`: publications with the file that each was read from, and refusals."""
 
-OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
+OUTCOME_ROWS = _with_refusals(MATCHES, WHY, pa.field("source", pa.string()))
 """The rows of `filter`: matches with the source of their publication, and refusals."""
 
 
@@ -40,8 +40,9 @@ FILE_ROWS = pa.schema([("path", pa.binary()), ("length", pa.int64()), ("content"
 content: a worker opens them itself."""
 
 INDEX_VERSION = "index_version"
-MATCH_ROWS = pa.schema([*(field.with_nullable(True) for field in MATCHES), pa.field(INDEX_VERSION, pa.string())])
-"""The rows of the output: matches, and the version of the subscriptions that gave the row."""
+MATCH_ROWS = pa.schema([*(field.with_nullable(True) for field in MATCHES), pa.field(INDEX_VERSION, pa.string()), WHY])
+"""The rows of the output: matches, the version of the subscriptions that gave the row, and why it is a match, where
+that was asked for."""
 
 
 def columns_of(schema: pa.Schema) -> str:

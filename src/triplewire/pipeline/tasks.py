@@ -53,7 +53,7 @@ class OneStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The report of the task (`REPORTS`)."""
         engine = self.filter.opened().server()
-        files = TaskFiles(self.target)
+        files = TaskFiles(self.target, self.filter.calling.why)
         self.filter.calling.begin(engine)
         for batch in batches:
             if self.reader is None:
@@ -82,7 +82,7 @@ class FirstStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Publications for nodes, and the report of the task (`ROUTED_ROWS`)."""
-        version, files = self.filter.opened(), TaskFiles(self.target)
+        version, files = self.filter.opened(), TaskFiles(self.target, self.filter.calling.why)
         self.filter.calling.begin(version.server())
         for publications in _publications(batches if self.reader is None else self.reader(batches), files):
             yield from _route(version, publications, files)
@@ -101,7 +101,11 @@ class SecondStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The reports of stage 1 that came here, and that of the task (`REPORTS`)."""
-        version, files, engines = self.filter.opened(), TaskFiles(self.target), dict[int, Engine]()
+        version, files, engines = (
+            self.filter.opened(),
+            TaskFiles(self.target, self.filter.calling.why),
+            dict[int, Engine](),
+        )
         for batch in batches:
             is_report = pc.is_valid(batch.column(REPORT))
             reports = batch.column(REPORT).filter(is_report)
@@ -115,7 +119,7 @@ class SecondStage:
                     self.filter.calling.begin(engines[node])
                 failed: list[Refusal] = []
                 to_node = publications.filter(pc.equal(nodes, node))
-                for _, matches in matched(engines[node], to_node, failed, files.count):
+                for _, matches in matched(engines[node], to_node, failed, files.count, why=files.why):
                     files.add_rows(matches)
                 # stage 1 has told of rows that are no publications
                 files.refuse(each for each in failed if each.kind != "publication" or "(record " not in each.where)
@@ -134,7 +138,7 @@ def _publications(batches: Iterable[pa.RecordBatch], files: TaskFiles) -> Iterat
 def _match_rows(engine: Engine, batches: Iterable[pa.RecordBatch], files: TaskFiles) -> None:
     for publications in _publications(batches, files):
         failed: list[Refusal] = []
-        for _, matches in matched(engine, publications, failed, files.count):
+        for _, matches in matched(engine, publications, failed, files.count, why=files.why):
             files.add_rows(matches)
         files.refuse(failed)
 
@@ -172,7 +176,7 @@ def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, file
 def _route(version: OpenVersion, publications: pa.RecordBatch, files: TaskFiles) -> Iterator[pa.RecordBatch]:
     """Write the matches of publications at the server, without those of routers, and give the rows for the nodes."""
     failed: list[Refusal] = []
-    for rows, matches in matched(version.server(), publications, failed, files.count):
+    for rows, matches in matched(version.server(), publications, failed, files.count, why=files.why):
         for node, to_node in _routed(version, rows, matches, failed):
             yield _for_node(node, to_node)
         if len(version.routers):

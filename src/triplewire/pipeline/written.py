@@ -21,15 +21,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.encode.matches import TEXTS, MatchColumns, parquet_writer, shared
-from triplewire.encode.schema import MATCHES
+from triplewire.encode.schema import WHY
 from triplewire.engine import Engine
+from triplewire.engine.explain.why import batches_with_reasons
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
 from triplewire.model.match import IDENTITY_BYTES, match_identities, told_identities
 from triplewire.model.same import Same
 from triplewire.pipeline.filter import matched, newly_learned
-from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, publication_rows, storable
+from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, MATCH_ROWS, publication_rows, storable
 
 REPORTS = pa.schema(
     [
@@ -50,6 +51,7 @@ IDENTIFYING = ("content", "revision", "publication", "subscription")  # columns:
 MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  # folders of `Target.folder`
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20  # matches of a row group, and bytes of their texts, about
 _TEXT_BYTES = "text bytes"  # in the metadata of a file: those of the bindings and graphs of its rows
+_SHARED = pa.dictionary(pa.int32(), pa.large_string())  # of texts that rows share
 _LETTERS = 4_096  # that are written together
 
 
@@ -65,9 +67,10 @@ class Target:
 
 @dataclass
 class TaskFiles:
-    """The files of one task, written as it goes on; `reports` ends them."""
+    """The files of one task, written as it goes on; `reports` ends them. `why`: have matches their reasons?"""
 
     target: Target
+    why: bool = False
     counts: Counter[str] = field(default_factory=Counter)  # by the names of columns of `REPORTS`, and `_TEXT_BYTES`
     _pending: list[tuple[MatchColumns, dt.datetime]] = field(default_factory=list)
     _letters: list[dict[str, str]] = field(default_factory=list)
@@ -77,11 +80,15 @@ class TaskFiles:
     def add(self, engine: Engine, part: Part) -> None:
         """Write the matches of a part of a result of the engine."""
         try:
+            if self.why:
+                for batch in batches_with_reasons(engine, part):
+                    self.add_rows(batch)
+                return
             columns = list(part.columns())
         except (LimitError, ValueError):  # the texts of one publication are too long, and the others are matched again
             failed: list[Refusal] = []
             publications = publication_rows([part.chunk.given(number) for number in range(len(part.chunk))])
-            for _, matches in matched(engine, publications, failed):
+            for _, matches in matched(engine, publications, failed, why=self.why):
                 self.add_rows(matches)
             self.refuse(refusal for refusal in failed if refusal.kind == "publication")
             return
@@ -91,10 +98,10 @@ class TaskFiles:
             self._write_pending()
 
     def add_rows(self, matches: pa.RecordBatch) -> None:
-        """Write matches that are rows already (`encode.schema.MATCHES`)."""
+        """Write matches that are rows already (`encode.schema.MATCHES`), perhaps with their reasons."""
         if not matches.num_rows:
             return
-        held = {name: matches.column(name) for name in MATCHES.names}
+        held = {name: matches.column(name) for name in matches.schema.names}
         held[INDEX_VERSION] = pa.array([self.target.version] * matches.num_rows, pa.string())
         for name, column in held.items():
             if pa.types.is_string(column.type):
@@ -134,8 +141,13 @@ class TaskFiles:
             self._pending.clear()
 
     def _write_matches(self, table: pa.Table) -> None:
+        if WHY.name not in table.column_names:
+            table = table.append_column(WHY.name, pa.nulls(table.num_rows, _SHARED))
+        table = table.select(MATCH_ROWS.names)
         self.counts["matches"] += table.num_rows
-        self.counts[_TEXT_BYTES] += sum(_bytes_of_rows(table.column(name)) for name in ("bindings", "construct"))
+        self.counts[_TEXT_BYTES] += sum(
+            _bytes_of_rows(table.column(name)) for name in ("bindings", "construct", WHY.name)
+        )
         self._write(MATCHES_IN, table)
         if self.target.same is not None:
             folder = Path(self.target.folder, IDENTITIES_IN)

@@ -19,19 +19,17 @@ from typing import Protocol
 from triplewire.engine import Engine
 from triplewire.engine.explain.why import reasons_of
 from triplewire.errors import ReadError, Refusal
-from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 from triplewire.model.same import Same
 from triplewire.notify.rows import (
     LETTER,
     MATCH,
-    MATCH_WITH_WHY,
     LetterRecord,
     MatchRecord,
     Part,
-    ReasonedRecord,
     Record,
     Sink,
+    compact_json,
 )
 from triplewire.pipeline.match_ledger import MatchLedger
 from triplewire.read import read_document
@@ -131,7 +129,7 @@ class Watch:
         rows = [(MatchRecord.of(match), match) for match in result]
         is_new, repeats = self._ledger.new([match.told_as(self.same) for _, match in rows], number)
         records = [
-            self._reasoned(record, match) if self.why else record
+            record._replace(why=compact_json(reasons_of(self.engine, match))) if self.why else record
             for (record, match), new in zip(rows, is_new.tolist(), strict=True)
             if new
         ]
@@ -139,8 +137,7 @@ class Watch:
         self._progress = replace(self._progress, delivering=number)
         self.folder.record(self._progress)
         self.at("delivering")
-        kind = MATCH_WITH_WHY if self.why else MATCH
-        unsent = self._deliver(self.matches, records, Part(self._stream, number, kind, replaces, self.stop))
+        unsent = self._deliver(self.matches, records, Part(self._stream, number, MATCH, replaces, self.stop))
         letters = [LetterRecord.of(refusal) for refusal in (*refusals, *unsent)]
         unsent += self._deliver(self.letters, letters, Part(self._stream, number, LETTER, replaces, self.stop))
         self.at("delivered")
@@ -168,9 +165,6 @@ class Watch:
                 as_written=self.as_written,
             )
         return publications
-
-    def _reasoned(self, record: MatchRecord, match: Match) -> ReasonedRecord:
-        return ReasonedRecord.of(record, reasons_of(self.engine, match))
 
     def _deliver(self, sinks: Sequence[Sink], rows: Iterable[Record], part: Part) -> list[Refusal]:
         """Deliver rows to sinks; returns what no receiver will take."""

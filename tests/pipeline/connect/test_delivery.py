@@ -28,6 +28,7 @@ from triplewire.pipeline.connect import databases as jdbc
 from triplewire.pipeline.connect.databases import options
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.sink_rows import COLUMNS, rows_of
+from triplewire.pipeline.filter import Calling
 from triplewire.pipeline.output import last_batch
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def check_tables(tables: list[Rows], wanted: set[tuple[str, ...]]) -> tuple[str,
     for rows in tables:
         assert len(rows) == len(wanted)
         assert pairs(rows) == wanted
-        assert {row["identity"] for row in rows} == {row["identity"] for row in tables[0]}
+        assert {row["identity"]: row["why"] for row in rows} == {row["identity"]: row["why"] for row in tables[0]}
     graphs = [row["construct"] for row in tables[1] if row["construct"]]
     assert any("before\ufffdafter" in graph or "\\u0000" in graph for graph in graphs)
     ((stream, batch),) = {(row["stream"], row["batch"]) for rows in tables for row in rows}
@@ -105,13 +106,21 @@ def test_every_sink_has_each_row(
     letters = [f"sqlite:{database}", f"{postgres}#refused", f"kafka://{kafka}/refused"]
     for times in (1, 2):
         targets = delivery(connections, matches, letters)
-        summary, said = run(linked, source, engine(), out, streaming=True, delivery=targets)
-        wanted = pairs(ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist())
+        asked = Calling(why=True)
+        summary, said = run(linked, source, engine(), out, streaming=True, delivery=targets, calling=asked)
+        rows = ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist()
+        assert all(json.loads(row["why"])[0].startswith("<urn:s> <urn:p> ") for row in rows)
+        wanted = pairs(rows)
         assert (len(wanted), summary.matches, len(said)) == (2 * (GRAPHS + 1), len(wanted), 1)
 
         tables = [in_sqlite(database, "matches"), in_postgres(linked, connections, postgres, "found")]
         stream, identities = check_tables(tables, wanted)
-        check_records(in_kafka(linked, kafka, "found"), stream, dict.fromkeys(identities, times))
+        records = in_kafka(linked, kafka, "found")
+        check_records(records, stream, dict.fromkeys(identities, times))
+        reasons = {row["identity"]: json.loads(row["why"]) for row in tables[0]}
+        posts = [json.loads(body) for _, body in receiver.requests]
+        for each in (*(value for _, value, _ in records), *posts):
+            assert each["why"] == reasons[each["identity"]]
         posted = Counter(headers["idempotency-key"] for headers, _ in receiver.requests)
         assert posted == {f"{stream}-0-{identity}": times for identity in identities}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 
 from triplewire.encode.schema import to_batch
 from triplewire.model.publication import Publication
-from triplewire.pipeline.filter import IndexFilter
+from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.versions import Version
 from triplewire.pipeline.rows import PUBLICATION_ROWS, widened
 from triplewire.pipeline.tasks import NODE, REPORT, ROUTED, FirstStage, OneStage, SecondStage
@@ -36,7 +37,8 @@ def rows_of(publications: Sequence[Publication]) -> list[pa.RecordBatch]:
 
 
 def filter_of(version: Version) -> IndexFilter:
-    return IndexFilter(str(version.directory), version.name, len(version.content.parts) - 1)
+    nodes = len(version.content.parts) - 1
+    return IndexFilter(str(version.directory), version.name, nodes, calling=Calling(why=True))
 
 
 def answers(version: Version, batches: Sequence[pa.RecordBatch]) -> tuple[list[Row], list[str], int]:
@@ -58,6 +60,7 @@ def answers(version: Version, batches: Sequence[pa.RecordBatch]) -> tuple[list[R
             for kind in ("matches", "dead-letter")
         )
     assert {row["index_version"] for row in found} <= {version.name}
+    assert all(json.loads(row["why"]) for row in found)
     refused = sorted(f"{row['kind']} {row['subject']}" for row in letters)
     return (
         sorted(map(row_of, found)),

@@ -123,6 +123,7 @@ def run_command(
     connecting: Connecting,
     reading: Reading,
     conf: Conf = None,
+    why: Annotated[bool, typer.Option("--why", help="Say of each match why it is one.")] = False,
 ) -> None:
     """
     \b
@@ -133,9 +134,10 @@ def run_command(
 
     Match publications against subscriptions on Spark. DIR/matches has publication, subscription, bindings (JSON text),
     truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
-    publication), revision (of the subscription) and index_version; DIR/dead-letter what was refused, and why. A batch
-    run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
-    tells once what comes again. With --index, each micro-batch has the version that is the newest then.
+    publication), revision (of the subscription), index_version and why (with --why: a JSON list of sentences);
+    DIR/dead-letter what was refused, and why. A batch run takes the place of an earlier one in the same folder; a
+    streaming run goes on where the last one stopped, and tells once what comes again. With --index, each micro-batch
+    has the version that is the newest then.
     """
     streams.check(source)
     chosen = _subscriptions(subscriptions, index, compiling)
@@ -152,6 +154,7 @@ def run_command(
         compiling=compiling,
         calls=calls,
         connecting=connecting,
+        why=why,
     )
     with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
@@ -224,6 +227,7 @@ def prepare(
     compiling: Compiling,
     calls: OperatorCalls,
     connecting: Connecting,
+    why: bool = False,
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
@@ -259,7 +263,7 @@ def prepare(
         as_written=reading.as_written,
         on_refusal=report.refuse,
         on_note=report.say,
-        calling=Calling(order, "" if cache is None else str(cache.absolute())),
+        calling=Calling(order, "" if cache is None else str(cache.absolute()), why=why),
         connections=connections,
         delivery=delivery,
     )

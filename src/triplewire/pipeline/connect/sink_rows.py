@@ -29,6 +29,7 @@ _UTC = "CAST(timestampadd(MICROSECOND, unix_micros(`{0}`), TIMESTAMP_NTZ'1970-01
 _AS_TEXT = f"concat(replace(left({_UTC}, 19), ' ', 'T'), '.', rpad(substring({_UTC}, 21), 6, '0'), 'Z')"
 _IDENTITY_OF_LETTER = "substring(sha2(to_json(array(kind, subject, where, reason, remedy)), 256), 1, 32)"
 _LOOK_AT_STOP = 0.2  # seconds
+_LISTS = ("bindings", "why")  # columns of JSON
 _IS_LONG = {"construct", "reason", "remedy", "subject", "where"}
 
 
@@ -66,7 +67,7 @@ def _identities(*columns: pa.Array) -> pa.Array:
 def json_value(kind: str, most: int = 0) -> str:
     """An expression of Spark's for a row as a JSON object, as `triplewire.notify.rows.json_text` gives it. With `most`,
     long texts are cut after so many characters, and what is JSON or a graph is null; `is_cut` says so."""
-    names = [name for name in ("identity", *COLUMNS[kind]) if name != "bindings"]
+    names = [name for name in ("identity", *COLUMNS[kind]) if name not in _LISTS]
     if most:
         fields = [
             f"CAST(NULL AS string) AS `{name}`" if name == "construct"
@@ -77,7 +78,8 @@ def json_value(kind: str, most: int = 0) -> str:
     plain = f"to_json(struct({', '.join(f'`{name}`' for name in names)}), map('ignoreNullFields', 'false'))"
     if kind != MATCH:
         return plain
-    return f"""concat('{{"bindings":', bindings, ',', substring({plain}, 2))"""
+    lists = ", ".join(f"""'"{name}":', coalesce({name}, 'null'), ','""" for name in _LISTS)
+    return f"concat('{{', {lists}, substring({plain}, 2))"
 
 
 @contextmanager
