@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from broker.page_visits import TOKEN, Service, served
+from triplewire.broker.window import MOST
 from triplewire.engine import Engine
 from triplewire.service.pages.sessions import CODE_HEADER
-from triplewire.service.tester import MOST
 
 QUERIES = [
     ("sparql", 'SELECT ?t { ?s rss:title ?t FILTER ftcontains(?t, "three") }'),
@@ -35,7 +35,7 @@ def test_it_matches_what_the_engine_matches(running: Service, language: str, que
     status, said = running.ask("/try", {"query": query, "language": language})
     engine = Engine()
     engine.subscribe(query, language, id="q")
-    window = running.app.state.window.of("owner")
+    window = running.broker.window.of("owner")
     assert [seen.number for seen in window] == list(range(20, 0, -1))
     wanted = {match.publication for match in engine.match([seen.publication for seen in window])}
     numbers = [seen.number for seen in window if seen.publication.id in wanted]

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
+from triplewire.broker.subscriptions import parts
 from triplewire.errors import ArgumentError
-from triplewire.store.database import inserted_number, now
+from triplewire.store.database import inserted_numbers, now
 from triplewire.store.tables import attachments, current, publications, requests
 
 _KEPT = 86_400.0  # seconds that the answer to a request is kept for
@@ -67,27 +68,58 @@ def accept(
 def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]) -> list[Taken]:
     ids = list({values["id"] for values, _ in rows})
     there: dict[str, tuple[int, str]] = {}
-    for begin in range(0, len(ids), 500):
-        here = sa.select(current).where(current.c.id.in_(ids[begin : begin + 500]))
+    for part in parts(ids):
+        here = sa.select(current).where(current.c.id.in_(part))
         there.update((row.id, (row.publication, row.content)) for row in connection.execute(here))
     taken: list[Taken] = []
-    for values, files in rows:
-        id, content = values["id"], values["content"]
-        before = there.get(id)
-        if before is not None and before[1] == content:
-            taken.append(Taken(before[0], id, False))
-            continue
-        previous = before[0] if before is not None else None
-        number = inserted_number(connection, publications, {"previous": previous, **values})
-        there[id] = number, content
-        if before is None:
-            connection.execute(current.insert().values(id=id, publication=number, content=content))
-        else:
-            changed = current.update().where(current.c.id == id)
-            connection.execute(changed.values(publication=number, content=content))
-        if files:
-            named = [{"publication": number, "name": name, "content": data} for name, data in files.items()]
-            connection.execute(attachments.insert(), named)
-        taken.append(Taken(number, id, True))
+    for portion in _without_repetition(rows):
+        new: list[tuple[dict[str, Any], Mapping[str, bytes], str]] = []
+        places: list[int] = []
+        for values, files in portion:
+            id, content = values["id"], values["content"]
+            if values["readers"] is not None:
+                content = f"{content} for {values['readers']}"  # for others to read, it is told anew
+            before = there.get(id)
+            if before is not None and before[1] == content:
+                taken.append(Taken(before[0], id, False))
+                continue
+            new.append(({"previous": before[0] if before is not None else None, **values}, files, content))
+            places.append(len(taken))
+            taken.append(Taken(0, id, True))
+        for place, number, (values, _, content) in zip(places, _insert(connection, new), new, strict=True):
+            taken[place] = Taken(number, values["id"], True)
+            there[values["id"]] = number, content
     crash.point("publish.written")
     return taken
+
+
+def _without_repetition(
+    rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]],
+) -> Iterator[list[tuple[dict[str, Any], Mapping[str, bytes]]]]:
+    """The rows in portions in which no id is there twice."""
+    portion: dict[str, tuple[dict[str, Any], Mapping[str, bytes]]] = {}
+    for row in rows:
+        if row[0]["id"] in portion:
+            yield list(portion.values())
+            portion = {}
+        portion[row[0]["id"]] = row
+    yield list(portion.values())
+
+
+def _insert(connection: Connection, new: Sequence[tuple[dict[str, Any], Mapping[str, bytes], str]]) -> Sequence[int]:
+    """Write new contents of publications; returns their numbers."""
+    numbers = inserted_numbers(connection, publications, [values for values, _, _ in new])
+    first: list[dict[str, Any]] = []
+    named: list[dict[str, Any]] = []
+    for number, (values, files, content) in zip(numbers, new, strict=True):
+        if values["previous"] is None:
+            first.append({"id": values["id"], "publication": number, "content": content})
+        else:
+            changed = current.update().where(current.c.id == values["id"])
+            connection.execute(changed.values(publication=number, content=content))
+        named += [{"publication": number, "name": name, "content": data} for name, data in files.items()]
+    if first:
+        connection.execute(current.insert(), first)
+    if named:
+        connection.execute(attachments.insert(), named)
+    return numbers

@@ -20,8 +20,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -36,17 +36,21 @@ from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
 from triplewire.broker.owed import Owed
 from triplewire.broker.publications import HANDED, link_of, stored, title_of
+from triplewire.broker.quarantine import Limits, Quarantine
+from triplewire.broker.registration import LONGEST, SHORTEST, Made, Registration, Wanted, check_seconds, warns
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.stories import Stories
-from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, PAUSED, Followed, stored_taxonomy
-from triplewire.broker.targets import Target, Targets, add_target
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, stored_taxonomy
+from triplewire.broker.targets import Target, Targets
+from triplewire.broker.trial import Query, Trial
+from triplewire.broker.window import Window
 from triplewire.config import Settings
 from triplewire.engine import Engine
-from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
+from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
-from triplewire.store.database import Database, inserted_number, now
+from triplewire.store.database import Database, now
 from triplewire.store.tables import (
     TAXONOMY,
     changes,
@@ -62,38 +66,6 @@ if TYPE_CHECKING:
     from triplewire.broker.from_pipeline import Outside
     from triplewire.engine.explain.explanation import Explanation
 
-SHORTEST, LONGEST = 60.0, 30 * DAY
-"""Seconds that a subscription is valid for."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A subscription as somebody asks for it. `seconds`: how long it is valid; `source`: the number of the source of
-    which an item asks for it."""
-
-    query: str
-    language: str = "sparql"
-    id: str = ""
-    seconds: float = DAY
-    prefixes: Mapping[str, str] | None = None
-    title: str = ""
-    once_per_story: bool = False
-    targets: Sequence[Target] = ()
-    source: int | None = None
-
-
-@dataclass(frozen=True)
-class Made:
-    """A subscription as it was registered. The ticket is told this once."""
-
-    number: int
-    id: str
-    ticket: str
-    feed_key: str
-    expires: float
-    warnings: tuple[str, ...]
-    price: Mapping[str, Any]
-
 
 class Broker:
     """A broker over one database. Make it with `open`."""
@@ -106,6 +78,7 @@ class Broker:
         warn: Callable[[str], None],
         retention: Retention,
         outside: Outside | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.database = database
         self.secret = secret
@@ -115,7 +88,9 @@ class Broker:
         self.targets = Targets(database, self.followed)
         self.owed = Owed(database)
         self.sources = Sources(database, self.followed.follow)
-        self.matching = match(database, self.followed, self.holder, self._told, Stories(self.followed).choose)
+        self.window = Window(database)
+        judge = Quarantine(database, self.followed, limits or Limits()).judge
+        self.matching = match(database, self.followed, self.holder, self._told, Stories(self.followed).choose, judge)
         self.sweeper = Sweeper(database, self.matching, retention)
         self.counts = Counts()
         self._matched = threading.Condition()
@@ -135,16 +110,19 @@ class Broker:
         warn: Callable[[str], None] = lambda text: None,
         progress: Callable[[int], None] | None = None,
         retention: Retention | None = None,
+        limits: Limits | None = None,
+        folder: Path | None = None,
     ) -> Broker:
         """Open a database with the subscriptions in it, and begin to match. `secret`: what keys of feeds are made
         with; the same for all processes. `engine`: an engine without subscriptions; its settings are the limits.
-        `retention`: for how long what was told is kept. `outside`: who matches in place of this engine. Raises what
+        `retention`: for how long what was told is kept. `outside`: who matches in place of this engine. `limits`: from
+        when a subscription is suspended. `folder`: where the engine is saved, for the next start. Raises what
         `Database.open` raises."""
         database = Database.open(url, warn=warn)
         try:
-            broker = cls(database, secret, engine or Engine(), warn, retention or Retention(), outside)
+            broker = cls(database, secret, engine or Engine(), warn, retention or Retention(), outside, limits)
             given = broker.taxonomy
-            broker.followed.load(progress)
+            broker.followed.load(progress, folder)
             if given != EMPTY and given != broker.keep_taxonomy():
                 warn(
                     "the taxonomy that is given is not used: there is one in the database, which PUT /taxonomy changes"
@@ -166,6 +144,7 @@ class Broker:
         """End what is under way, and close the database."""
         self.sweeper.stop()
         self.matching.stop()
+        self.followed.save()
         self.database.close()
 
     @property
@@ -190,97 +169,18 @@ class Broker:
 
     def subscribe_all(self, wanted: Sequence[Wanted], owner: str) -> list[Made | TriplewireError]:
         """Register many in one transaction; in place of each that is refused, why."""
-        checked: list[tuple[str, ...] | TriplewireError] = []
-        for each in wanted:
+        trial = Trial([Query(each.query, each.language, each.prefixes) for each in wanted], self.engine)
+        answers = list(trial.answers)
+        for place, each in enumerate(wanted):
             try:
-                checked.append(self._checked(each))
+                each.check()
             except TriplewireError as error:
-                checked.append(error)
-
-        def write(connection: Connection) -> list[Made | TriplewireError]:
-            taken = self._taken(connection, owner, [each.id for each in wanted if each.id])
-            of_owner = sa.select(sa.func.count()).where(subscriptions.c.owner == owner, subscriptions.c.state != ENDED)
-            left = self.most_subscriptions - connection.execute(of_owner).scalar_one()
-            made: list[Made | TriplewireError] = []
-            for each, warnings in zip(wanted, checked, strict=True):
-                if isinstance(warnings, TriplewireError):
-                    made.append(warnings)
-                elif left <= 0:
-                    what, remedy = f"{owner} has {self.most_subscriptions:,} subscriptions", "end some of them"
-                    made.append(LimitError(what, remedy=f"{remedy}, or raise most_subscriptions"))
-                elif each.id in taken:
-                    remedy = "choose another, or change that one: PATCH /subscriptions/{id}"
-                    made.append(SubscriptionError(f"the id {each.id!r} is taken", remedy=remedy))
-                else:
-                    made.append(self._register(connection, each, owner, warnings))
-                    taken.add(each.id)
-                    left -= 1
-            return made
-
-        made = self.database.write(write)
+                answers[place] = error
+        prices = trial.prices(self.window.of(owner))
+        new = Registration(owner, wanted, answers, prices, self.most_subscriptions, self.secret)
+        made = self.database.write(new.write)
         self.followed.follow()
         return made
-
-    def _checked(self, wanted: Wanted) -> tuple[str, ...]:
-        """The warnings of a text. Raises what is wrong with it."""
-        if wanted.id and not OF_ID.fullmatch(wanted.id):
-            what = f"{wanted.id!r} is no id of a subscription"
-            raise ArgumentError(what, remedy="up to 200 characters, none of / ? # or the end of a line")
-        self.check_seconds(wanted.seconds)
-        return self.compiled(wanted.query, wanted.language, wanted.prefixes)
-
-    @staticmethod
-    def check_seconds(seconds: float) -> None:
-        """Raises `SubscriptionError` where a subscription may not be valid for so long."""
-        if not SHORTEST <= seconds <= LONGEST:
-            what = f"{seconds:g} seconds are not from {SHORTEST:.0f} to {LONGEST:.0f}"
-            raise SubscriptionError(what, remedy="renew it before it ends")
-
-    def compiled(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """The warnings of a query. Raises `LanguageError`, with line and column, and `SubscriptionError`."""
-        engine = self.engine
-        probe = Engine(
-            matcher="reference", taxonomy=engine.taxonomy, operators=engine.operators, settings=engine.settings
-        )
-        return probe.subscribe(query, language, id="query", prefixes=prefixes).warnings
-
-    @staticmethod
-    def _taken(connection: Connection, owner: str, ids: list[str]) -> set[str]:
-        taken: set[str] = set()
-        for begin in range(0, len(ids), 500):
-            here = sa.select(subscriptions.c.id).where(
-                subscriptions.c.owner == owner, subscriptions.c.id.in_(ids[begin : begin + 500])
-            )
-            taken.update(connection.execute(here).scalars())
-        return taken
-
-    def _register(self, connection: Connection, wanted: Wanted, owner: str, warnings: tuple[str, ...]) -> Made:
-        ticket, created = tickets.new_ticket(tickets.CONTROL), now()
-        prefixes = json.dumps(dict(wanted.prefixes)) if wanted.prefixes else None
-        values = {
-            "owner": owner,
-            "id": wanted.id or f"s-{tickets.digest(ticket).hex()[:12]}",
-            "language": wanted.language,
-            "query": wanted.query,
-            "prefixes": prefixes,
-            "title": wanted.title,
-            "state": ACTIVE,
-            "reason": "",
-            "once_per_story": wanted.once_per_story,
-            "price": "{}",
-            "revision": 1,
-            "created": created,
-            "expires": created + wanted.seconds,
-            "warns": _warns(created, wanted.seconds),
-            "ticket": tickets.digest(ticket),
-            "source": wanted.source,
-        }
-        number = inserted_number(connection, subscriptions, values)
-        for target in wanted.targets:
-            add_target(connection, number, target)
-        connection.execute(changes.insert().values(subscription=number))
-        key = tickets.feed_key(number, self.secret)
-        return Made(number, str(values["id"]), ticket, key, created + wanted.seconds, warnings, {})
 
     def add_target(self, number: int, target: Target) -> int:
         """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
@@ -316,23 +216,32 @@ class Broker:
     def renew(self, number: int, seconds: float = DAY) -> float:
         """Have a subscription last for so many seconds from now; returns when it ends. Raises `SubscriptionError` where
         it has ended already, or the time is too short or too long."""
-        self.check_seconds(seconds)
+        check_seconds(seconds)
         begin = now()
         expires = begin + seconds
-        self._update(number, {"expires": expires, "warns": _warns(begin, seconds)})
+        self._update(number, {"expires": expires, "warns": warns(begin, seconds)})
         return expires
 
     def change(self, number: int, **values: Any) -> None:
         """Change the query, the language, the prefixes, the title, the state ("active", "paused") or `once_per_story`
-        of a subscription. Raises what is wrong with the query, and `ArgumentError` for another state."""
+        of a subscription; a new query has a new price, and so has one that was suspended and is active again. Raises
+        what is wrong with the query, and `ArgumentError` for another state."""
         row = self.by_number(number)
         if row is None or row.state == ENDED:
             raise SubscriptionError("the subscription has ended", remedy="subscribe anew")
-        if "state" in values and values["state"] not in (ACTIVE, PAUSED):
-            raise ArgumentError(f"{values['state']!r} is no state", remedy=f"known: {ACTIVE}, {PAUSED}")
-        if {"query", "language", "prefixes"} & set(values):
-            prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
-            self.compiled(values.get("query", row.query), values.get("language", row.language), prefixes)
+        if "state" in values:
+            if values["state"] not in (ACTIVE, PAUSED):
+                raise ArgumentError(f"{values['state']!r} is no state", remedy=f"known: {ACTIVE}, {PAUSED}")
+            values["reason"] = ""
+        is_new = bool({"query", "language", "prefixes"} & set(values))
+        prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
+        if is_new or (row.state == SUSPENDED and "state" in values):
+            query = Query(values.get("query", row.query), values.get("language", row.language), prefixes)
+            trial = Trial([query], self.engine)
+            if is_new and isinstance(trial.answers[0], TriplewireError):
+                raise trial.answers[0]
+            values["price"] = json.dumps(trial.prices(self.window.of(row.owner))[0])
+        if is_new:
             values["revision"] = subscriptions.c.revision + 1
             values["prefixes"] = json.dumps(dict(prefixes)) if prefixes else None
         self._set(number, **values)
@@ -453,7 +362,7 @@ class Broker:
         with self._matched:
             if len(self._counts) > 100_000:
                 self._counts.clear()
-            self._counts.update(batch.matched)
+            self._counts.update((number, len(matches)) for number, matches in batch.matched.items())
             self._matched.notify_all()
         for listener in self.listeners:
             listener(batch)
@@ -540,11 +449,6 @@ class Broker:
             if (row.kind, row.url) == (POLL, url):
                 return str(row.id), False
         return str(self.sources.add(WantedSource(url, title=title), owner)[0].id), True
-
-
-def _warns(begin: float, seconds: float) -> float | None:
-    """When the feed of a subscription tells that it ends soon: a day before, where it is valid for longer."""
-    return begin + seconds - DAY if seconds > DAY else None
 
 
 def _who_matches(outside: Outside | None) -> tuple[Callable[..., Followed], Callable[..., Matching]]:

@@ -15,15 +15,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker.publications import restored
+from triplewire.broker.subscriptions import SUSPENDED
 from triplewire.model.publication import Publication
 from triplewire.store.tables import attachments, events, publications, subscriptions
 
 MATCHED, CHANGED, UNMATCHED, REPEATED = "matched", "changed", "unmatched", "repeated"
 EXPIRING, EXPIRED = "expiring", "expired"
-TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRING, EXPIRED, REPEATED)
+TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRING, EXPIRED, REPEATED, SUSPENDED)
 """`matched`: a publication matches; `changed`: it has another content, and still does; `unmatched`: it does not any
 more; `expiring`: the subscription, which was valid for more than a day, ends within one;
-`expired`: it has ended; `repeated`: another report of a story that was told (`Event.first`)."""
+`expired`: it has ended; `repeated`: another report of a story that was told (`Event.first`); `suspended`: it cost or
+matched too much (`triplewire.broker.quarantine`), or ended processes; `Event.reason` says why, as long as it is so."""
 
 MOST = 1_000  # events of one page
 
@@ -48,6 +50,7 @@ class Event:
     source: str
     bindings: str
     first: int | None
+    reason: str = ""  # why its subscription is suspended or has ended
 
     def to_json(self) -> dict[str, Any]:
         """The event as an object of JSON."""
@@ -64,6 +67,7 @@ class Event:
             "source": self.source,
             "bindings": json.loads(self.bindings),
             **({"first": self.first} if self.first is not None else {}),
+            **({"reason": self.reason} if self.type in (SUSPENDED, EXPIRED) and self.reason else {}),
         }
 
     def line(self) -> str:
@@ -89,6 +93,7 @@ _COLUMNS = (
         sa.func.coalesce(publications.c.source, ""),
         events.c.bindings,
         events.c.first,
+        subscriptions.c.reason,
     )
     .join(subscriptions, subscriptions.c.number == events.c.subscription)
     .outerjoin(publications, publications.c.number == events.c.publication)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -158,10 +159,11 @@ class FromPipeline(Matching):
                 told.add((number, subscription))
                 kind = CHANGED if (content.previous, subscription) in before else MATCHED
                 new[number].append((subscription, kind, row.bindings))
-        batch, at = Batch(matched={number: len(matches) for number, matches in new.items()}), now()
+        batch, at = Batch(), now()
         for number, matches in new.items():
-            for subscription, kind, bindings in matches:
-                self._add(batch, subscription, kind, number, at, bindings)
+            subscriptions_, kinds, bindings = zip(*matches, strict=True) if matches else ((), (), ())
+            batch.matched[number] = np.array(subscriptions_, np.int64)
+            self._add(batch, batch.matched[number], kinds, number, at, bindings)
         accepted = [
             Accepted(row.number, row.previous, publication, None)
             for row in contents.values()

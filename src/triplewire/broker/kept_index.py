@@ -38,11 +38,11 @@ class KeptSubscriptions(Followed):
 
     changed: set[int]
 
-    def load(self, progress: Callable[[int], None] | None = None) -> None:
-        """Learn of all subscriptions."""
+    def load(self, progress: Callable[[int], None] | None = None, folder: Path | None = None) -> None:
+        """Learn of all subscriptions; there is no engine to be saved in a folder."""
         self.changed = set()
         with self._lock, self._database.reading() as connection:
-            self._safe = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
+            self._last = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
             self._about(connection, None)
 
     def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:

@@ -25,9 +25,10 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +42,9 @@ from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATC
 from triplewire.broker.owed import add_total
 from triplewire.broker.publications import restored
 from triplewire.broker.skipped import first_numbers
-from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed, StoreTexts
+from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed, StoreTexts, parts
+from triplewire.encode.strings import TextColumn
 from triplewire.errors import StoreError, TriplewireError, UnavailableError
-from triplewire.languages.sources.rows import Row
-from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, insert_rows, now
 from triplewire.store.tables import attachments, changes, deliveries, events, publications, subscriptions, targets
@@ -72,13 +72,24 @@ class Accepted(NamedTuple):
 
 
 @dataclass
+class Pairs:
+    """What one publication matches: numbers of subscriptions, the bindings of each as JSON text, and the subscriptions
+    whose evaluation has passed a limit, with the reason."""
+
+    subscriptions: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    bindings: list[str] = field(default_factory=list)
+    undecided: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass
 class Batch:
     """What matching a batch has found, as rows to be written."""
 
     events: list[tuple[Any, ...]] = field(default_factory=list)
     delivering: list[tuple[int, int]] = field(default_factory=list)  # event, subscription
     hosts: set[str] = field(default_factory=set)  # of the targets that events are delivered to
-    matched: dict[int, int] = field(default_factory=dict)  # publication -> how many subscriptions
+    matched: dict[int, NDArray[np.int64]] = field(default_factory=dict)  # publication -> subscriptions
+    undecided: list[tuple[int, str]] = field(default_factory=list)  # subscriptions that passed a limit, and the reason
     refused: dict[int, str] = field(default_factory=dict)  # publication -> why it could not be matched
     seconds: float = 0.0  # that matching took
 
@@ -93,19 +104,21 @@ class Matching:
         holder: str,
         told: Callable[[Batch], None] = lambda batch: None,
         chosen: Callable[[Connection, Sequence[Accepted], Batch], None] = lambda connection, accepted, batch: None,
+        judge: Callable[[Sequence[Accepted], Batch], Mapping[int, str]] = lambda accepted, batch: {},
     ) -> None:
         self._database = database
         self._followed = followed
         self._holder = holder
         self._told = told
         self._chosen = chosen  # may change what is told, in the transaction that writes it: `triplewire.broker.stories`
+        self._judge = judge  # subscriptions to suspend, and why: `triplewire.broker.quarantine`
         self._term: int | None = None
         self._next_number = self._first_sequence = 1
         self._sequences: NDArray[np.int64] = np.zeros(1_024, np.int64)
         self._careful: set[int] = set()  # the first batch of this term: one of it may have ended the process before
         self._counted: set[int] = set()  # tries that are counted already, but were cut short by the database alone
         self._ends_due = 0.0  # by the monotonic clock
-        self._working = threading.Lock()  # numbers are counted by one thread at a time
+        self._working = threading.RLock()  # numbers are counted by one thread at a time
         self.wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="matching", daemon=True)
@@ -181,23 +194,21 @@ class Matching:
     def step(self) -> int:
         """Match the next batch; returns how many publications were in it. Raises what the database does."""
         with self._counting():
-            return self._step()
-
-    def _step(self) -> int:
-        accepted = self._next_batch()
-        if not accepted:
-            return 0
-        self._followed.follow()
-        crash.point("matching.begun")
-        begun = time.perf_counter()
-        batch = self._matched(accepted)
-        batch.seconds = time.perf_counter() - begun
-        crash.point("matching.found")
-        self._database.write(lambda connection: self._write(connection, accepted, batch))
-        crash.point("events.committed")
-        self._careful.difference_update(entry.number for entry in accepted)
-        self._counted.difference_update(entry.number for entry in accepted)
-        self._told(batch)
+            accepted = self._next_batch()
+            if not accepted:
+                return 0
+            self._followed.follow()
+            crash.point("matching.begun")
+            begun = time.perf_counter()
+            batch = self._matched(accepted)
+            batch.seconds = time.perf_counter() - begun
+            crash.point("matching.found")
+            self._database.write(lambda connection: self._write(connection, accepted, batch))
+            crash.point("events.committed")
+            self._careful.difference_update(entry.number for entry in accepted)
+            self._counted.difference_update(entry.number for entry in accepted)
+            self._told(batch)
+        self.suspend(self._judge(accepted, batch))
         return len(accepted)
 
     def _next_batch(self) -> list[Accepted]:
@@ -233,26 +244,21 @@ class Matching:
 
     def _give_up(self, row: Any, files: Mapping[str, bytes] | None) -> None:
         """Refuse a publication that has ended the process, or suspend the subscription that did it again and again."""
-        texts = list(StoreTexts(self._database).rows())
         given = restored(row.body, row.id, row.source, files)
-        culprit = who_ends_it(self._followed.engine, [text for text in texts if isinstance(text, Row)], given)
-        table, by = publications, subscriptions.c.number == culprit
+        culprit = who_ends_it(self._followed.engine, list(StoreTexts(self._database).rows()), given)
+        table = publications
         blamed = table.c.culprit == culprit
-        refused = table.update().where(table.c.number == row.number)
-        reason = f"it ended the process that matched it {row.tries} times"
-
-        def write(connection: Connection) -> None:
-            connection.execute(refused.values(state="refused", reason=reason, culprit=culprit))
-            count = connection.execute(sa.select(sa.func.count()).select_from(table).where(blamed)).scalar_one()
-            if culprit is None or count < MOST_BLAMED:
-                return
-            why = f"it ended the process that matched it with {count} publications, as {row.id}"
-            connection.execute(subscriptions.update().where(by).values(state=SUSPENDED, reason=why))
-            connection.execute(changes.insert().values(subscription=culprit))
-            again = table.update().where(blamed, table.c.state == "refused")
-            connection.execute(again.values(state="accepted", tries=0, reason="", culprit=None))
-
-        self._database.write(write)
+        with self._database.reading() as connection:
+            count = 1 + connection.execute(sa.select(sa.func.count()).select_from(table).where(blamed)).scalar_one()
+        if culprit is None or count < MOST_BLAMED:
+            reason = f"it ended the process that matched it {row.tries} times"
+            refused = table.update().where(table.c.number == row.number)
+            refused = refused.values(state="refused", reason=reason, culprit=culprit)
+            self._database.write(lambda connection: connection.execute(refused))
+            return
+        why = f"it ended the process that matched it with {count} publications, as {row.id}"
+        again = table.update().where((blamed & (table.c.state == "refused")) | (table.c.number == row.number))
+        self.suspend({culprit: why}, again.values(state="accepted", tries=0, reason="", culprit=None))
 
     def expire(self) -> int:
         """End the subscriptions whose time is over, each with an event, and tell of those that end within a day;
@@ -260,40 +266,49 @@ class Matching:
         either renewed, or has ended."""
         table, at = subscriptions, now()
         lasting = table.c.state.in_((ACTIVE, PAUSED, SUSPENDED))
-        over = sa.select(table.c.number).where(lasting, table.c.expires <= at)
-        soon = sa.select(table.c.number).where(lasting, table.c.warns <= at, table.c.expires > at)
-        ended = self._tell(over, EXPIRED, at, {"state": ENDED, "reason": "its time is over", "warns": None})
-        if ended:
-            self._followed.follow()
-        return ended + self._tell(soon, EXPIRING, at, {"warns": None})
+        over = (lasting, table.c.expires <= at)
+        soon = (lasting, table.c.warns <= at, table.c.expires > at)
+        ended = self._tell(over, EXPIRED, {"state": ENDED, "reason": "its time is over", "warns": None})
+        return ended + self._tell(soon, EXPIRING, {"warns": None})
 
-    def _tell(self, which: sa.Select[Any], kind: str, at: float, values: dict[str, Any]) -> int:
-        """Give an event to each of these subscriptions, and change its row; returns how many."""
-        if self._term is None:
-            return 0
-        which = which.limit(_EXPIRING)
-        with self._database.reading() as connection:
-            if connection.execute(which.limit(1)).first() is None:
-                return 0
+    def suspend(self, reasons: Mapping[int, str], *more: sa.Update) -> None:
+        """Take active subscriptions out of matching, each with an event, for these reasons; with each, execute more.
+        Nothing where another process matches."""
+        for number, reason in sorted(reasons.items()):
+            active = (subscriptions.c.number == number, subscriptions.c.state == ACTIVE)
+            self._tell(active, SUSPENDED, {"state": SUSPENDED, "reason": reason}, *more)
 
-        def write(connection: Connection) -> Batch:
-            assert self._term is not None
-            self._database.check_term(connection, WORK, self._term)
-            batch = Batch()
-            for number in connection.execute(which.with_for_update()).scalars().all():
-                connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
-                if "state" in values:
-                    connection.execute(changes.insert().values(subscription=number))
-                self._add(batch, number, kind, None, at, "[]")
-            insert_rows(connection, events, batch.events)
-            if batch.delivering:
-                self._deliver(connection, batch)
-            return batch
-
+    def _tell(
+        self, which: Sequence[sa.ColumnElement[bool]], kind: str, values: Mapping[str, Any], *more: sa.Update
+    ) -> int:
+        """Give an event to each subscription of which this holds, change its row and execute more; returns how many
+        there were."""
+        rows = sa.select(subscriptions.c.number).where(*which).limit(_EXPIRING)
         with self._counting():
             if self._term is None:
                 return 0
+            with self._database.reading() as connection:
+                if connection.execute(rows.limit(1)).first() is None:
+                    return 0
+
+            def write(connection: Connection) -> Batch:
+                assert self._term is not None
+                self._database.check_term(connection, WORK, self._term)
+                numbers, batch = connection.execute(rows.with_for_update()).scalars().all(), Batch()
+                for part in parts(numbers):
+                    changed = subscriptions.update().where(subscriptions.c.number.in_(part))
+                    connection.execute(changed.values(**values))
+                if numbers and "state" in values:
+                    connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
+                self._add(batch, np.array(numbers, np.int64), repeat(kind), None, now(), repeat("[]"))
+                self._insert(connection, batch)
+                for statement in more:
+                    connection.execute(statement)
+                return batch
+
             batch = self._database.write(write)
+        if batch.events and "state" in values:
+            self._followed.follow()
         self._told(batch)
         return len(batch.events)
 
@@ -303,49 +318,65 @@ class Matching:
         """The events of a batch. A publication that cannot be matched is refused, and does not hold up others."""
         batch = Batch()
         try:
-            pairs = self._pairs([entry.publication for entry in accepted])
+            of_each = self._pairs([entry.publication for entry in accepted])
         except (StoreError, UnavailableError):  # it is the database that has texts of subscriptions, not a publication
             raise
         except TriplewireError:
-            pairs = []
+            of_each = []
             for entry in accepted:
                 try:
-                    pairs += self._pairs([entry.publication])
+                    of_each += self._pairs([entry.publication])
                 except (StoreError, UnavailableError):
                     raise
                 except TriplewireError as error:
                     batch.refused[entry.number] = str(error)
-                    pairs.append(([], []))
+                    of_each.append(Pairs())
         previous = self._told_before(accepted)
         at = now()
-        for entry, (numbers, bindings) in zip(accepted, pairs, strict=True):
+        for entry, pairs in zip(accepted, of_each, strict=True):
             if entry.number in batch.refused:
                 continue
-            if entry.readers is not None and numbers:
-                allowed = np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
-                numbers = [number for number, may in zip(numbers, allowed, strict=True) if may]
-                bindings = [text for text, may in zip(bindings, allowed, strict=True) if may]
+            numbers, bindings = pairs.subscriptions, pairs.bindings
+            if entry.readers is not None:
+                may_read = self._may_read(entry, numbers)
+                numbers, bindings = numbers[may_read], list(compress(bindings, may_read))
+            batch.matched[entry.number] = numbers
+            batch.undecided += pairs.undecided
             was = previous.get(entry.previous, set()) if entry.previous is not None else set()
-            batch.matched[entry.number] = len(numbers)
-            for number, text in zip(numbers, bindings, strict=True):
-                self._add(batch, number, CHANGED if number in was else MATCHED, entry.number, at, text)
-            for number in sorted(was.difference(numbers)):
-                if str(number) in self._followed.engine:
-                    self._add(batch, number, UNMATCHED, entry.number, at, "[]")
+            kinds: Iterable[str] = repeat(MATCHED)
+            if was:
+                kinds = [CHANGED if number in was else MATCHED for number in numbers.tolist()]
+            self._add(batch, numbers, kinds, entry.number, at, bindings)
+            missed = [n for n in sorted(was.difference(numbers.tolist())) if str(n) in self._followed.engine]
+            if missed:  # an owner who may not read the new content is told of the one before
+                gone = np.array(missed, np.int64)
+                may_read = self._may_read(entry, gone)
+                self._add(batch, gone[may_read], repeat(UNMATCHED), entry.number, at, repeat("[]"))
+                self._add(batch, gone[~may_read], repeat(UNMATCHED), entry.previous, at, repeat("[]"))
         return batch
 
-    def _pairs(self, given: list[Publication]) -> list[tuple[list[int], list[str]]]:
-        """Of each publication: the numbers of the subscriptions that match, and the bindings of each as JSON."""
-        place = {publication.id: number for number, publication in enumerate(given)}
-        pairs: list[tuple[list[int], list[str]]] = [([], []) for _ in given]
-        result = self._followed.engine.match(given)
+    def _may_read(self, entry: Accepted, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Of each subscription: may its owner read the publication?"""
+        if entry.readers is None:
+            return np.ones(len(numbers), np.bool_)
+        return np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
+
+    def _pairs(self, together: list[Publication]) -> list[Pairs]:
+        """What each publication matches."""
+        of_each = {publication.id: Pairs() for publication in together}
+        result = self._followed.engine.match(together)
         for refusal in result.refusals:
             _log.warning("%s", refusal)
-        for match in result:
-            numbers, bindings = pairs[place[match.publication]]
-            numbers.append(int(match.subscription))
-            bindings.append(bindings_text(match.bindings))
-        return pairs
+            publication, _, subscription = refusal.subject.rpartition(" ")
+            if refusal.kind == "pair" and "max_steps" in refusal.remedy:  # no operator is to blame
+                of_each[publication].undecided.append((int(subscription), refusal.reason))
+        for part in result.parts:
+            numbers = np.fromiter(map(int, part.ids()), np.int64, len(part))
+            bindings = [text for texts in part.texts() for text in _decoded(texts.bindings)]
+            bounds = np.searchsorted(part.publication, np.arange(len(part.publications) + 1)).tolist()
+            for id_, (begin, end) in zip(part.publications, pairwise(bounds), strict=True):
+                of_each[id_].subscriptions, of_each[id_].bindings = numbers[begin:end], bindings[begin:end]
+        return list(of_each.values())
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
         """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it."""
@@ -368,17 +399,25 @@ class Matching:
         return told
 
     def _add(
-        self, batch: Batch, subscription: int, kind: str, publication: int | None, at: float, bindings: str
+        self,
+        batch: Batch,
+        numbers: NDArray[np.int64],
+        kinds: Iterable[str],
+        publication: int | None,
+        at: float,
+        bindings: Iterable[str],
     ) -> None:
-        if subscription >= len(self._sequences):
-            self._grow(subscription)
-        self._sequences[subscription] += 1
-        number = self._next_number
-        self._next_number += 1
-        sequence = int(self._sequences[subscription])
-        batch.events.append((number, subscription, sequence, kind, publication, at, bindings, None))
-        if self._followed.flags[subscription] & HAS_TARGETS:
-            batch.delivering.append((number, subscription))
+        """Add an event for each of these subscriptions, each of which is there once."""
+        count = len(numbers)
+        if not count:
+            return
+        self._grow(int(numbers.max()))
+        self._sequences[numbers] += 1
+        first, self._next_number = self._next_number, self._next_number + count
+        columns = (range(first, first + count), numbers.tolist(), self._sequences[numbers].tolist(), kinds)
+        batch.events += zip(*columns, repeat(publication), repeat(at), bindings, repeat(None), strict=False)
+        waiting = np.flatnonzero(self._followed.flags[numbers] & HAS_TARGETS)
+        batch.delivering += zip((first + waiting).tolist(), numbers[waiting].tolist(), strict=True)
 
     def _grow(self, number: int) -> None:
         if number >= len(self._sequences):
@@ -391,25 +430,26 @@ class Matching:
         assert self._term is not None
         self._database.check_term(connection, WORK, self._term)
         self._chosen(connection, accepted, batch)
-        insert_rows(connection, events, batch.events)
-        crash.point("events.inserted")
-        if batch.delivering:
-            self._deliver(connection, batch)
-        done = list(batch.matched)
-        for begin in range(0, len(done), 500):
-            part = publications.c.number.in_(done[begin : begin + 500])
-            connection.execute(publications.update().where(part).values(state="matched"))
+        self._insert(connection, batch)
+        for part in parts(list(batch.matched)):
+            done = publications.update().where(publications.c.number.in_(part))
+            connection.execute(done.values(state="matched"))
         self._refuse(connection, batch.refused)
         crash.point("events.written")
 
-    def _deliver(self, connection: Connection, batch: Batch) -> None:
+    def _insert(self, connection: Connection, batch: Batch) -> None:
+        """Write the events of a batch, and the deliveries that they cause."""
+        insert_rows(connection, events, batch.events)
+        crash.point("events.inserted")
+        if not batch.delivering:
+            return
         waiting = sorted({subscription for _, subscription in batch.delivering})
         due = now()
         lasts = targets.c.expires.is_(None) | (targets.c.expires > due)
         of_subscription: dict[int, list[tuple[int, str]]] = {}
-        for begin in range(0, len(waiting), 500):
+        for part in parts(waiting):
             here = sa.select(targets.c.subscription, targets.c.number, targets.c.host).where(
-                targets.c.subscription.in_(waiting[begin : begin + 500]), targets.c.state == "active", lasts
+                targets.c.subscription.in_(part), targets.c.state == "active", lasts
             )
             for subscription, target, host in connection.execute(here):
                 of_subscription.setdefault(subscription, []).append((target, host))
@@ -429,3 +469,10 @@ class Matching:
         for number, reason in refused.items():
             here = publications.update().where(publications.c.number == number)
             connection.execute(here.values(state="refused", reason=reason))
+
+
+def _decoded(column: TextColumn) -> list[str]:
+    """The texts of a column by row; rows that share a text share the string."""
+    data, offset = column.text.tobytes(), column.offset.tolist()
+    texts = [data[begin:end].decode("utf-8") for begin, end in pairwise(offset)]
+    return list(map(texts.__getitem__, column.number.tolist()))

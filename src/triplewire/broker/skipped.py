@@ -22,6 +22,7 @@ def skip_numbers(connection: Connection) -> None:
         first = max(_first(connection, name), _most(connection, column) + 1) + _EVENTS
         connection.execute(facts.delete().where(facts.c.name == name))
         connection.execute(facts.insert().values(name=name, value=str(first)))
+    connection.execute(facts.delete().where(facts.c.name == "identity"))  # no engine that was saved is of this database
     number = _most(connection, subscriptions.c.number) + _SUBSCRIPTIONS
     about = {"number": number, "owner": "", "id": f"skipped-{number}", "language": "", "query": "", "title": ""}
     state = {"state": ENDED, "reason": "put back from a copy", "once_per_story": False, "price": "{}", "revision": 1}

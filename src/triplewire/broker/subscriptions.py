@@ -11,20 +11,24 @@ import json
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from triplewire.broker import saved_engine
 from triplewire.broker.sources import names_by_source
 from triplewire.engine import Engine
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import TriplewireError
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages.sources.rows import Row
 from triplewire.store.database import Database
 from triplewire.store.tables import SOURCES, TAXONOMY, changes, facts, subscriptions, targets
+
+T = TypeVar("T")
 
 OF_ID = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
 """An id of a subscription."""
@@ -35,6 +39,7 @@ ONCE_PER_STORY, HAS_TARGETS = 1, 2
 """Bits of `Followed.flags`: stories are told once; events are delivered somewhere beside the feed."""
 
 _AT_ONCE = 5_000  # rows of one query
+MANY = 1_000  # subscriptions from which they are loaded together, which waits for compiled kernels
 
 
 class StoreTexts:
@@ -46,7 +51,7 @@ class StoreTexts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def rows(self, ids: Any = None) -> Iterator[Row | Refusal]:
+    def rows(self, ids: Iterable[Any] | None = None) -> Iterator[Row]:
         """The rows with these numbers, or of all active subscriptions. Raises as `Database.reading` does."""
         table, last = subscriptions, 0
         columns = sa.select(table.c.number, table.c.query, table.c.language, table.c.prefixes).order_by(table.c.number)
@@ -71,10 +76,10 @@ def _row(row: Any) -> Row:
     return Row(str(row.number), row.language, row.query, prefixes, source="the store", table=StoreTexts.name)
 
 
-def parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The numbers in portions that a query can name."""
-    for begin in range(0, len(numbers), 500):
-        yield numbers[begin : begin + 500]
+def parts(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Numbers or ids in portions that a query can name."""
+    for begin in range(0, len(keys), 500):
+        yield keys[begin : begin + 500]
 
 
 class Followed:
@@ -84,7 +89,10 @@ class Followed:
         self.engine = engine
         self._database = database
         self._warn = warn
+        self._texts = StoreTexts(database)
         self._lock = threading.Lock()
+        self._folder: Path | None = None  # where the engine is saved
+        self._unsaved = 0  # subscriptions that have changed since it was saved
         self._last = 0  # the number of the last change that was taken over
         self.sources_seen = 0  # grows with each change of the sources
         self.owners: list[str] = []
@@ -92,18 +100,44 @@ class Followed:
         self.owner: NDArray[np.int32] = np.zeros(1_024, np.int32)
         self.flags: NDArray[np.uint8] = np.zeros(1_024, np.uint8)
 
-    def load(self, progress: Callable[[int], None] | None = None) -> None:
-        """Register all active subscriptions. The taxonomy is that of the store, where it has one."""
-        with self._lock:
-            with self._database.reading() as connection:
+    def load(self, progress: Callable[[int], None] | None = None, folder: Path | None = None) -> None:
+        """Register all active subscriptions: those that were saved in a folder, with what has changed since, or all of
+        the store. The taxonomy is that of the store, where it has one."""
+        self._folder = folder
+        saved = None if folder is None else saved_engine.load(folder, self.engine, self._texts, self._database)
+        with self._lock, self._database.reading() as connection:
+            if saved is not None:
+                self.engine, (self._last, self.owners, self.owner, self.flags) = saved
+                self._owner_numbers = {owner: number for number, owner in enumerate(self.owners)}
+            self._about_all(connection, (TAXONOMY, SOURCES))
+            if saved is None:
                 self._last = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
                 self._about(connection, None)
-                self._about_all(connection, (TAXONOMY, SOURCES))
-            self.engine.load_subscriptions(
-                StoreTexts(self._database),
-                on_refusal=lambda refusal: self._warn(str(refusal)),
-                progress=progress,
-            )
+                self._register_all(connection, progress)
+        self.follow()
+        self.save()
+
+    def _register_all(self, connection: Connection, progress: Callable[[int], None] | None) -> None:
+        here = sa.select(subscriptions.c.number).where(subscriptions.c.state == ACTIVE)
+        if len(few := connection.execute(here.limit(MANY + 1)).scalars().all()) <= MANY:
+            self._register_each(few)
+            if progress is not None and few:
+                progress(len(few))
+        else:
+            self._load(None, progress)
+        self._unsaved = len(self.engine)
+
+    def save(self) -> None:
+        """Save the engine in the folder where that spares the next start enough."""
+        if self._folder is None or self._unsaved < saved_engine.FEWEST:
+            return
+        with self._lock:
+            known = saved_engine.Known(self._last, list(self.owners), self.owner.copy(), self.flags.copy())
+            self._unsaved = 0
+        try:
+            saved_engine.save(self._folder, self.engine, known, self._database)
+        except (TriplewireError, OSError) as error:
+            self._warn(f"the engine is not saved, and the next start takes longer: {error}")
 
     def follow(self) -> None:
         """Take over changes that were committed since: they are numbered in the order of commits."""
@@ -113,28 +147,42 @@ class Followed:
             numbers = sorted({row.subscription for row in new})
             self._about_all(connection, numbers)
             numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
-            for part in parts(numbers):
-                self._take_over(connection, part)
+            if numbers:
+                self._take_over(connection, numbers)
+            self._unsaved += len(numbers)
             self._last = max((row.number for row in new), default=self._last)
 
     def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:
         self._about(connection, numbers)
-        table = subscriptions
-        rows = connection.execute(sa.select(table).where(table.c.number.in_(numbers))).all()
-        for number in set(numbers) - {row.number for row in rows if row.state == ACTIVE}:
+        active: set[int] = set()
+        for part in parts(numbers):
+            here = sa.select(subscriptions.c.number).where(subscriptions.c.number.in_(part))
+            active.update(connection.execute(here.where(subscriptions.c.state == ACTIVE)).scalars())
+        for number in set(numbers) - active:
             self.engine.unsubscribe(str(number))
-        for row in rows:
-            if row.state != ACTIVE:
-                continue
-            prefixes = json.loads(row.prefixes) if row.prefixes else None
+        new = [number for number in active if str(number) not in self.engine]
+        if len(new) > MANY:
+            self._load(list(map(str, new)))
+            active.difference_update(new)
+        self._register_each(active)
+
+    def _register_each(self, numbers: Iterable[int]) -> None:
+        """Register these subscriptions one by one, in place of those before: without waiting for compiled kernels."""
+        for row in self._texts.rows(numbers):
             try:
-                self.engine.subscribe(row.query, row.language, id=str(row.number), prefixes=prefixes, replace=True)
+                self.engine.subscribe(row.query, row.language, id=row.id, prefixes=row.prefixes or None, replace=True)
             except TriplewireError as error:
                 self._warn(f"subscription {row.id}: {error}")
 
+    def _load(self, ids: Collection[str] | None, progress: Callable[[int], None] | None = None) -> None:
+        """Register subscriptions that the engine does not have, or all, as columns whose texts stay in the store."""
+        self.engine.load_subscriptions(
+            self._texts, on_refusal=lambda refusal: self._warn(str(refusal)), progress=progress, ids=ids
+        )
+
     def _about_all(self, connection: Connection, numbers: Collection[int]) -> None:
         """Take over the taxonomy, or the names of sources, where these numbers say so."""
-        if TAXONOMY in numbers and (taxonomy := stored_taxonomy(connection)) is not None:
+        if TAXONOMY in numbers and (taxonomy := stored_taxonomy(connection)) not in (None, self.engine.taxonomy):
             self.engine.taxonomy = taxonomy
         if SOURCES in numbers:
             self.engine.source_names = names_by_source(connection)
@@ -142,14 +190,16 @@ class Followed:
 
     def _about(self, connection: Connection, numbers: Sequence[int] | None) -> None:
         """Learn of these subscriptions, or of all, what matching asks beside the query."""
-        table = subscriptions
-        columns = sa.select(table.c.number, table.c.owner, table.c.once_per_story)
-        active = sa.select(targets.c.subscription).where(targets.c.state == "active").distinct()
-        if numbers is not None:
-            columns = columns.where(table.c.number.in_(numbers))
-            active = active.where(targets.c.subscription.in_(numbers))
-        rows = connection.execute(columns).all()
-        has_targets = set(connection.execute(active).scalars())
+        table, rows = subscriptions, list[Any]()
+        has_targets: set[int] = set()
+        for part in [None] if numbers is None else parts(numbers):
+            columns = sa.select(table.c.number, table.c.owner, table.c.once_per_story)
+            with_target = sa.select(targets.c.subscription).where(targets.c.state == "active").distinct()
+            if part is not None:
+                columns = columns.where(table.c.number.in_(part))
+                with_target = with_target.where(targets.c.subscription.in_(part))
+            rows += connection.execute(columns).all()
+            has_targets.update(connection.execute(with_target).scalars())
         most = max((row.number for row in rows), default=0)
         if most >= len(self.flags):
             size = 2 * most

@@ -1,29 +1,48 @@
-"""The window: the newest publications that are kept, as far as somebody may see them, and what a query finds there."""
+"""The window: the newest publications that are kept, as far as somebody may see them, and what a query finds there.
+
+They are read once and kept, so that a question costs what `Engine.match` of them costs.
+"""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Row
 
 from triplewire.broker.publications import restored
 from triplewire.engine import Engine
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
+from triplewire.store.database import Database
 from triplewire.store.tables import publications
 
-WINDOW = 1_000
-"""How many publications a query is asked of."""
+MOST, MOST_BYTES = 1_000, 64 << 20
+"""Publications of the window, and their bytes."""
+
+
+class Kept(NamedTuple):
+    """A publication with what is shown of it."""
+
+    number: int
+    publication: Publication
+    title: str
+    link: str
+    source: str
+    received: float
+    published: float | None
+    readers: str | None
+    size: int
 
 
 class Result(NamedTuple):
-    """A publication that a query matches, as the store has it and as a graph, with the bindings as JSON has them."""
+    """A publication that a query matches, with the bindings as JSON has them."""
 
-    row: Row[Any]
-    content: Publication
+    seen: Kept
     bindings: list[dict[str, dict[str, str]]]
 
 
@@ -32,17 +51,57 @@ def may_see(owner: str, readers: str | None) -> bool:
     return readers is None or owner in json.loads(readers)
 
 
-def newest(connection: Connection, owner: str, most: int = WINDOW) -> list[tuple[Row[Any], Publication]]:
-    """The newest content of the newest publications that an owner may see, the newest first."""
-    here = sa.select(publications).where(publications.c.state != "refused")
-    newest_of: dict[str, tuple[Row[Any], Publication]] = {}
-    for row in connection.execute(here.order_by(publications.c.number.desc()).limit(most)):
-        if row.id not in newest_of and may_see(owner, row.readers):
-            newest_of[row.id] = row, restored(row.body, row.id, row.source)
-    return list(newest_of.values())
+def _kept(row: Row[Any]) -> Kept:
+    publication = restored(row.body, row.id, row.source)
+    shown = (row.title, row.link, row.source, row.received, row.published, row.readers)
+    return Kept(row.number, publication, *shown, len(row.body))
 
 
-def asked(engine: Engine, window: Sequence[tuple[Row[Any], Publication]]) -> list[Result]:
+class Window:
+    """The newest publications of a store, the newest first."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._kept: deque[Kept] = deque()
+        self._bytes = 0
+
+    def of(self, owner: str) -> list[Kept]:
+        """Those that an owner may see, with what has come since the last question; of one that has changed, the newest
+        content that the owner may see."""
+        with self._lock:
+            self._read()
+            all_kept = list(self._kept)
+        newest: dict[str, Kept] = {}
+        for seen in all_kept:
+            if may_see(owner, seen.readers):
+                newest.setdefault(seen.publication.id, seen)
+        return list(newest.values())
+
+    def _read(self) -> None:
+        table, last = publications, self._kept[0].number if self._kept else 0
+        here = sa.select(table).where(table.c.number > last, table.c.state != "refused")
+        with self._database.reading() as connection:
+            portions = connection.execution_options(yield_per=50)
+            new: list[Kept] = []
+            size = 0
+            with portions.execute(here.order_by(table.c.number.desc()).limit(MOST)) as rows:
+                for row in rows:
+                    new.append(_kept(row))
+                    size += len(row.body)
+                    if size > MOST_BYTES:
+                        break
+        self._kept.extendleft(reversed(new))
+        self._bytes += sum(seen.size for seen in new)
+        while len(self._kept) > MOST or (self._bytes > MOST_BYTES and len(self._kept) > 1):
+            self._bytes -= self._kept.pop().size
+
+
+def asked(engine: Engine, window: Sequence[Kept]) -> list[Result]:
     """Those of the window that the one query of an engine matches."""
-    bindings = {match.publication: match.bindings for match in engine.match([content for _, content in window])}
-    return [Result(row, content, bindings_to_json(bindings[row.id])) for row, content in window if row.id in bindings]
+    bindings = {match.publication: match.bindings for match in engine.match([seen.publication for seen in window])}
+    return [
+        Result(seen, bindings_to_json(bindings[seen.publication.id]))
+        for seen in window
+        if seen.publication.id in bindings
+    ]

@@ -172,6 +172,7 @@ def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFil
 
 def _opened(effective: EffectiveSettings, data: Path) -> Broker:
     from triplewire.broker.broker import Broker
+    from triplewire.broker.quarantine import Limits
     from triplewire.broker.retention import Retention
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
@@ -192,6 +193,8 @@ def _opened(effective: EffectiveSettings, data: Path) -> Broker:
         outside=_outside(settings, data, files) if settings.index else None,
         warn=logging.getLogger("triplewire").warning,
         retention=Retention(settings.keep_days * 86_400, settings.keep_events),
+        limits=Limits(trusted=frozenset({settings.owner})),
+        folder=data,
     )
     broker.most_subscriptions = settings.most_subscriptions
     return broker

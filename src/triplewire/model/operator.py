@@ -179,8 +179,8 @@ def misspelt(operator: object) -> str:
     left = OPTIONAL.difference(stated)
     for name in stated:
         near = meant_by(name, left) if name not in OPTIONAL else ""
-        is_method = callable(getattr_static(operator, name))
-        if near and is_method == (near in ("check_constants", "with_taxonomy")):
+        is_of_method = near in ("check_constants", "with_taxonomy")
+        if near and callable(getattr_static(operator, name)) == is_of_method:
             return f"has an attribute {name!r}, which means nothing; did you mean {near}?"
     return ""
 

@@ -55,7 +55,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     app.state.broker, app.state.settings = broker, settings
     how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)
     app.state.delivering = delivering or Deliveries(broker, how)
-    app.state.window, app.state.first_visit = tester.Window(broker.database), secrets.token_urlsafe(24)
+    app.state.first_visit = secrets.token_urlsafe(24)
     app.state.streams = streams.Streams(broker)
     problems.install(app, sessions.refused)
     doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)

@@ -13,12 +13,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from sqlalchemy.engine import Row
 
-from triplewire.broker import window
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
 from triplewire.broker.feeds.entries import FORMS, Feed, bounds_of, feed_of, feed_of_results, instant
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
+from triplewire.broker.window import asked
 from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
@@ -104,9 +104,7 @@ def ask(request: Request, q: str, language: str = "sparql", format: str = "atom"
         return f"{base_of(request)}/feed?{urlencode({'q': q, 'language': language, 'format': form})}"
 
     with of.probe(q, language) as engine:
-        with of.database.reading() as connection:
-            newest = window.newest(connection, by)
-        page = feed_of_results(window.asked(engine, newest), q, of.secret, address)
+        page = feed_of_results(asked(engine, of.window.of(by)), q, of.secret, address)
     return answer(request, page, format, _tag(written(page, format)))
 
 

@@ -250,6 +250,20 @@ def inserted_number(connection: Connection, table: sa.Table, values: Mapping[str
     return int(key[0])
 
 
+def inserted_numbers(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+    """Insert many rows as `insert_rows` does; returns their numbers. What a row does not name is null."""
+    if connection.dialect.name == "sqlite":
+        first = (connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0) + 1
+        numbers: Sequence[int] = range(first, first + len(rows))
+    else:
+        of_column = sa.func.pg_get_serial_sequence(table.name, "number")
+        each = sa.func.generate_series(1, len(rows)).table_valued("place")
+        numbers = connection.execute(sa.select(sa.func.nextval(of_column)).select_from(each)).scalars().all()
+    names = [column.name for column in table.columns][1:]
+    insert_rows(connection, table, [(n, *map(row.get, names)) for n, row in zip(numbers, rows, strict=True)])
+    return numbers
+
+
 def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert many rows of all columns of a table, in their order, as fast as the driver can."""
     if not rows:

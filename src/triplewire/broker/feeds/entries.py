@@ -209,18 +209,22 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
     entries = [
         with_markup(
             Entry(
-                id=_urn(secret, f"publication {row.number}"),
-                title=one_line(row.title or row.id),
-                link=web_address(row.link),
-                updated=row.received,
-                published=row.published or row.received,
+                id=_urn(secret, f"publication {seen.number}"),
+                title=one_line(seen.title or seen.publication.id),
+                link=web_address(seen.link),
+                updated=seen.received,
+                published=seen.published or seen.received,
                 markup="",
-                more={name: getattr(row, name) for name in ("id", "title", "link", "source")} | {"bindings": bindings},
+                more={
+                    "id": seen.publication.id,
+                    **{name: getattr(seen, name) for name in ("title", "link", "source")},
+                    "bindings": bindings,
+                },
             ),
-            content,
+            seen.publication,
             bindings,
         )
-        for row, content, bindings in results
+        for seen, bindings in results
     ]
     updated = max((entry.updated for entry in entries), default=0.0)
     id = _urn(secret, f"query {title}")

@@ -15,6 +15,7 @@ from triplewire.broker.events import publication_of
 from triplewire.broker.sources import health
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
+from triplewire.broker.window import Kept
 from triplewire.errors import TriplewireError
 from triplewire.ir.show import show_term
 from triplewire.model.namespaces import shorten
@@ -29,7 +30,7 @@ from triplewire.service.pages.rendered import page
 from triplewire.service.pages.sessions import Person, person
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import feed_address
-from triplewire.service.tester import Kept, Tried, tried
+from triplewire.service.tester import Tried, tried
 from triplewire.store.tables import publications
 
 router = APIRouter(include_in_schema=False)
@@ -121,7 +122,7 @@ def editor(
     error: Mapping[str, Any] | None = None,
 ) -> Response:  # fmt: skip
     """The editor with what was given, what it matches, and what was wrong with it."""
-    window = request.app.state.window.of(who.owner)
+    window = broker(request).window.of(who.owner)
     known = [name for name in ("keywords", *BUILT_IN["language"]) if name in BUILT_IN["language"]]
     languages = tuple(dict.fromkeys(known))
     given = {**given, "language": given["language"] or languages[0]}
@@ -195,7 +196,7 @@ def why_which(request: Request, number: int) -> Response:
     """The last publications, to ask of one why the subscription matches it or not."""
     who = person(request)
     row = own(request, who, number)
-    listed = request.app.state.window.of(who.owner)[:_LISTED]
+    listed = broker(request).window.of(who.owner)[:_LISTED]
     return page(request, "why_which.html", who, row=row, name=name_of(row), listed=listed)
 
 

@@ -1,0 +1,75 @@
+"""Many subscriptions at once: each as if it were alone, with few statements, and known to matching as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from broker.items import item, opened, publish
+from triplewire import Engine
+from triplewire.broker import subscriptions, trial
+from triplewire.broker.broker import Broker, Made, Wanted
+from triplewire.broker.trial import Query, Trial
+from triplewire.errors import TriplewireError
+
+QUERIES = [
+    Query('SELECT ?t { ?i rss:title ?t FILTER ftcontains(?t, "red") }', "sparql"),
+    Query("SELECT ?t {", "sparql"),
+    Query("SELECT ?t ?u { ?i rss:title ?t }", "sparql"),
+    Query("SELECT ?t WHERE (?i, nothing:title, ?t)", "gql"),
+    Query("SELECT ?t { ?i p:title ?t }", "sparql", {"p": "http://purl.org/rss/1.0/"}),
+    Query("locIn(58, 4, 71)", "predicates"),
+    Query("locIn(58, 4, 71, 31)", "predicates"),
+    Query("red -blue", "keywords"),
+    Query("red", "klingon"),
+]
+
+
+def told(answer: tuple[str, ...] | TriplewireError) -> Any:
+    if isinstance(answer, TriplewireError):
+        return type(answer), answer.what, answer.line, answer.column
+    return answer
+
+
+@pytest.mark.parametrize(("few", "many"), [(100, 1_000), (2, 1_000), (2, 3)])
+def test_together_or_alone(few: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "FEW", few)
+    monkeypatch.setattr(trial, "MANY", many)
+    together = [told(answer) for answer in Trial(QUERIES, Engine()).answers]
+    assert together == [told(Trial([query], Engine()).answers[0]) for query in QUERIES]
+    assert sum(isinstance(answer, TriplewireError) for answer in Trial(QUERIES, Engine()).answers) == 4
+    assert any(answer and isinstance(answer[0], str) for answer in together), "one is warned of"
+
+
+def statements(broker: Broker, wanted: list[Wanted]) -> list[str]:
+    """The statements that write, as subscriptions are registered."""
+    seen: list[str] = []
+
+    def note(connection: Any, cursor: Any, statement: str, *more: Any) -> None:
+        if statement.startswith("INSERT"):
+            seen.append(statement)
+
+    sa.event.listen(broker.database.engine, "before_cursor_execute", note)
+    made = broker.subscribe_all(wanted, "ann")
+    sa.event.remove(broker.database.engine, "before_cursor_execute", note)
+    assert all(isinstance(each, Made) for each in made)
+    return seen
+
+
+def test_many_take_few_statements_and_are_loaded(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many statements for 200 as for two; and the engine has what it had where they were registered one by one."""
+    query = 'SELECT ?t {{ ?i rss:title ?t FILTER ftcontains(?t, "w{number}") }}'
+    with opened(database_url) as broker:
+        publish(broker, [item(number, f"w{number}") for number in range(4)])
+        few = statements(broker, [Wanted(query.format(number=number)) for number in range(2)])
+        monkeypatch.setattr(subscriptions, "MANY", 10)
+        wanted = [Wanted(query.format(number=number), id=f"w{number}") for number in range(200)]
+        assert len(statements(broker, wanted)) == len(few)
+        assert publish(broker, [item(7, "w1 w5"), item(8, "w150")]) == {7: 3, 8: 1}
+        (row,) = [row for row in broker.subscriptions_of("ann") if row.id == "w3"]
+        broker.change(row.number, query=query.format(number=1))
+        assert publish(broker, [item(9, "w1 w3")]) == {9: 3}
+    with opened(database_url) as broker:  # more than a few: loaded as they are in the store
+        assert publish(broker, [item(10, "w1 w3")]) == {10: 3}
