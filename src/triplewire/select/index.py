@@ -40,7 +40,8 @@ class Selected:
     Accepted subscriptions surely match, and their bindings are not truncated; each is there once. They may lie in the
     `Space` until it is used again. Of the other subscriptions that could match, the clauses to check are named, each
     once, by their places in the order of the index (`Index.order`). `atoms` counts what the publications satisfied,
-    `nodes` what of the index was visited.
+    `nodes` what of the index was visited or looked up, `comparisons` the rows that joins of its own tried, `list_steps`
+    the entries of lists that it read.
     """
 
     offset: Offsets  # publication -> its slice of `subscription`; one entry more than publications
@@ -49,6 +50,8 @@ class Selected:
     check_place: Ids
     atoms: int = 0
     nodes: int = 0
+    comparisons: int = 0
+    list_steps: int = 0
 
     @property
     def candidates(self) -> int:

@@ -1,0 +1,234 @@
+"""Matching by edges that subscriptions share: "naive", "ops" and "gtopss" (their classes:
+`triplewire.select.papers.edges`).
+
+match, for each publication:
+    for each triple, for each edge of G_M that it matches:     ops:    the edges (*, label, *)
+        put the triple into the edge's binding table           gtopss: of all pairs of its nodes and of stars
+        with the first one: count the edge for all clauses that have it
+    for each clause whose edges are all there: join their binding tables, and decide
+
+naive: one table with all triples, and each clause is joined with it
+
+insert, for each clause: its stars;  for each pattern: the edge, which is added where it is not there
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
+from triplewire.select.papers.kernels.joins import (
+    BEYOND,
+    CANDIDATES,
+    LIST_STEPS,
+    TRIES,
+    Found,
+    Source,
+    Tables,
+    add_row,
+    begin,
+    count_hit,
+    decide,
+    has_room,
+)
+from triplewire.select.papers.kernels.lists import Lists, Table, append, entered, find, remove
+
+OPS, ARBITRARY, GREEDY = 0, 1, 2
+"""How nodes become nodes of G_M: all of them one star; constants by themselves, and variables as stars, either in the
+order in which they come, or so that the most edges are there already."""
+
+STARS, LABEL_STARS = 0, 1
+"""In `Edges.most`: the highest star of a node, and of a label."""
+
+_int: Any = np.int64
+
+
+class Edges(NamedTuple):
+    """The graph G_M of all subscriptions. A node is a term >= 0, or -1 - i for star i."""
+
+    pair: Table  # the first level: pairs of nodes
+    edge: Table  # the second level: (row of the pair, label)
+    clauses: Lists  # edge -> the clauses that have it
+    table: Any  # pattern -> edge
+    wanted: Any  # clause -> how many distinct edges it has
+    star: Any  # variable -> its star, of the clause at hand
+    is_taken: Any  # star -> has a variable of the clause at hand got it?
+    most: Any
+
+
+# --- insert ----------------------------------------------------------------------------------------------------------
+
+
+@helper
+def _node(code: int, star: Any) -> Any:
+    """A term, or the star of a variable, which is -1 without one yet."""
+    return code if code >= 0 else star[-1 - code]
+
+
+@called_helper
+def _score(variable: int, p0: int, p1: int, pattern: Any, edges: Edges) -> int:
+    """How many patterns with a variable are edges of G_M, as far as all their variables have stars?"""
+    score, star = 0, edges.star
+    for i in range(p0, p1):
+        has, is_whole = False, True
+        for k in range(3):
+            has = has or pattern[i, k] == -1 - variable
+            is_whole = is_whole and _node(pattern[i, k], star) != -1
+        if has and is_whole:
+            pair = find(_node(pattern[i, 0], star), _node(pattern[i, 2], star), edges.pair)
+            score += pair >= 0 and find(pair, _node(pattern[i, 1], star), edges.edge) >= 0
+    return score
+
+
+@called_helper
+def map_stars(p0: int, p1: int, variables: int, mode: int, pattern: Any, edges: Edges) -> None:
+    """Give each variable of a clause a star. For GREEDY: the star with which the most of its edges are there."""
+    star, is_taken, count = edges.star, edges.is_taken, 0
+    for v in range(variables):
+        star[v] = -1
+    for s in range(is_taken.size):
+        is_taken[s] = 0
+    for i in range(p0, p1):
+        for k in range(3):
+            v = -1 - pattern[i, k]
+            if v < 0 or star[v] != -1:
+                continue
+            count += 1
+            chosen = count
+            if mode == GREEDY:
+                best, chosen = -1, 0
+                for s in range(1, max(edges.most[STARS], count) + 1):
+                    if not is_taken[s]:
+                        star[v] = -1 - s
+                        score = _score(v, p0, p1, pattern, edges)
+                        if score > best:
+                            best, chosen = score, s
+            star[v], is_taken[chosen] = -1 - chosen, 1
+
+
+@kernel
+def insert(first: int, last: int, mode: int, pattern_offset: Any, pattern: Any, variables: Any, kind: Any,
+           edges: Edges) -> None:  # fmt: skip
+    """Add the clauses first .. last - 1: algorithm Insert of G-ToPSS, for each edge its place in both tables, and the
+    subscription at the end of its list."""
+    table, most, star = edges.table, edges.most, edges.star
+    for c in range(first, last):
+        edges.wanted[c] = 0
+        if kind[c] == BEYOND:
+            continue
+        p0, p1 = pattern_offset[c], pattern_offset[c + 1]
+        if mode != OPS:
+            map_stars(p0, p1, variables[c], mode, pattern, edges)
+        for i in range(p0, p1):
+            if mode == OPS:
+                table[i] = entered(max(_int(pattern[i, 1]), _int(-1)), 0, edges.edge)
+            else:
+                subject, label, target = (
+                    _node(pattern[i, 0], star),
+                    _node(pattern[i, 1], star),
+                    _node(pattern[i, 2], star),
+                )
+                most[STARS] = max(most[STARS], -1 - subject, -1 - target)
+                most[LABEL_STARS] = max(most[LABEL_STARS], -1 - label)
+                table[i] = entered(entered(subject, target, edges.pair), label, edges.edge)
+            is_new = True
+            for j in range(p0, i):
+                is_new = is_new and table[j] != table[i]
+            if is_new:
+                edges.wanted[c] += 1
+                append(table[i], c, edges.clauses)
+
+
+@kernel
+def delete(clause: int, p0: int, p1: int, edges: Edges) -> int:
+    """Take a clause out of the lists of its edges; returns how many entries were looked at."""
+    steps = 0
+    for i in range(p0, p1):
+        is_new = True
+        for j in range(p0, i):
+            is_new = is_new and edges.table[j] != edges.table[i]
+        if is_new:
+            steps += remove(edges.table[i], clause, edges.clauses)
+    edges.wanted[clause] = 0
+    return steps
+
+
+# --- match -----------------------------------------------------------------------------------------------------------
+
+
+@called_helper
+def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, found: Found) -> None:
+    """A triple matches an edge."""
+    if add_row(edge, triple, room):
+        entry = edges.clauses.first[edge]
+        while (
+            entry >= 0 and edges.clauses.value[entry] < source.kind.size
+        ):  # behind it are only clauses that came later
+            count_hit(edges.clauses.value[entry], edges.wanted, room)
+            entry = edges.clauses.next[entry]
+            found.counts[LIST_STEPS] += 1
+
+
+@called_helper
+def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, found: Found) -> None:
+    """Find the edges that a triple v -> w matches: those of the complete graph G'_P over v, w and all stars."""
+    term, triples = source.features.term, source.triples
+    label = _int(term[triples.predicate[triple]])
+    is_loop = triples.subject[triple] == triples.object[triple]
+    for i in range(edges.most[STARS] + 1):
+        v = -1 - i if i > 0 else _int(term[triples.subject[triple]])
+        for j in range(edges.most[STARS] + 1):
+            w = -1 - j if j > 0 else _int(term[triples.object[triple]])
+            if v == -1 or w == -1 or (i > 0 and i == j and not is_loop):
+                continue
+            found.counts[TRIES] += 1
+            pair = find(v, w, edges.pair)
+            if pair < 0:
+                continue
+            for k in range(edges.most[LABEL_STARS] + 1):
+                found.counts[TRIES] += 1
+                edge = find(pair, -1 - k if k > 0 else label, edges.edge)
+                if edge >= 0:
+                    _hit(edge, triple, source, edges, room, found)
+
+
+@kernel
+def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: Tables, found: Found) -> int:
+    """Select for the publications from `done` on. `most`: so many bindings a match may have. Returns the number of the
+    first for which there is no room."""
+    triples = source.triples
+    for p in range(done, triples.offset.size - 1):
+        if not has_room(p, source, found):
+            return int(p)
+        begin(room)
+        for t in range(triples.offset[p], triples.offset[p + 1]):
+            if mode == OPS:
+                label = _int(source.features.term[triples.predicate[t]])
+                for turn in range(1 + (label >= 0)):  # any label, and its own
+                    edge = find(label if turn > 0 else _int(-1), 0, edges.edge)
+                    found.counts[TRIES] += 1
+                    if edge >= 0:
+                        _hit(edge, t, source, edges, room, found)
+            else:
+                _match_triple(t, source, edges, room, found)
+        for number in range(room.state[CANDIDATES]):
+            decide(room.candidate[number], most, p, mode != OPS, edges.table, source, room, found)
+    return int(triples.offset.size - 1)
+
+
+@kernel
+def match_naive(done: int, most: int, table: Any, source: Source, room: Tables, found: Found) -> int:
+    """The same, one clause after the other, with all triples as the one table of all patterns."""
+    triples = source.triples
+    for p in range(done, triples.offset.size - 1):
+        if not has_room(p, source, found):
+            return int(p)
+        begin(room)
+        for t in range(triples.offset[p], triples.offset[p + 1]):
+            add_row(0, t, room)
+        for c in range(source.kind.size):
+            if source.kind[c] != BEYOND:
+                decide(c, most, p, False, table, source, room, found)
+    return int(triples.offset.size - 1)
