@@ -22,6 +22,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "language": {
         "gql": "triplewire.languages.gql:parse",
         "sparql": "triplewire.languages.sparql:parse",
+        "rdql": "triplewire.languages.rdql:parse",
         "mdv": "triplewire.languages.mdv:parse",
         "predicates": "triplewire.languages.predicates:parse",
         "keywords": "triplewire.languages.keywords:parse",

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from agreement.queries import OUTERMOST, Block, Element, Generator, Group, Query, Vocabulary
 
 TERMS = "http://e/"
-LANGUAGES = ("sparql", "gql", "mdv", "predicates", "keywords")
+LANGUAGES = ("sparql", "gql", "rdql", "mdv", "predicates", "keywords")
 WORDS = ("one", "two", "three", "Olympic", "games", "Straße", "résumé", "1", "c")
 NUMBERS = ("0", "1", "2", "01", "1.0", "1.50", "-1", "+1", ".5", "1e0", "10")
 DATES = ("2020-02-29", "2021-01-01", "1999-12-31", "2020-02-29T10:11:12Z", "2020-02-29T12:11:12")
@@ -176,7 +176,7 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 
 
 class Bare:
-    """Texts of GQL, MDV and operator predicates."""
+    """Texts of the languages other than SPARQL."""
 
     def __init__(self, chance: random.Random, vocabulary: Vocabulary, classes: Sequence[str]) -> None:
         self.chance = chance
@@ -202,6 +202,34 @@ class Bare:
             self._condition(lambda: self._test(names), 2) for _ in range(self.chance.choice((1, 1, 2)))
         ]
         return Tree((text, Tree(tuple(conditions), " AND ", "SUCHTHAT (", ")")))
+
+    def rdql(self) -> Tree:
+        """Patterns, then conditions on their variables."""
+        parts: list[Piece] = []
+        for _ in range(self.chance.choice((1, 1, 2, 2, 3))):
+            subject = self.chance.choice((self._name(), self._name(), *self.vocabulary.nodes[:2]))
+            predicate = self.chance.choice((*self.vocabulary.predicates, self._name()))
+            objects = (self._name(), self._name(), *self.vocabulary.nodes[:2], *self.vocabulary.literals, "1", "true")
+            parts.append(f"({subject} {predicate}, {self.chance.choice(objects)})")
+        names = [name for name in ("?a", "?b", "?c", "?d") if any(name in str(part) for part in parts)]
+        source = self.chance.choice((*[""] * 9, "FROM <http://e/b>, <http://e/a> "))
+        text = Tree(tuple(parts), " ", f"SELECT * {source}WHERE ", "")
+        using = f" USING : FOR <{TERMS}>"
+        if not names or self.chance.random() < 0.25:
+            return Tree((text,), after=using)
+        return Tree((text, self._condition(lambda: self._same(names), 2, "||")), " AND ", "", using)
+
+    def _same(self, names: list[str]) -> str:
+        """A condition of RDQL."""
+        name, pick = self.chance.choice(names), self.chance.random()
+        other = self.chance.choice((*names, *self.vocabulary.nodes, *self.vocabulary.literals, *NUMBERS[:4]))
+        if pick < 0.3:
+            return f"{name} {self.chance.choice(('eq', 'ne'))} {other}"
+        if pick < 0.7:
+            return f"{name} {self.chance.choice(('==', '!=', '<', '<=', '>', '>='))} {other}"
+        if pick < 0.85:
+            return f"{name} {self.chance.choice(('=~', '!~'))} /{self.chance.choice(('a', '^o', 'e$', '1', 'C'))}/i"
+        return f"{name} + 1 >= {self.chance.choice((*names, '2', '1.5'))}"
 
     def mdv(self) -> Tree:
         """Classes, a where clause."""
@@ -251,7 +279,7 @@ class Bare:
         return self.chance.choice(of)
 
     def _condition(self, leaf: Callable[[], str], depth: int, either: str = "OR") -> Piece:
-        both, no = ("AND", "NOT") if either == "OR" else ("and", "not")
+        both, no = {"OR": ("AND", "NOT"), "or": ("and", "not"), "||": ("&&", "!")}[either]
         pick = self.chance.random()
         if depth == 0 or pick < 0.55:
             return leaf()

@@ -30,7 +30,7 @@ SCALE = COMPARED / 20_000
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
 
 SUBSCRIPTIONS, PUBLICATIONS = 120, 20  # of one engine: another engine tries more than another publication of the same
-PAIRS = {"sparql": 120_000, "gql": 85_000, "mdv": 68_000, "predicates": 14_000, "keywords": 14_000}
+PAIRS = {"sparql": 120_000, "gql": 85_000, "rdql": 14_000, "mdv": 68_000, "predicates": 14_000, "keywords": 14_000}
 REAL_PAIRS = 54_000
 PARTS = usually(1, 2)  # so that two workers share what `make full` tries
 

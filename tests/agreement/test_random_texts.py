@@ -48,6 +48,7 @@ def _query(language: str) -> Callable[[str], object]:
 PARSERS: dict[str, Callable[[str], object]] = {
     "sparql": _query("sparql"),
     "gql": _query("gql"),
+    "rdql": _query("rdql"),
     "mdv": _query("mdv"),
     "predicates": _query("predicates"),
     "keywords": _query("keywords"),

@@ -26,7 +26,7 @@ from triplewire.errors import TriplewireError
 from triplewire.read import read
 from triplewire.read.taxonomy import load_taxonomy
 
-QUERIES = ("sparql", "gql", "mdv", "predicates", "keywords")
+QUERIES = ("sparql", "gql", "rdql", "mdv", "predicates", "keywords")
 ELSEWHERE = ("pipeline", "backtest", "serve")
 ALL = [block for path in markdown_files() for block in blocks(path)]
 

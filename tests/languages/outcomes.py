@@ -31,6 +31,7 @@ def _operator(name: str, *parameters: str) -> Named:
 
 
 OPERATORS = {
+    "rdql": [],
     "gql": [_operator("locIn", "where", "place"), _operator("mobPattern", "people")],
     "mdv": [],
     "keywords": [],

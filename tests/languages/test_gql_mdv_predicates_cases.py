@@ -11,7 +11,7 @@ from outcomes import outcome
 
 from shared_data import ROOT
 
-LANGUAGES = ("gql", "mdv", "predicates", "keywords")
+LANGUAGES = ("gql", "rdql", "mdv", "predicates", "keywords")
 CASES = [
     pytest.param(path.parent.name, path.stem, case, id=f"{path.parent.name}: {case}")
     for language in LANGUAGES

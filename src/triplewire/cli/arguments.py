@@ -230,7 +230,7 @@ def folder_option(*names: str, help: str) -> Any:
     return typer.Option(*names, metavar="DIR", parser=folder_argument, help=help)
 
 
-QUERIES = "Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders of them."
+QUERIES = "Queries: .gql .rq .rdql .mdv .pred .kw (one each), .jsonl .parquet (many), or folders of them."
 SubscriptionFiles = Annotated[list[Path] | None, files_option("--subscriptions", help=QUERIES)]
 TaxonomyFiles = Annotated[
     list[Path] | None,

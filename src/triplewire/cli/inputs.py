@@ -136,7 +136,7 @@ class Inputs:
         list[Path] | None,
         files_option(
             "--subscriptions",
-            help="Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; - is JSON Lines.",
+            help="Queries: .gql .rq .rdql .mdv .pred .kw (one each), .jsonl .parquet (many), folders; - is JSON Lines.",
         ),
     ] = None
     publications: Annotated[

@@ -2,12 +2,13 @@
 subclasses.
 
 Standard: RDF 1.1 Semantics, section 9.2.1. Publications: patterns rdfs2, rdfs3, rdfs5 and rdfs7 (rdfs:domain,
-rdfs:range, rdfs:subPropertyOf). Queries: rdfs9. The subclasses come from the taxonomy when a query is evaluated
+rdfs:range, rdfs:subPropertyOf), and rdfs12 (members of containers, rdf:_1 and so on, are rdfs:member). Queries: rdfs9. The subclasses come from the taxonomy when a query is evaluated
 (`triplewire.ir.taxonomy`), so the stated classes of a publication remain its direct ones.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -20,10 +21,12 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.values.compare import reads_as_text
 from triplewire.ir.walk import rewrite
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple, made_iri
+from triplewire.model.terms import IRI, RDF, RDF_TYPE, RDFS, Literal, Triple, made_iri
 
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
+MEMBER = frozenset([RDFS + "member"])
+_MEMBERSHIP = re.compile(re.escape(RDF) + "_[1-9][0-9]*+")  # the container membership properties (RDF Schema, 5.1.6)
 MOST_ABOVE = 1 << 20
 """Names at or above others that are kept, each counted for each that it is above: some 60 MB."""
 
@@ -70,12 +73,16 @@ class Properties:
         """Property to itself and all above it."""
         return BoundedCache()
 
+    def _directly_above(self, name: str) -> frozenset[str]:
+        above = self.above.get(name, NONE)
+        return above | MEMBER if _MEMBERSHIP.fullmatch(name) else above
+
     def _at_or_above(self, name: str) -> tuple[str, ...]:
         if name not in self.above:  # any name of a publication, which is not kept
-            return (name,)
+            return (name, *self._at_or_above(RDFS + "member")) if _MEMBERSHIP.fullmatch(name) else (name,)
         above = self._closure.get(name)
         if above is None:  # a cycle is legal here: its properties are equivalent
-            names = reachable((name,), lambda lower: self.above.get(lower, NONE))
+            names = reachable((name,), self._directly_above)
             above = tuple(sorted(names))
             self._closure.put(name, above, len(above), MOST_ABOVE)
         return above

@@ -26,7 +26,13 @@ from triplewire.operators import built_in_operators
 
 _DEFAULTS = Settings()
 _IGNORED = re.compile(r'"(?:[^"\\]|\\.)*+"|PREFIX\s+[\w.-]*\s*:\s*<[^>]*>', re.IGNORECASE)
+_RDQL = re.compile(  # conditions that follow AND at once, or prefixes at the end
+    r"(?://[^\n]*\s*+)*+SELECT\b(?![^{]*\bSUCHTHAT\b)(?>[^{]*?\bWHERE\s*\()"
+    r"[^{]*(?:\)\s*AND\s*[!?]|\bUSING\s+\S+\s+FOR\s*<)",
+    re.IGNORECASE,
+)
 _FORMS = (
+    ("rdql", _RDQL),
     ("gql", re.compile(r"(?:SELECT\b[^{]*)?WHERE\s*\(", re.IGNORECASE)),
     ("mdv", re.compile(r"SEARCH\s+\S+\s+\w+\s*(?:,|REGISTER\b)", re.IGNORECASE)),
     ("predicates", re.compile(r"\{?\s*[^\W\d]\w*\(")),
@@ -51,7 +57,8 @@ def parse(
     rules: Mapping[str, Subscription] | None = None,
     settings: Settings | None = None,
 ) -> Subscription:
-    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates", "keywords" (or an
+    """Compile a query text of one of the languages "gql", "sparql", "rdql", "mdv", "predicates",
+    "keywords" (or an
     installed plug-in's), in any case of letters.
 
     `id` names the subscription and stands in error messages. `operators` (default: the built-in ones) are those that

@@ -12,7 +12,7 @@ Keywords in any case. Bare text runs to the next delimiter. It and calls: `langu
 
 from __future__ import annotations
 
-from triplewire.ir.nodes import ANY, And, Call, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
+from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
     BareTokens,
@@ -23,14 +23,12 @@ from triplewire.languages.grammar.bare import (
     read_call,
     read_raw,
 )
-from triplewire.languages.grammar.conditions import ConditionReader
+from triplewire.languages.grammar.conditions import ConditionReader, narrowed
 from triplewire.languages.grammar.tokens import END, Token, string_value
 from triplewire.model.namespaces import label_iri
-from triplewire.model.origins import FROM_SOURCE
 from triplewire.model.references import has_scheme
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI
 
-ALL_SOURCES = ("publications", "*")
 _SUBJECT, _PREDICATE, _OBJECT = "a subject", "a predicate", "an object"
 
 
@@ -78,13 +76,8 @@ class _Query:
             while tokens.accept(",") or tokens.peek().kind == "variable":
                 self._selected.append(tokens.expect_kind("variable", "a variable"))
         if tokens.expect("FROM", "WHERE").text.upper() == "FROM":
-            self._narrow(tokens.separated(self._source, ","))
+            self._filters += narrowed(tokens.separated(self._source, ","))
             tokens.expect("WHERE")
-
-    def _narrow(self, sources: list[str]) -> None:
-        """Publications of one of these sources are asked for; of any, where one of them is all there are."""
-        if not any(name.lower() in ALL_SOURCES for name in sources):
-            self._filters.append(Filter(Holds(Call(FROM_SOURCE, (Literal("\n".join(dict.fromkeys(sources))),)))))
 
     def _source(self) -> str:
         """An address, a file, a channel or its title: in angle brackets, in quotation marks, or bare."""

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable
-from triplewire.ir.values.numbers import lenient_number
+from triplewire.ir.nodes import And, Call, Expression, Filter, Function, Variable
 from triplewire.ir.walk import walk
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import (
@@ -31,11 +30,10 @@ from triplewire.languages.grammar.bare import (
     read_call,
     read_raw,
 )
-from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, ConditionReader
+from triplewire.languages.grammar.conditions import FLIPPED, TESTS, ConditionReader, compared
 from triplewire.languages.grammar.tokens import COMPARISONS, END, Token, number
 from triplewire.model.operator import parameters_of
-from triplewire.model.terms import IRI, Literal
-from triplewire.model.values import MAX_DIGITS
+from triplewire.model.terms import Literal
 
 _ENDS = (",", "}", *COMPARISONS)
 _NO_ARITHMETIC = "a quantity takes no part in arithmetic"
@@ -219,17 +217,9 @@ class _Query:
             left, right, op = right, left, FLIPPED[op]
         if isinstance(right, _Quantity):
             right = self._in_unit_of(left, right, units)
-        assert not isinstance(left, _Quantity)  # two constants were refused, so the left one is no constant now
-        if isinstance(left, Function) or isinstance(right, Function):
-            for side in (left, right):
-                if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
-                    self._tokens.fail(constraint.token, f"a sum compares with numbers only, found {side}")
-            for node in (node for side in (left, right) for node in walk(side)):
-                if isinstance(node, Literal) and _exact(node.lexical) is None:
-                    what = f"arithmetic with a number of more than {MAX_DIGITS:,} digits"
-                    self._tokens.fail(constraint.token, what)
-            return Filter(Compare(op, _numeric(left), _numeric(right)))
-        return Filter(Compare(op, left, right, Coercion.LENIENT))
+        # two constants were refused, so the left one is no constant now, and no quantity stands in a sum
+        assert not isinstance(left, _Quantity)
+        return Filter(compared(self._tokens, constraint.token, op, left, right))
 
     def _in_unit_of(self, side: Expression | _Quantity, quantity: _Quantity, units: dict[str, set[str]]) -> Literal:
         if not isinstance(side, Variable):
@@ -240,23 +230,3 @@ class _Query:
             self._tokens.fail(quantity.token, f"the calls give ?{side.name} {named}", "compare with a number alone")
         (unit,) = wanted
         return number(converted(self._names, quantity.token, quantity.number, quantity.unit, unit))
-
-
-def _exact(text: str) -> Literal | None:
-    """The number in `text` without exponent, so that it is computed exactly; None where that would be too long."""
-    value = lenient_number(text)
-    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= MAX_DIGITS:
-        return None
-    return number(f"{value:f}" if "e" in text.lower() else text)
-
-
-def _numeric(expression: Expression | _Quantity) -> Expression:
-    """Arithmetic whose variables read as numbers as in lenient comparison: by their text, whatever their datatype."""
-    if isinstance(expression, Function):
-        return Function(expression.name, tuple(map(_numeric, expression.arguments)))
-    if isinstance(expression, Variable):
-        return Function("NUMBER", (expression,))
-    if isinstance(expression, Literal):
-        return _exact(expression.lexical) or number(expression.lexical)
-    assert not isinstance(expression, _Quantity)  # converted before
-    return expression

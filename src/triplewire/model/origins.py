@@ -1,6 +1,6 @@
 """Where a publication comes from: what the FROM of a subscription asks, as an operator of every engine.
 
-`FROM news.atom` is the filter `op:fromSource("news.atom")`. FROM itself: `triplewire.languages.gql`.
+`FROM news.atom` is the filter `op:fromSource("news.atom")`. FROM itself: `triplewire.languages.grammar.conditions`.
 """
 
 from __future__ import annotations

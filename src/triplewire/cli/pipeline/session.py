@@ -217,7 +217,7 @@ SubscribedOption = Annotated[
         "--subscriptions",
         metavar="FILE...",
         parser=subscribed_argument,
-        help="Queries: .gql .rq .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; tables of databases: "
+        help="Queries: .gql .rq .rdql .mdv .pred .kw (one each), .jsonl .parquet (many), or folders; tables: "
         "jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE.",
     ),
 ]

@@ -83,6 +83,8 @@ def term_warning(iri: str) -> str:
     others = ((other, _vocabularies()[PREDECLARED[other]]) for other in ("dcterms", "dc", "rdfs"))
     owner = next((other for other, vocabulary in others if name in vocabulary.terms), "")
     meant = f"{prefix}:{near}" if near else f"{owner}:{name}" if owner else ""
+    if (prefix, name) == ("rdf", "li"):  # RDF/XML's way to write the next rdf:_n
+        meant = "rdf:_1, or rdfs:member under RDFS entailment"
     return f"{prefix}:{name} is no term of that vocabulary" + (f"; did you mean {meant}?" if meant else "")
 
 

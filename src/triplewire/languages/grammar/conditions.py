@@ -1,6 +1,7 @@
 """Conditions of GQL's SUCHTHAT: AND, OR, NOT and parentheses over comparisons, ISA, CONTAINS, FTCONTAINS and operators.
 
-The tests of one variable are shared with operator predicates. Comparison is lenient (semantics, section 2).
+The tests of one variable are shared with operator predicates; lenient comparison (semantics, section 2), also of sums,
+and what FROM says with RDQL.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import re
 from triplewire.ir.nodes import (
     AllOf,
     AnyOf,
+    Call,
     Coercion,
     Compare,
     Expression,
+    Filter,
     FullText,
+    Function,
     Holds,
     InstanceOf,
     Label,
@@ -24,10 +28,15 @@ from triplewire.ir.nodes import (
     Variable,
     conjuncts,
 )
+from triplewire.ir.values.compare import label_of
+from triplewire.ir.values.numbers import lenient_number
+from triplewire.ir.walk import walk
 from triplewire.languages.grammar.bare import NamesInForce, Raw, call_ahead, literal, read_call, read_raw
 from triplewire.languages.grammar.full_text import parse_expression
-from triplewire.languages.grammar.tokens import COMPARISONS, END, Token, string_value
+from triplewire.languages.grammar.tokens import COMPARISONS, END, Token, Tokens, number, string_value
+from triplewire.model.origins import FROM_SOURCE
 from triplewire.model.terms import IRI, Literal
+from triplewire.model.values import MAX_DIGITS
 
 TESTS = ("CONTAINS", "FTCONTAINS", "ISA")
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -36,8 +45,55 @@ FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What reads as a number (semantics, section 2)."""
 
+ALL_SOURCES = ("publications", "*")
+"""What FROM names without narrowing anything."""
+
 _ENDS = (",", "AND", "OR", "SUCHTHAT", "}")
 _GO_ON = "AND, OR or the end of the condition"
+
+
+def narrowed(sources: list[str]) -> list[Filter]:
+    """What FROM says: a publication of one of these sources; nothing where one of them is all there are."""
+    if any(name.lower() in ALL_SOURCES for name in sources):
+        return []
+    return [Filter(Holds(Call(FROM_SOURCE, (Literal("\n".join(dict.fromkeys(sources))),))))]
+
+
+def compared(tokens: Tokens, token: Token, op: str, left: Expression, right: Expression) -> Compare:
+    """The lenient comparison, written at `token`, of variables, constants and sums; one side is no constant.
+
+    Sums, too, read a value's text and no datatype, and are exact (quotients to 18 digits behind the point). Refuses a
+    sum that is compared with a text, and numbers that are too long for arithmetic.
+    """
+    sides = (left, right)
+    if not any(isinstance(side, Function) for side in sides):
+        return Compare(op, left, right, Coercion.LENIENT)
+    for side in sides:
+        if isinstance(side, IRI) or (isinstance(side, Literal | Label) and not NUMERAL.fullmatch(label_of(side))):
+            tokens.fail(token, f"a sum compares with numbers only, found {side}")
+    for node in (node for side in sides for node in walk(side)):
+        if isinstance(node, Literal | Label) and _exact(label_of(node)) is None:
+            tokens.fail(token, f"arithmetic with a number of more than {MAX_DIGITS:,} digits")
+    return Compare(op, _numeric(left), _numeric(right))
+
+
+def _exact(text: str) -> Literal | None:
+    """The number in `text` without exponent, so that it is computed exactly; None where that would be too long."""
+    value = lenient_number(text)
+    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= MAX_DIGITS:
+        return None
+    return number(f"{value:f}" if "e" in text.lower() else text)
+
+
+def _numeric(expression: Expression) -> Expression:
+    """Arithmetic whose variables read as numbers as in lenient comparison: by their text, whatever their datatype."""
+    if isinstance(expression, Function):
+        return Function(expression.name, tuple(map(_numeric, expression.arguments)))
+    if isinstance(expression, Variable):
+        return Function("NUMBER", (expression,))
+    if isinstance(expression, Literal | Label):
+        return _exact(label_of(expression)) or number(label_of(expression))
+    return expression
 
 
 class ConditionReader:

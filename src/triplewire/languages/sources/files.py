@@ -1,4 +1,4 @@
-"""Subscription files: one query each (.gql .rq .sparql .mdv .pred .kw), or many (.jsonl, .parquet; see `rows`).
+"""Subscription files: one query each (.gql .rq .sparql .rdql .mdv .pred .kw), or many (.jsonl, .parquet; see `rows`).
 
 Each may be gzipped. What is wrong becomes a `Refusal` and the rest goes on. Rows are not kept, with one exception: MDV
 rules may name rules that come later, so they are set aside, in a temporary file past some size, until all are known.
@@ -36,6 +36,7 @@ LANGUAGES = {
     ".gql": "gql",
     ".rq": "sparql",
     ".sparql": "sparql",
+    ".rdql": "rdql",
     ".mdv": "mdv",
     ".pred": "predicates",
     ".kw": "keywords",

@@ -104,12 +104,13 @@ def _check_regex(tokens: Tokens, function: str, starts: Sequence[Token], argumen
     }
     pattern, flags = _ARGUMENTS[function]
     if flags in texts:
-        _compile(tokens, starts[flags], "", texts[flags])
+        check_regex(tokens, starts[flags], "", texts[flags])
     if pattern in texts and (flags in texts or len(arguments) <= flags):
-        _compile(tokens, starts[pattern], texts[pattern], texts.get(flags, ""))
+        check_regex(tokens, starts[pattern], texts[pattern], texts.get(flags, ""))
 
 
-def _compile(tokens: Tokens, token: Token, pattern: str, flags: str) -> None:
+def check_regex(tokens: Tokens, token: Token, pattern: str, flags: str) -> None:
+    """Refuse a regular expression, written at `token`, that is too long or cannot be compiled."""
     limit = tokens.context.settings.max_regex_bytes
     if len(pattern.encode("utf-8", "surrogatepass")) > limit:
         what, remedy = f"a regular expression of more than {limit} bytes", "raise max_regex_bytes, or shorten it"
@@ -175,7 +176,7 @@ class Expressions:
             self._inside = not outermost
             limit = tokens.context.settings.max_query_depth
             # a tree is no deeper than its text is long, so short ones need no look; groups are limited by `nested`
-            if outermost and tokens.peek().offset - first.offset > limit and _deeper(read, limit):
+            if outermost and tokens.peek().offset - first.offset > limit and deeper(read, limit):
                 tokens.fail(first, f"an expression of more than {limit} levels", "raise max_query_depth, or shorten it")
             return read
 
@@ -319,7 +320,7 @@ class Expressions:
         return Function(name, arguments)
 
 
-def _deeper(expression: Expression, limit: int) -> bool:
+def deeper(expression: Expression, limit: int) -> bool:
     """Is the tree more than `limit` expressions deep, those in groups and full-text ones included? Looks level by
     level."""
     level: list[object] = [expression]

@@ -30,10 +30,8 @@ _ESCAPED = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _LABEL = f"[{_CHARS}]*+(?:\\.++[{_CHARS}]++)*"  # what may follow the first character: no dot at the end
 _LOCAL = f"(?:[{_BASE}_:0-9]|{_ESCAPED})(?:[{_CHARS}:]++|{_ESCAPED}|\\.++(?=[{_CHARS}:%\\\\]))*"
 
-PATTERN = re.compile(
-    rf"""
-      (?P<skip>[ \t\r\n]+|\#[^\n\r]*)
-    | (?P<variable>[?$]{_VARIABLE})
+TERMS = rf"""
+      (?P<variable>[?$]{_VARIABLE})
     | (?P<iri><[^<>"{{}}|^`\\\x00-\x20]*>)
     | (?P<broken><[A-Za-z][A-Za-z0-9+.-]*+://[^<>\n\r]*+>?+)   # no comparison: `//` is nowhere in an expression
     | (?P<blank>_:[{_BASE}_0-9]{_LABEL})
@@ -45,6 +43,13 @@ PATTERN = re.compile(
     | (?P<unclosed>["'])
     | (?P<tag>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
     | (?P<number>[0-9]++\.[0-9]*+[eE][+-]?[0-9]+|\.?[0-9]++[eE][+-]?[0-9]+|[0-9]*+\.[0-9]+|[0-9]+)
+"""
+"""Names, constants and keywords, which RDQL writes in the same way."""
+
+PATTERN = re.compile(
+    rf"""
+      (?P<skip>[ \t\r\n]+|\#[^\n\r]*)
+    | {TERMS}
     | (?P<symbol>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.|/^*+?!=<>-])
     """,
     re.VERBOSE | re.DOTALL,
@@ -62,11 +67,11 @@ class QueryTokens(Tokens):
 
     wrong = frozenset(["unclosed", "broken", "stray"])
 
-    def __init__(self, text: str, context: Context) -> None:
+    def __init__(self, text: str, context: Context, pattern: re.Pattern[str] = PATTERN) -> None:
         self._written = text
         self._ends: list[int] = []  # where, in the resolved text, each escape's character ends ...
         self._shifts: list[int] = []  # ... and how many characters shorter the text is up to there
-        super().__init__(text, PATTERN, context)
+        super().__init__(text, pattern, context)
 
     def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
         if "\\u" in self.text or "\\U" in self.text:
