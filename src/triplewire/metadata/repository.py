@@ -1,0 +1,218 @@
+"""A local metadata repository (MDV paper, sections 2.2 and 2.4): a cache of what its rules ask for, and local metadata.
+
+    with Repository.open("sqlite:///repository.db", name="passau") as repository:
+        repository.restore(snapshot)         # what a provider has for the rules of this repository
+        repository.receive(batch)            # ... and what changed since
+        repository.register(documents)       # local metadata, which never leave
+        repository.query("search CycleProvider c register c where c.serverInformation.memory > 64")
+
+`triplewire.metadata.follow` connects it to a provider. A batch is received whole or not at all, once, and in order;
+so the cache is at every moment what the rules asked for at some version of the provider's documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire import crash
+from triplewire.errors import StoreError
+from triplewire.metadata.batches import Batch, Dropped, Item, RuleChange, Snapshot, Told
+from triplewire.metadata.garbage import collect, forget, suspect
+from triplewire.metadata.repository_tables import cached, changing, facts, held, metadata, rules, statements, strong
+from triplewire.store.database import Database, insert_rows
+
+
+class Position(NamedTuple):
+    """How far a repository has followed: the stream of a provider, the number of its last batch, and the version of
+    the documents then. Without a stream it has followed nobody."""
+
+    stream: str = ""
+    number: int = 0
+    version: int = 0
+
+
+class Gap(StoreError):
+    """A batch is not the next one of the stream that is followed: what lies between has to come first."""
+
+
+class Repository:
+    """A repository that is open. Make it with `open`. Any number of threads may use it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @classmethod
+    def open(cls, url: str, name: str = "", *, alone: bool = True, warn: Callable[[str], None] = print) -> Repository:
+        """Open a repository, or make it. `url`: `sqlite:///FILE` or `postgresql://...`; `name`: what providers call it;
+        one that has a name keeps it. Without `alone`, another process may follow a provider meanwhile. Raises what
+        `Database.open` raises, and `StoreError` where it has another name."""
+        repository = cls(Database.open(url, warn=warn, alone=alone, tables=metadata))
+        try:
+            if name and (known := repository.name or name) != name:
+                remedy = "follow under that name, or give another store"
+                raise StoreError(f"the repository has the name {known!r}", source=url, remedy=remedy)
+            if name:
+                repository.database.write(lambda connection: _state(connection, name=name))
+        except BaseException:
+            repository.close()
+            raise
+        return repository
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the repository."""
+        self.database.close()
+
+    # --- what a provider tells ---------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """What providers call it; "" where it has followed none."""
+        with self.database.reading() as connection:
+            return _facts(connection).get("name", "")
+
+    @property
+    def provider(self) -> str:
+        """The address of the provider that was followed last, or ""."""
+        with self.database.reading() as connection:
+            return _facts(connection).get("provider", "")
+
+    @property
+    def position(self) -> Position:
+        """How far it has followed."""
+        with self.database.reading() as connection:
+            return _position(connection)
+
+    def receive(self, stream: str, batch: Batch) -> bool:
+        """Take a batch of a stream in, in one transaction; False where it was there. Raises `Gap` where one before it,
+        or the snapshot of that stream, is missing."""
+
+        def work(connection: Connection) -> bool:
+            position = _position(connection)
+            if position.stream == stream and batch.number <= position.number:
+                return False
+            if position.stream != stream or batch.number > position.number + 1:
+                missing = "its snapshot" if position.stream != stream else f"batch {position.number + 1}"
+                raise Gap(f"{missing} is missing before batch {batch.number}", remedy="ask for a snapshot")
+            _take_in(connection, batch.items, batch.version)
+            crash.point("repository.received")
+            _state(connection, number=str(batch.number), version=str(batch.version))
+            return True
+
+        is_new = self.database.write(work)
+        crash.point("repository.committed")
+        return is_new
+
+    def restore(self, snapshot: Snapshot, provider: str = "") -> None:
+        """Put a snapshot in the place of the cache and the rules, in one transaction; local metadata stay. `provider`:
+        the address that it came from."""
+
+        def work(connection: Connection) -> None:
+            for table in (cached, held, strong, rules):
+                connection.execute(table.delete())
+            connection.execute(statements.delete().where(statements.c.document == ""))
+            _take_in(connection, snapshot.items, snapshot.version)
+            crash.point("repository.restored")
+            number, version = str(snapshot.number), str(snapshot.version)
+            _state(connection, stream=snapshot.stream, number=number, version=version, provider=provider)
+
+        self.database.write(work)
+
+    # --- what is in it -----------------------------------------------------------------------------------------------
+
+    def rules(self) -> dict[str, dict[str, Any]]:
+        """The rules, by id: the rows that they were subscribed with."""
+        with self.database.reading() as connection:
+            return {id: json.loads(row) for id, row in connection.execute(sa.select(rules).order_by(rules.c.id))}
+
+    def results(self) -> Iterator[tuple[str, list[str]]]:
+        """Each rule, by its id, with the resources that it holds, sorted by code point."""
+        with self.database.reading() as connection:
+            ids = list(connection.execute(sa.select(rules.c.id).order_by(rules.c.id)).scalars())
+            rows = connection.execute(sa.select(held.c.rule, held.c.resource))
+            resources: dict[str, list[str]] = {}
+            for rule, resource in rows:
+                resources.setdefault(rule, []).append(resource)
+        for id in ids:
+            yield id, sorted(resources.get(id, ()))
+
+    def cached(self) -> dict[str, frozenset[tuple[str, str]]]:
+        """All cached resources with their statements: pairs of a property and a term in N-Triples notation."""
+        with self.database.reading() as connection:
+            return _by_resource(connection, cached.c.uri, statements.c.document == "")
+
+
+def _take_in(connection: Connection, items: Sequence[Item], version: int) -> None:
+    """Bring the cache up to a version: what was told takes the place of what was cached, and what lost its last reason
+    goes."""
+    told = {item.resource: item for item in items if isinstance(item, Told)}
+    _exchange_rules(connection, [item for item in items if isinstance(item, RuleChange)])
+    dropped = [{"r": item.resource, "i": rule} for item in items if isinstance(item, Dropped) for rule in item.rules]
+    insert_rows(connection, changing, [(uri,) for uri in {*told, *(entry["r"] for entry in dropped)}])
+    if dropped:
+        here = (held.c.resource == sa.bindparam("r")) & (held.c.rule == sa.bindparam("i"))
+        connection.execute(held.delete().where(here), dropped)
+    changed = sa.select(changing.c.uri)
+    suspect(connection, changed)
+    suspect(connection, sa.select(strong.c.target).where(strong.c.source.in_(changed)))
+    if told:
+        # what was only dropped stays as it is, unless it is garbage
+        dropped_only = [{"u": entry["r"]} for entry in dropped if entry["r"] not in told]
+        if dropped_only:
+            connection.execute(changing.delete().where(changing.c.uri == sa.bindparam("u")), dropped_only)
+        forget(connection, changed)
+        _tell(connection, told.values(), version)
+    connection.execute(changing.delete())
+    collect(connection)
+
+
+def _tell(connection: Connection, told: Iterable[Told], version: int) -> None:
+    """Write down what was told of resources that are not cached."""
+    told = list(told)
+    insert_rows(connection, cached, [(item.resource, version) for item in told])
+    links = [(item.resource, target) for item in told for target in dict.fromkeys(item.strong)]
+    insert_rows(connection, strong, links)
+    insert_statements(connection, "", ((item.resource, *pair) for item in told for pair in item.statements))
+    holds = [{"resource": item.resource, "rule": rule} for item in told for rule in item.rules]
+    if holds:
+        marks = sa.select(sa.bindparam("resource"), sa.bindparam("rule"))
+        is_there = sa.exists().where(held.c.resource == sa.bindparam("resource"), held.c.rule == sa.bindparam("rule"))
+        connection.execute(held.insert().from_select(["resource", "rule"], marks.where(~is_there)), holds)
+
+
+def _exchange_rules(connection: Connection, changes: Sequence[RuleChange]) -> None:
+    """Add rules, and remove others with what they hold."""
+    if not changes:
+        return
+    here = [{"i": change.rule} for change in changes]
+    connection.execute(rules.delete().where(rules.c.id == sa.bindparam("i")), here)
+    insert_rows(connection, rules, [(each.rule, json.dumps(each.row)) for each in changes if each.row is not None])
+    for change in changes:
+        if change.row is None:
+            suspect(connection, sa.select(held.c.resource).where(held.c.rule == change.rule))
+            connection.execute(held.delete().where(held.c.rule == change.rule))
+
+
+def _facts(connection: Connection) -> dict[str, str]:
+    return {name: value for name, value in connection.execute(sa.select(facts))}
+
+
+def _position(connection: Connection) -> Position:
+    known = _facts(connection)
+    return Position(known.get("stream", ""), int(known.get("number", 0)), int(known.get("version", 0)))
+
+
+def _state(connection: Connection, **values: str) -> None:
+    """Write facts down, in the place of those of the same names."""
+    connection.execute(facts.delete().where(facts.c.name.in_(values)))
+    connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in values.items()])
