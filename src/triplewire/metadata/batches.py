@@ -4,50 +4,31 @@ On the wire a batch is a line of JSON:
 
     {"number": 7, "version": 31, "items": [
       {"resource": IRI, "statements": [[IRI, term], ...], "strong": [IRI, ...], "rules": [id, ...]},
-      {"resource": IRI, "removed_from": [id, ...]}, {"rule": id, "row": {...}}, {"rule": id}]}
+      {"resource": IRI, "dropped": [id, ...]}, {"id": id, "query": text, "prefixes": {}, "base": ""}, {"ended": id}]}
 
 Terms are in N-Triples notation. A snapshot is a line {"stream", "number", "version"}, and a line for each item.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from triplewire.errors import DamagedError
+from triplewire.metadata.messages import Dropped, Notice, RuleText, Told
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A resource as it is now: its statements, as pairs of a property and a term in N-Triples notation, and the
-    resources that it refers to strongly. `rules` hold it from now on, beside those that do; none where only a strong
-    reference leads to it, or where it changed."""
-
-    resource: str
-    statements: tuple[tuple[str, str], ...]
-    strong: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """These rules hold the resource no longer."""
-
-    resource: str
-    rules: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RuleChange:
-    """The repository has this rule now, as a row with its query, prefixes and base; or no longer (None)."""
+class Ended:
+    """The repository has this rule no longer, and nothing is held by it."""
 
     rule: str
-    row: Mapping[str, Any] | None
 
 
-Item: TypeAlias = Told | Dropped | RuleChange
+Item: TypeAlias = Notice | RuleText | Ended
 
 
 @dataclass(frozen=True)
@@ -105,26 +86,26 @@ def items_as_json(items: Iterable[Item]) -> str:
     return json.dumps([_object(item) for item in items], ensure_ascii=False)
 
 
+def rule_of(value: Mapping[str, Any]) -> RuleText:
+    """The rule of an object of JSON. Raises `KeyError` where it says too little."""
+    return RuleText(str(value["id"]), str(value["query"]), dict(value.get("prefixes") or {}), value.get("base") or "")
+
+
 def _object(item: Item) -> dict[str, Any]:
-    if isinstance(item, Told):
-        return {
-            "resource": item.resource,
-            "statements": item.statements,
-            "strong": item.strong,
-            "rules": item.rules,
-        }
     if isinstance(item, Dropped):
-        return {"resource": item.resource, "removed_from": item.rules}
-    return {"rule": item.rule, **({} if item.row is None else {"row": item.row})}
+        return {"resource": item.resource, "dropped": item.rules}
+    return {"ended": item.rule} if isinstance(item, Ended) else dataclasses.asdict(item)
 
 
 def _item(value: dict[str, Any]) -> Item:
-    if "removed_from" in value:
-        return Dropped(value["resource"], tuple(value["removed_from"]))
-    if "resource" in value:
-        statements = tuple((str(name), str(term)) for name, term in value["statements"])
-        return Told(value["resource"], statements, tuple(value["strong"]), tuple(value["rules"]))
-    return RuleChange(value["rule"], value.get("row"))
+    if "ended" in value:
+        return Ended(value["ended"])
+    if "query" in value:
+        return rule_of(value)
+    if "dropped" in value:
+        return Dropped(value["resource"], tuple(value["dropped"]))
+    statements = tuple((str(name), str(term)) for name, term in value["statements"])
+    return Told(value["resource"], statements, tuple(value["strong"]), tuple(value["rules"]))
 
 
 class _as_promised:

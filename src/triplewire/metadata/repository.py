@@ -12,6 +12,7 @@ so the cache is at every moment what the rules asked for at some version of the 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -21,8 +22,9 @@ from sqlalchemy.engine import Connection
 
 from triplewire import crash
 from triplewire.errors import StoreError
-from triplewire.metadata.batches import Batch, Dropped, Item, RuleChange, Snapshot, Told
+from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, rule_of
 from triplewire.metadata.garbage import collect, forget, suspect
+from triplewire.metadata.messages import Dropped, RuleText, Told
 from triplewire.metadata.repository_tables import cached, changing, facts, held, metadata, rules, statements, strong
 from triplewire.store.database import Database, insert_rows
 
@@ -130,10 +132,11 @@ class Repository:
 
     # --- what is in it -----------------------------------------------------------------------------------------------
 
-    def rules(self) -> dict[str, dict[str, Any]]:
-        """The rules, by id: the rows that they were subscribed with."""
+    def rules(self) -> list[RuleText]:
+        """The rules that it has at its provider, by id."""
         with self.database.reading() as connection:
-            return {id: json.loads(row) for id, row in connection.execute(sa.select(rules).order_by(rules.c.id))}
+            rows = connection.execute(sa.select(rules.c.body).order_by(rules.c.id)).scalars()
+            return [rule_of(json.loads(row)) for row in rows]
 
     def results(self) -> Iterator[tuple[str, list[str]]]:
         """Each rule, by its id, with the resources that it holds, sorted by code point."""
@@ -156,7 +159,7 @@ def _take_in(connection: Connection, items: Sequence[Item], version: int) -> Non
     """Bring the cache up to a version: what was told takes the place of what was cached, and what lost its last reason
     goes."""
     told = {item.resource: item for item in items if isinstance(item, Told)}
-    _exchange_rules(connection, [item for item in items if isinstance(item, RuleChange)])
+    _exchange_rules(connection, [item for item in items if isinstance(item, RuleText | Ended)])
     dropped = [{"r": item.resource, "i": rule} for item in items if isinstance(item, Dropped) for rule in item.rules]
     insert_rows(connection, changing, [(uri,) for uri in {*told, *(entry["r"] for entry in dropped)}])
     if dropped:
@@ -190,17 +193,16 @@ def _tell(connection: Connection, told: Iterable[Told], version: int) -> None:
         connection.execute(held.insert().from_select(["resource", "rule"], marks.where(~is_there)), holds)
 
 
-def _exchange_rules(connection: Connection, changes: Sequence[RuleChange]) -> None:
+def _exchange_rules(connection: Connection, changes: Sequence[RuleText | Ended]) -> None:
     """Add rules, and remove others with what they hold."""
-    if not changes:
-        return
-    here = [{"i": change.rule} for change in changes]
-    connection.execute(rules.delete().where(rules.c.id == sa.bindparam("i")), here)
-    insert_rows(connection, rules, [(each.rule, json.dumps(each.row)) for each in changes if each.row is not None])
-    for change in changes:
-        if change.row is None:
-            suspect(connection, sa.select(held.c.resource).where(held.c.rule == change.rule))
-            connection.execute(held.delete().where(held.c.rule == change.rule))
+    ended = [{"i": change.rule} for change in changes if isinstance(change, Ended)]
+    new = [change for change in changes if isinstance(change, RuleText)]
+    if here := [*ended, *({"i": rule.id} for rule in new)]:
+        connection.execute(rules.delete().where(rules.c.id == sa.bindparam("i")), here)
+    insert_rows(connection, rules, [(rule.id, json.dumps(dataclasses.asdict(rule))) for rule in new])
+    for entry in ended:
+        suspect(connection, sa.select(held.c.resource).where(held.c.rule == entry["i"]))
+        connection.execute(held.delete().where(held.c.rule == entry["i"]))
 
 
 def _facts(connection: Connection) -> dict[str, str]:

@@ -86,8 +86,8 @@ class Database:
         alone: bool = True,
         tables: sa.MetaData | None = None,
     ) -> Database:
-        """Open a database, make its tables where there are none, and bring older ones up to date. `tables`: those that
-        are made where they are not there, in place of the broker's.
+        """Open a database, make its tables where there are none, and bring older ones up to date: those of a broker, or
+        these `tables`.
 
         `url`: `sqlite:///FILE` or `postgresql://...`. Without `alone`, a SQLite file may be served by another process
         meanwhile: for a look, or a row that no other process writes. Raises `BusyError` where another process has
@@ -111,14 +111,14 @@ class Database:
 
                     bring_up_to_date(database.engine)
                 else:
-                    database._make(tables)
+                    database.make(tables)
         except BaseException:
             database._release()
             raise
         database._thread.start()
         return database
 
-    def _make(self, tables: sa.MetaData) -> None:
+    def make(self, tables: sa.MetaData) -> None:
         """Make the tables that are not there; other processes wait meanwhile."""
         with self._writing() as connection, connection.begin():
             if not self.is_sqlite:
