@@ -69,7 +69,7 @@ class Snapshot:
     def lines(self) -> Iterator[str]:
         """The snapshot as lines of JSON."""
         yield json.dumps({"stream": self.stream, "number": self.number, "version": self.version})
-        yield from (json.dumps(_object(item), ensure_ascii=False) for item in self.items)
+        yield from (json.dumps(_object(item)) for item in self.items)
 
     @classmethod
     def of_lines(cls, text: bytes) -> Snapshot:
@@ -83,7 +83,7 @@ class Snapshot:
 
 def items_as_json(items: Iterable[Item]) -> str:
     """Items as a list of JSON."""
-    return json.dumps([_object(item) for item in items], ensure_ascii=False)
+    return json.dumps([_object(item) for item in items])
 
 
 def rule_of(value: Mapping[str, Any]) -> RuleText:

@@ -1,7 +1,7 @@
 """A provider at an address, as its repositories, its peers and those who write to it see it.
 
     with RemoteProvider("http://127.0.0.1:8751", token) as provider:
-        provider.subscribe("passau", [{"id": "hosts", "query": "search CycleProvider c register c"}])
+        provider.subscribe("passau", [RuleText("hosts", "search CycleProvider c register c")])
         snapshot = provider.snapshot("passau")
         batches = provider.batches("passau", snapshot.stream, snapshot.number, wait=20)
 
@@ -11,14 +11,17 @@ refusal.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from triplewire.errors import ArgumentError, BusyError, ServiceError, UnavailableError
+from triplewire.errors import ArgumentError, BusyError, Refusal, ServiceError, UnavailableError
 from triplewire.metadata.batches import Batch, Snapshot
 from triplewire.metadata.local_tokens import local_token
+from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import target_of
 
@@ -39,7 +42,7 @@ class RemoteProvider:
             raise ArgumentError(f"{address!r} is no address of a provider: {error}") from None
         self.address = address.rstrip("/")
         self._path = "" if target.path == "/" else target.path
-        self._token = token
+        self.token = token
         self._client = Client(target)
 
     def __enter__(self) -> Self:
@@ -52,16 +55,26 @@ class RemoteProvider:
         """Close the connection; a question that is under way fails."""
         self._client.close()
 
+    def health(self) -> dict[str, Any]:
+        """How the provider is."""
+        said: dict[str, Any] = self._json("GET", "/health")
+        return said
+
     # --- repositories ------------------------------------------------------------------------------------------------
 
-    def subscribe(self, repository: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Have a repository subscribe to rules; one answer a row: its id, or problem details."""
-        answers: list[dict[str, Any]] = self._json("POST", f"/repositories/{_part(repository)}/rules", list(rows))
+    def subscribe(self, repository: str, rules: Iterable[RuleText]) -> list[dict[str, Any]]:
+        """Have a repository subscribe to rules; one answer a rule: its id, or problem details."""
+        rows = list(map(asdict, rules))
+        answers: list[dict[str, Any]] = self._json("POST", f"/repositories/{_part(repository)}/rules", rows)
         return answers
 
     def unsubscribe(self, repository: str, ids: Sequence[str]) -> None:
         """Have a repository give rules up."""
         self._json("POST", f"/repositories/{_part(repository)}/unsubscribe", list(ids))
+
+    def forget(self, repository: str) -> None:
+        """Say that a repository follows no longer."""
+        self._json("POST", f"/repositories/{_part(repository)}/forget")
 
     def snapshot(self, repository: str, version: int = 0) -> Snapshot:
         """All that the rules of a repository ask for. Raises `BusyError` where the provider's documents have not come
@@ -83,24 +96,27 @@ class RemoteProvider:
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
-    def change(self, changes: Sequence[Mapping[str, Any]], source: str = "") -> dict[str, Any]:
-        """Have documents registered, changed and deleted, in one transaction. `source` names a list of events: of one
-        whose `seq` was applied, nothing is done again."""
-        answer: dict[str, Any] = self._json("POST", "/changes", {"source": source, "changes": list(changes)})
-        return answer
+    def change(self, changes: Sequence[Change], source: str = "", seq: int = 0) -> Applied:
+        """Have documents registered, changed and deleted: see `Provider.apply`. What repositories are told of it is not
+        in the answer."""
+        body = {"source": source, "seq": seq, "changes": list(map(as_object, changes))}
+        said = self._json("POST", "/changes", body)
+        return Applied(int(said["version"]), tuple(Refusal(**refusal) for refusal in said["refused"]))
 
-    def applied(self, source: str) -> int:
-        """The `seq` of the last event of a list that was applied; 0 for none."""
-        return int(self._json("GET", f"/changes?{urlencode({'source': source})}")["seq"])
+    def applied(self, source: str) -> tuple[int, str]:
+        """The `seq` of the last event of a list that was applied, 0 for none; and the base IRI of documents."""
+        said = self._json("GET", f"/changes?{urlencode({'source': source})}")
+        return int(said["seq"]), str(said["base"])
 
     def results(self) -> Iterator[dict[str, Any]]:
         """Each rule with the resources that it registers."""
         return map(json.loads, self._ask("GET", "/results").body.splitlines())
 
-    def log(self, after: int, wait: float = 0.0) -> list[dict[str, Any]]:
-        """The entries of the log of documents behind a version (`triplewire.metadata.backbone`)."""
+    def log(self, after: int, wait: float = 0.0) -> list[tuple[int, Change]]:
+        """The entries of the log behind a version, each with its version: see `Provider.entries`."""
         query = urlencode({"after": after, "wait": wait})
-        return [json.loads(line) for line in self._ask("GET", f"/log?{query}", seconds=wait + 60).body.splitlines()]
+        lines = map(json.loads, self._ask("GET", f"/log?{query}", seconds=wait + 60).body.splitlines())
+        return [(int(line["version"]), change_of(line)) for line in lines]
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -110,7 +126,7 @@ class RemoteProvider:
 
     def _ask(self, method: str, path: str, body: Any = None, seconds: float = _SECONDS, allowed: int = 0) -> Answer:
         headers = {"Content-Type": "application/json"} if body is not None else {}
-        if token := self._token or local_token(self.address):
+        if token := self.token or local_token(self.address):
             headers["Authorization"] = f"Bearer {token}"
         data = b"" if body is None else json.dumps(body).encode()
         answer = self._client.request(
@@ -143,6 +159,25 @@ def _refused(answer: Answer, address: str) -> ServiceError | UnavailableError | 
 
 def _part(name: str) -> str:
     return quote(name, safe="")
+
+
+def as_object(change: Change) -> dict[str, str]:
+    """A change as an object of JSON: without content, the document is deleted; bytes that are no UTF-8 are in
+    base64."""
+    if isinstance(change, Withdraw):
+        return {"document": change.document}
+    try:
+        return {"document": change.document, "content": change.content.decode()}
+    except UnicodeDecodeError:
+        return {"document": change.document, "base64": base64.b64encode(change.content).decode()}
+
+
+def change_of(value: Mapping[str, Any]) -> Change:
+    """The change of such an object. Raises `KeyError`, `TypeError` and `ValueError` where it is none."""
+    document = str(value["document"])
+    if "base64" in value:
+        return Put(document, base64.b64decode(value["base64"], validate=True))
+    return Put(document, str(value["content"]).encode()) if "content" in value else Withdraw(document)
 
 
 def portions(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:

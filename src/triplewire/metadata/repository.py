@@ -13,19 +13,27 @@ so the cache is at every moment what the rules asked for at some version of the 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.errors import StoreError
+from triplewire.errors import Refusal, StoreError
+from triplewire.languages.context import Context
+from triplewire.languages.mdv import parse_rule
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, rule_of
 from triplewire.metadata.garbage import collect, forget, suspect
-from triplewire.metadata.messages import Dropped, RuleText, Told
+from triplewire.metadata.keys import instant_key, number_key
+from triplewire.metadata.messages import Dropped, Put, RuleText, Told
+from triplewire.metadata.repository_query import named_rule, query
 from triplewire.metadata.repository_tables import cached, changing, facts, held, metadata, rules, statements, strong
+from triplewire.model.terms import IRI, BlankNode, Term, parse_term
+from triplewire.read import read_document
 from triplewire.store.database import Database, insert_rows
 
 
@@ -130,6 +138,33 @@ class Repository:
 
         self.database.write(work)
 
+    # --- local metadata ---------------------------------------------------------------------------------------------
+
+    def register(self, documents: Iterable[Put]) -> list[Refusal]:
+        """Register local documents, or new versions of them: queries see them, and they never leave. Returns what was
+        refused: a malformed document, whose version before goes as well; and warnings."""
+        refusals: list[Refusal] = []
+        versions = {put.document: _local_rows(put, refusals.append) for put in documents}
+
+        def work(connection: Connection) -> None:
+            _withdraw(connection, versions)
+            for document, rows in versions.items():
+                insert_statements(connection, document, rows)
+
+        self.database.write(work)
+        return refusals
+
+    def withdraw(self, documents: Iterable[str]) -> None:
+        """Delete local documents."""
+        documents = list(documents)
+        self.database.write(lambda connection: _withdraw(connection, documents))
+
+    def local_documents(self) -> list[str]:
+        """The IRIs of the local documents."""
+        column = statements.c.document
+        with self.database.reading() as connection:
+            return list(connection.execute(sa.select(column).where(column != "").distinct().order_by(column)).scalars())
+
     # --- what is in it -----------------------------------------------------------------------------------------------
 
     def rules(self) -> list[RuleText]:
@@ -151,8 +186,64 @@ class Repository:
 
     def cached(self) -> dict[str, frozenset[tuple[str, str]]]:
         """All cached resources with their statements: pairs of a property and a term in N-Triples notation."""
+        columns = cached.c.uri, statements.c.property, statements.c.value
+        is_of_cache = (statements.c.document == "") & (statements.c.resource == cached.c.uri)
         with self.database.reading() as connection:
-            return _by_resource(connection, cached.c.uri, statements.c.document == "")
+            return _by_resource(connection, sa.select(*columns).outerjoin_from(cached, statements, is_of_cache))
+
+    def query(self, text: str, prefixes: Mapping[str, str] | None = None) -> dict[str, frozenset[tuple[str, str]]]:
+        """The resources that a query registers, of cache and local metadata together, with their statements; by one
+        statement of SQL. Raises `LanguageError` with line and column."""
+        with self.database.reading() as connection:
+            ids = connection.execute(sa.select(rules.c.id)).scalars()
+            known = {id: named_rule(id) for id in ids}
+            rule = parse_rule(text, Context(source="query", prefixes=prefixes or {}, rules=known))
+            of = sa.select(statements.c.resource, statements.c.property, statements.c.value)
+            return _by_resource(connection, of.where(statements.c.resource.in_(query(rule))))
+
+
+def _by_resource(connection: Connection, rows: sa.Select[Any]) -> dict[str, frozenset[tuple[str, str]]]:
+    statements_of: dict[str, set[tuple[str, str]]] = {}
+    for resource, name, value in connection.execute(rows):
+        of = statements_of.setdefault(resource, set())
+        if name is not None:
+            of.add((name, value))
+    return {resource: frozenset(statements_of[resource]) for resource in sorted(statements_of)}
+
+
+def _local_rows(put: Put, refuse: Callable[[Refusal], None]) -> list[tuple[str, str, str]]:
+    """The statements of a local document. Its blank nodes are named by the document, as no other may mean them."""
+    name = hashlib.sha256(put.document.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def text(term: Term) -> str:
+        return f"_:{name}.{term.label}" if isinstance(term, BlankNode) else str(term)
+
+    publications = read_document(put.content, put.document, split="document", on_refusal=refuse)
+    triples = dict.fromkeys(triple for publication in publications for triple in publication.triples)
+    rows = ((text(triple.subject), triple.predicate.value, text(triple.object)) for triple in triples)
+    return [(subject[1:-1] if subject[0] == "<" else subject, *rest) for subject, *rest in rows]  # type: ignore[misc]
+
+
+def _withdraw(connection: Connection, documents: Iterable[str]) -> None:
+    if here := [{"d": document} for document in documents]:
+        connection.execute(statements.delete().where(statements.c.document == sa.bindparam("d")), here)
+
+
+def insert_statements(connection: Connection, document: str, rows: Iterable[tuple[str, str, str]]) -> None:
+    """Insert statements of a document ("": of the cache): resource, property, and a term in N-Triples notation."""
+    insert_rows(connection, statements, [(document, *row, *_value_columns(row[2])) for row in rows])
+
+
+@lru_cache(maxsize=4_096)
+def _value_columns(text: str) -> tuple[str | None, str | None, str | None, str | None, str | None]:
+    """What a value refers to, its label, its text as a literal, its keys as a number and an instant."""
+    term = parse_term(text)
+    if isinstance(term, BlankNode):
+        return text, None, None, None, None
+    if isinstance(term, IRI):
+        return term.value, term.value, None, None, None
+    label = None if term.lexical.strip() == "NaN" else term.lexical
+    return None, label, term.lexical, number_key(term.lexical), instant_key(term.lexical)
 
 
 def _take_in(connection: Connection, items: Sequence[Item], version: int) -> None:
@@ -160,17 +251,15 @@ def _take_in(connection: Connection, items: Sequence[Item], version: int) -> Non
     goes."""
     told = {item.resource: item for item in items if isinstance(item, Told)}
     _exchange_rules(connection, [item for item in items if isinstance(item, RuleText | Ended)])
-    dropped = [{"r": item.resource, "i": rule} for item in items if isinstance(item, Dropped) for rule in item.rules]
-    insert_rows(connection, changing, [(uri,) for uri in {*told, *(entry["r"] for entry in dropped)}])
-    if dropped:
-        here = (held.c.resource == sa.bindparam("r")) & (held.c.rule == sa.bindparam("i"))
-        connection.execute(held.delete().where(here), dropped)
+    dropped = [(item.resource, rule) for item in items if isinstance(item, Dropped) for rule in item.rules]
+    insert_rows(connection, changing, [(uri,) for uri in {*told, *(uri for uri, _ in dropped)}])
+    _let_go(connection, dropped)
     changed = sa.select(changing.c.uri)
     suspect(connection, changed)
     suspect(connection, sa.select(strong.c.target).where(strong.c.source.in_(changed)))
     if told:
         # what was only dropped stays as it is, unless it is garbage
-        dropped_only = [{"u": entry["r"]} for entry in dropped if entry["r"] not in told]
+        dropped_only = [{"u": uri} for uri, _ in dropped if uri not in told]
         if dropped_only:
             connection.execute(changing.delete().where(changing.c.uri == sa.bindparam("u")), dropped_only)
         forget(connection, changed)
@@ -186,11 +275,16 @@ def _tell(connection: Connection, told: Iterable[Told], version: int) -> None:
     links = [(item.resource, target) for item in told for target in dict.fromkeys(item.strong)]
     insert_rows(connection, strong, links)
     insert_statements(connection, "", ((item.resource, *pair) for item in told for pair in item.statements))
-    holds = [{"resource": item.resource, "rule": rule} for item in told for rule in item.rules]
-    if holds:
-        marks = sa.select(sa.bindparam("resource"), sa.bindparam("rule"))
-        is_there = sa.exists().where(held.c.resource == sa.bindparam("resource"), held.c.rule == sa.bindparam("rule"))
-        connection.execute(held.insert().from_select(["resource", "rule"], marks.where(~is_there)), holds)
+    holds = [(item.resource, rule) for item in told for rule in dict.fromkeys(item.rules)]
+    _let_go(connection, holds)  # what is told again
+    insert_rows(connection, held, holds)
+
+
+def _let_go(connection: Connection, pairs: Sequence[tuple[str, str]]) -> None:
+    """Delete these pairs of a resource and a rule that holds it."""
+    if pairs:
+        here = (held.c.resource == sa.bindparam("r")) & (held.c.rule == sa.bindparam("i"))
+        connection.execute(held.delete().where(here), [{"r": resource, "i": rule} for resource, rule in pairs])
 
 
 def _exchange_rules(connection: Connection, changes: Sequence[RuleText | Ended]) -> None:
@@ -206,7 +300,7 @@ def _exchange_rules(connection: Connection, changes: Sequence[RuleText | Ended])
 
 
 def _facts(connection: Connection) -> dict[str, str]:
-    return {name: value for name, value in connection.execute(sa.select(facts))}
+    return {row.name: row.value for row in connection.execute(sa.select(facts))}
 
 
 def _position(connection: Connection) -> Position:

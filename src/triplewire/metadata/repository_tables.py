@@ -6,8 +6,9 @@ no more; local metadata are the statements of other documents.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import Column, Index, MetaData, Table, Text
 
+from triplewire.metadata.tables import ByCodePoint
 from triplewire.store.tables import BIG
 
 metadata = MetaData()
@@ -57,3 +58,21 @@ suspects = Table("repository_suspects", metadata, Column("uri", Text, primary_ke
 garbage = Table("repository_garbage", metadata, Column("uri", Text, primary_key=True))
 changing = Table("repository_changing", metadata, Column("uri", Text, primary_key=True))
 """These three are empty but within a transaction: `triplewire.metadata.garbage`."""
+
+statements = Table(
+    "repository_statements",
+    metadata,
+    Column("document", Text, nullable=False),  # of local metadata; "" of what is cached
+    Column("resource", Text, nullable=False),
+    Column("property", Text, nullable=False),
+    Column("value", Text, nullable=False),  # in N-Triples notation
+    Column("refers", Text),  # the resource that the value is; null of a literal
+    Column("label", ByCodePoint),  # what the value is compared by; null: it fails every comparison
+    Column("literal", ByCodePoint),  # the label of a literal, which has an order and contains text
+    Column("number_key", ByCodePoint),  # `keys.number_key`
+    Column("instant_key", ByCodePoint),
+    Index("repository_statements_resource", "resource", "property"),
+    Index("repository_statements_refers", "property", "refers"),
+    Index("repository_statements_document", "document"),
+)
+"""Statements of cached resources and of local documents; queries see both."""
