@@ -1,8 +1,8 @@
 """What goes into a registry of metadata and comes out of it (MDV paper, sections 2.2 to 2.4 and 3.5).
 
-In go changes of documents and rules; out come, for each repository, what it has to put into its cache and what its rules
-hold no longer. Terms are texts in N-Triples notation, resources are IRIs. A blank node is named `_:DOCUMENT.LABEL`, where
-DOCUMENT is a number of the registry: it is always told with the resource that leads to it.
+In go changes of documents and rules; out come, for each repository, what it has to put into its cache and what its
+rules hold no longer. Terms are texts in N-Triples notation, resources are IRIs. A blank node is named
+`_:DOCUMENT.LABEL`, where DOCUMENT is a number of the registry: it is always told with the resource that leads to it.
 """
 
 from __future__ import annotations
