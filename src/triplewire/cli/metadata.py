@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,18 +25,20 @@ from triplewire.cli.metadata_files import (
     named,
     provider_of,
     remote,
-    told,
     token_of,
+    told,
 )
 from triplewire.cli.report import Report, counted, say
-from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
     from triplewire.metadata.backbone import Writing
     from triplewire.metadata.messages import Change
+    from triplewire.metadata.registry import Registry
     from triplewire.metadata.remote import RemoteProvider
 
-RepositoryOption = Annotated[str, typer.Option("--repository", metavar="NAME", help="The repository whose rules they are.")]
+RepositoryOption = Annotated[
+    str, typer.Option("--repository", metavar="NAME", help="The repository whose rules they are.")
+]
 
 
 class Format(enum.StrEnum):
@@ -140,9 +141,13 @@ def _change(writing: Writing | RemoteProvider, changes: Iterable[Change], batch:
 
 @grouped
 def apply_command(
-    file: Annotated[Path, typer.Argument(metavar="EVENTS", parser=file_argument, help="JSON Lines; - is standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="EVENTS", parser=file_argument, help="JSON Lines; - is standard input.")
+    ],
     batch: BatchOption = 100,
-    source: Annotated[str, typer.Option(metavar="NAME", help="What the list is called; default: the file's name.")] = "",
+    source: Annotated[
+        str, typer.Option(metavar="NAME", help="What the list is called; default: the file's name.")
+    ] = "",
     *,
     where: Where,
 ) -> None:
@@ -247,7 +252,9 @@ def results_command(form: FormOption = None, *, where: Where) -> None:
 def browse_command(
     what: Annotated[str, typer.Argument(metavar="[CLASS|IRI]", help="A class, or a resource.")] = "",
     after: Annotated[str, typer.Option(metavar="IRI", help="Go on behind this instance.")] = "",
-    pick: Annotated[list[str] | None, typer.Option(metavar="IRI", help="A resource or class that is to be cached.")] = None,
+    pick: Annotated[
+        list[str] | None, typer.Option(metavar="IRI", help="A resource or class that is to be cached.")
+    ] = None,
     condition: Annotated[
         str, typer.Option(metavar="TEXT", help="What holds for instances of a picked class: c.memory > 64.")
     ] = "",
@@ -269,7 +276,7 @@ def browse_command(
 
     with provider_of(store, alone=bool(pick)) as provider, output.text_output(None) as stream:
         if not pick:
-            _show(provider.registry.classes(), what, after, provider, stream)
+            _show(provider.registry, what, after, stream)
             return
         if not repository:
             raise typer.BadParameter("give the repository that picks are for", param_hint="--repository")
@@ -282,11 +289,20 @@ def browse_command(
         report = Report()
         for refusal in provider.subscribe(repository, rules).refused:
             report.refuse(refusal)
-    end(report)
+        end(report)
 
 
-def _show(classes: object, what: str, after: str, provider: object, stream: object) -> None:
-    raise NotImplementedError
+def _show(registry: Registry, what: str, after: str, stream: IO[str]) -> None:
+    """Write the classes that there are, the instances of one, or what a resource says."""
+    if not what:
+        rows = [(name, f"{count:,}") for name, count in registry.classes().items()]
+        output.print_table(stream, ("class", "instances"), rows, "no resources")
+    elif instances := registry.instances(what, after=after):
+        stream.writelines(f"{iri}\n" for iri in instances)
+    else:
+        about = registry.resources([what])
+        rows = [(name, value) for of in about.values() for name, value in of.statements]
+        output.print_table(stream, ("property", "value"), rows, "no such class or resource")
 
 
 @grouped
@@ -294,7 +310,9 @@ def serve_command(
     store: StoreOption,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65_535, help="The port to listen at.")] = 8751,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
-    peer: Annotated[str, typer.Option(metavar="ADDRESS", help="A provider whose log of documents this one follows.")] = "",
+    peer: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="A provider whose log of documents this one follows.")
+    ] = "",
     token_file: TokenFile = None,
 ) -> None:
     """

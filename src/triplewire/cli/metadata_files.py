@@ -37,7 +37,9 @@ TokenFile = Annotated[
     typer.Option("--token-file", metavar="FILE", help="The file of the provider's token; default: TRIPLEWIRE_TOKEN."),
 ]
 BatchOption = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Documents of one transaction.")]
-Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", parser=file_argument, help="Files, and folders of them.")]
+Paths = Annotated[
+    list[Path], typer.Argument(metavar="PATH...", parser=file_argument, help="Files, and folders of them.")
+]
 RuleFiles = Annotated[
     list[Path], typer.Argument(metavar="RULES...", parser=file_argument, help="Rules: .mdv, one each; .jsonl; folders.")
 ]
@@ -219,5 +221,3 @@ def told(rows: Iterable[dict[str, Any]], stream: IO[str], as_lines: bool) -> Non
 
     shown = [(row["rule"], "\n".join(row["resources"])) for row in rows]
     output.print_table(stream, ("rule", "resources"), shown, "no rules")
-
-

@@ -18,8 +18,8 @@ from typing import Self
 
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.metadata.follow import WAIT, patiently
-from triplewire.metadata.messages import Applied, Change
-from triplewire.metadata.provider import Provider
+from triplewire.metadata.messages import Applied, Change, Put
+from triplewire.metadata.provider import SCHEMA, Provider
 from triplewire.metadata.remote import RemoteProvider
 
 _SECONDS = 30.0  # until what was handed on has come back
@@ -43,7 +43,9 @@ class Writing:
 class Peer(Writing):
     """The same, with a peer: its log is followed while the block lasts."""
 
-    def __init__(self, provider: Provider, peer: RemoteProvider, warn: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, provider: Provider, peer: RemoteProvider, warn: Callable[[str], None] = lambda text: None
+    ) -> None:
         super().__init__(provider)
         self._peer = peer
         self._asking = RemoteProvider(peer.address, peer.token)  # a connection that no question for the log keeps busy
@@ -68,7 +70,11 @@ class Peer(Writing):
         there were. Raises `UnavailableError` where it does not answer."""
         batches = 0
         for version, entries in groupby(self._peer.log(self.provider.version, wait), key=itemgetter(0)):
-            self.provider.apply([change for _, change in entries], version=version)
+            changes = [change for _, change in entries]
+            if isinstance(changes[0], Put) and changes[0].document == SCHEMA:  # which is a batch of its own
+                self.provider.use_schema(changes[0].content, self._peer.address, version)
+            else:
+                self.provider.apply(changes, version=version)
             batches += 1
             with self._come:
                 self._come.notify_all()

@@ -28,7 +28,7 @@ from triplewire.errors import BusyError, StoreError
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, items_as_json
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw
 from triplewire.metadata.provider_tables import facts, log, metadata, outbox, sources, streams
-from triplewire.metadata.registry import Registry
+from triplewire.metadata.registry import Registry, Then
 from triplewire.store.database import insert_rows
 
 MOST_WAITING = 10_000
@@ -36,6 +36,9 @@ MOST_WAITING = 10_000
 
 MOST_AT_ONCE = 100
 """Batches that one question is answered with, and entries of the log."""
+
+SCHEMA = ""
+"""The document that the log has in place of a schema."""
 
 USUAL_BASE = "file:///"
 """The base IRI of documents, where a provider is given none: the paper's `doc.rdf` is `file:///doc.rdf`."""
@@ -64,7 +67,9 @@ class Provider:
         """Each is called with the names of repositories that have new batches, and with "" for new documents."""
 
     @classmethod
-    def open(cls, url: str, base: str = "", *, alone: bool = True, warn: Callable[[str], None] = print) -> Provider:
+    def open(
+        cls, url: str, base: str = "", *, alone: bool = True, warn: Callable[[str], None] = lambda text: None
+    ) -> Provider:
         """Open a provider, or make it. `url`: `sqlite:///FILE` or `postgresql://...`; `base`: what names of documents
         are resolved against, said once. Raises what `Registry.open` raises, and `StoreError` for another base."""
         provider = cls(Registry.open(url, alone=alone, warn=warn))
@@ -113,9 +118,30 @@ class Provider:
             return _version(connection)
 
     def apply(self, changes: Sequence[Change], source: str = "", seq: int = 0, version: int = 0) -> Applied:
-        """Register, re-register and delete documents, in one transaction; `version` of what is returned is that of the
-        log. `source` and `seq`: the list of events that they come from, and the last of them (`applied_of`). `version`:
-        that of a peer whose log they come from; one that has come already raises `BusyError`."""
+        """Register, re-register and delete documents, in one transaction; the version of what is returned is that of
+        the log. `source` and `seq`: the list of events that they come from, and the last of them (`applied_of`).
+        `version`: that of a peer whose log they come from. Raises `BusyError` where that has come already."""
+
+        def logged(connection: Connection) -> Iterable[tuple[str, bytes | None]]:
+            if source:
+                connection.execute(sources.delete().where(sources.c.name == source))
+                connection.execute(sources.insert().values(name=source, seq=seq))
+            return [(each.document, each.content if isinstance(each, Put) else None) for each in changes]
+
+        return self._logged(lambda then: self.registry.apply(changes, then), logged, version)
+
+    def use_schema(self, content: bytes, source: str = "", version: int = 0) -> Applied:
+        """Take a schema in place of the one before: see `Registry.use_schema`. It stands in the log as `SCHEMA`."""
+        entry = ((SCHEMA, content),)
+        return self._logged(lambda then: self.registry.use_schema(content, source, then), lambda _: entry, version)
+
+    def _logged(
+        self,
+        apply: Callable[[Then], Applied],
+        logged: Callable[[Connection], Iterable[tuple[str, bytes | None]]],
+        version: int,
+    ) -> Applied:
+        """Apply a batch, with its entries in the log and what repositories are told of it in the same transaction."""
         versions: list[int] = []
 
         def then(connection: Connection, applied: Applied) -> None:
@@ -123,29 +149,16 @@ class Provider:
             if version and version <= known:
                 raise BusyError(f"version {version} of the log has come already")
             versions[:] = [version or known + 1]
-            if source:
-                connection.execute(sources.delete().where(sources.c.name == source))
-                connection.execute(sources.insert().values(name=source, seq=seq))
-            self._write_log(connection, changes, versions[0])
+            _write_log(connection, dict(logged(connection)), versions[0])
             self._write_batches(connection, applied, versions[0])
 
-        applied = self.registry.apply(changes, then)
+        applied = apply(then)
         return self._told(replace(applied, version=versions[0]))
 
     def applied_of(self, source: str) -> int:
         """The `seq` of the last event of a list that was applied; 0 for none."""
         with self.database.reading() as connection:
             return connection.execute(sa.select(sources.c.seq).where(sources.c.name == source)).scalar() or 0
-
-    @staticmethod
-    def _write_log(connection: Connection, changes: Sequence[Change], version: int) -> None:
-        _state(connection, "version", str(version))
-        newest = {change.document: change for change in changes}
-        if newest:
-            here = log.c.document == sa.bindparam("d")
-            connection.execute(log.delete().where(here), [{"d": document} for document in newest])
-        rows = ((each.document, version, each.content if isinstance(each, Put) else None) for each in newest.values())
-        insert_rows(connection, log, list(rows))
 
     def entries(self, after: int) -> list[Entry]:
         """The entries of the log behind a version, in their order; not all, where there are many, but whole batches."""
@@ -278,6 +291,15 @@ class Provider:
     def results(self, repository: str | None = None) -> Iterator[tuple[str, str, list[str]]]:
         """Repository, rule and the resources that it registers, sorted by code point."""
         return self.registry.results(repository)
+
+
+def _write_log(connection: Connection, newest: Mapping[str, bytes | None], version: int) -> None:
+    """Write the newest content of documents into the log, in the place of entries before."""
+    _state(connection, "version", str(version))
+    if newest:
+        here = log.c.document == sa.bindparam("d")
+        connection.execute(log.delete().where(here), [{"d": document} for document in newest])
+    insert_rows(connection, log, [(document, version, content) for document, content in newest.items()])
 
 
 def _state(connection: Connection, name: str, value: str) -> None:

@@ -57,7 +57,9 @@ class Repository:
         self.database = database
 
     @classmethod
-    def open(cls, url: str, name: str = "", *, alone: bool = True, warn: Callable[[str], None] = print) -> Repository:
+    def open(
+        cls, url: str, name: str = "", *, alone: bool = True, warn: Callable[[str], None] = lambda text: None
+    ) -> Repository:
         """Open a repository, or make it. `url`: `sqlite:///FILE` or `postgresql://...`; `name`: what providers call it;
         one that has a name keeps it. Without `alone`, another process may follow a provider meanwhile. Raises what
         `Database.open` raises, and `StoreError` where it has another name."""
