@@ -77,10 +77,12 @@ def init_command(
     Make the store of a provider. A schema takes the place of the one before: documents that violate it are named, and
     stay. Exit code 1: there are such.
     """
+    from triplewire.read.names import document_iri
+
     report = Report()
     with provider_of(store, base=base) as provider:
         if schema is not None:
-            applied = provider.use_schema(schema.read_bytes(), str(schema))
+            applied = provider.use_schema(schema.read_bytes(), document_iri(str(schema)))
             for refusal in applied.refused:
                 report.refuse(refusal)
         say(f"{store}: names of documents are resolved against {provider.base}")
@@ -239,9 +241,9 @@ def results_command(form: FormOption = None, *, where: Where) -> None:
     with ExitStack() as running, output.text_output(None) as stream:
         if where.store and not where.provider:
             results = running.enter_context(provider_of(where.store, alone=False)).results()
-            rows: Iterable[dict[str, object]] = (
+            rows: Iterable[dict[str, object]] = [  # not written as they are read: a slow reader would hold up SQLite
                 {"repository": name, "rule": rule, "resources": some} for name, rule, some in results
-            )
+            ]
         else:
             provider = running.enter_context(remote(where.provider, where.token_file))
             rows = provider.results()
@@ -336,7 +338,7 @@ def serve_command(
     token = token_of(token_file)
     with listen(host, port) as listening, ExitStack() as running:
         log_to_standard_error("info", False, filter(None, [token]))
-        provider = running.enter_context(provider_of(store))
+        provider = running.enter_context(provider_of(store, warn=say))
         settings = ServiceSettings(host=host, port=port, token=token or leave_token(port), most_body=_MOST_BODY)
         writing = Writing(provider)
         if peer:

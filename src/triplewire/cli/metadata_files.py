@@ -16,7 +16,7 @@ from urllib.parse import quote
 import typer
 
 from triplewire.cli.arguments import check_files, file_argument, settings_from_environment
-from triplewire.cli.report import Report, say
+from triplewire.cli.report import Report
 from triplewire.errors import ArgumentError, ReadError, Refusal, StoreError
 from triplewire.folders import entries_of
 
@@ -65,18 +65,26 @@ class Where:
         return Writing(running.enter_context(provider_of(self.store)))
 
 
-def provider_of(store: str, *, base: str = "", alone: bool = True) -> Provider:
+def _say_nothing(text: str) -> None:
+    """What is said of SQLite concerns those who serve, not each command."""
+
+
+def provider_of(
+    store: str, *, base: str = "", alone: bool = True, warn: Callable[[str], None] = _say_nothing
+) -> Provider:
     """The provider of a store."""
     from triplewire.metadata.provider import Provider
 
-    return Provider.open(_checked(store), base, alone=alone, warn=say)
+    return Provider.open(_checked(store), base, alone=alone, warn=warn)
 
 
-def repository_of(store: str, name: str = "", *, alone: bool = True) -> Repository:
+def repository_of(
+    store: str, name: str = "", *, alone: bool = True, warn: Callable[[str], None] = _say_nothing
+) -> Repository:
     """The repository of a store."""
     from triplewire.metadata.repository import Repository
 
-    return Repository.open(_checked(store), name, alone=alone, warn=say)
+    return Repository.open(_checked(store), name, alone=alone, warn=warn)
 
 
 def _checked(store: str) -> str:

@@ -53,7 +53,7 @@ def follow_command(
     report = Report()
     read = Rules(report)
     given = list(read.read(rules)) if rules else []
-    with repository_of(store, name) as repository, remote(provider, token_file) as behind:
+    with repository_of(store, name, warn=say) as repository, remote(provider, token_file) as behind:
         follower = Follower(repository, behind, given, read.refuse)
         if once:
             while follower.step(wait=0):

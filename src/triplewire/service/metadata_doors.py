@@ -111,11 +111,10 @@ async def log(request: Request, after: Number = 0, wait: Seconds = 0) -> Respons
 
 @router.get("/results")
 @allowed(ANYBODY)
-def results(request: Request, repository: str | None = None) -> StreamingResponse:
+def results(request: Request, repository: str | None = None) -> Response:
     """Each rule, of one repository or of all, with the resources that it registers, a JSON object a line."""
-    rows = _provider(request).results(repository)
-    lines = (json.dumps({"repository": of, "rule": rule, "resources": list_}) + "\n" for of, rule, list_ in rows)
-    return StreamingResponse(lines, media_type=_NDJSON)
+    rows = _provider(request).results(repository)  # not sent as it is read: a slow client would hold up SQLite
+    return _lines([json.dumps({"repository": of, "rule": rule, "resources": some}) for of, rule, some in rows])
 
 
 @router.get("/resources")
