@@ -120,7 +120,11 @@ class Provider:
     def apply(self, changes: Sequence[Change], source: str = "", seq: int = 0, version: int = 0) -> Applied:
         """Register, re-register and delete documents, in one transaction; the version of what is returned is that of
         the log. `source` and `seq`: the list of events that they come from, and the last of them (`applied_of`).
-        `version`: that of a peer whose log they come from. Raises `BusyError` where that has come already."""
+        `version`: that of a peer whose log they come from. What has come already is not applied again."""
+        if version and version <= (known := self.version):
+            return Applied(known)
+        if source and seq <= self.applied_of(source):
+            return Applied(self.version)
 
         def logged(connection: Connection) -> Iterable[tuple[str, bytes | None]]:
             if source:
