@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from triplewire import kernel_cache, plugins
-from triplewire.cli import check, explain, keeper, match, read, settings, subscriber
+from triplewire.cli import check, explain, keeper, match, metadata, read, repository, settings, subscriber
 from triplewire.cli.backtest import backtest_command
 from triplewire.cli.backup import backup_command, restore_command
 from triplewire.cli.doctor import doctor_command
@@ -99,6 +99,8 @@ app.add_typer(keeper.dead_letters, name="deadletter")
 app.add_typer(keeper.tokens, name="token")
 app.add_typer(settings.app, name="config")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(metadata.app, name="metadata")
+app.add_typer(repository.app, name="repository")
 
 
 def _show_version(wanted: bool) -> None:

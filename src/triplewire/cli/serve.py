@@ -20,6 +20,8 @@ from triplewire.cli.settings import EffectiveSettings, with_settings
 from triplewire.errors import BusyError, UnavailableError, WriteError
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from triplewire.broker.broker import Broker
     from triplewire.broker.from_pipeline import Outside
     from triplewire.config import ServiceSettings
@@ -40,8 +42,6 @@ def serve_command(effective: EffectiveSettings) -> None:
     there alone. SIGTERM ends what is under way, and then the service (exit code 0).
     """
     needs("serve", "fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
-    import uvicorn
-
     from triplewire.broker.api_tokens import has_tokens
     from triplewire.broker.polling import Polling
     from triplewire.broker.websub import Hub
@@ -53,7 +53,7 @@ def serve_command(effective: EffectiveSettings) -> None:
     settings, data = effective.service, folder_of(effective)
     hidden = [settings.token, settings.metrics_token, settings.feed_secret]
     log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))
-    with _listening(settings.host, settings.port) as listening, ExitStack() as running:
+    with listen(settings.host, settings.port) as listening, ExitStack() as running:
         broker = running.enter_context(_opened(effective, data))
         delivering = running.enter_context(_delivering(broker, settings))
         running.enter_context(Polling(broker, polled(settings)))
@@ -61,29 +61,35 @@ def serve_command(effective: EffectiveSettings) -> None:
         if settings.base_url:  # foreign hubs have to reach it
             running.enter_context(Subscriber(broker, settings.base_url, settings.allow_private_addresses))
         app = service(broker, settings, delivering)
-
-        class Server(uvicorn.Server):
-            """Ends streams at a signal: it waits for all answers."""
-
-            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-                app.state.streams.end()
-                super().handle_exit(sig, frame)
-
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            server_header=False,
-            forwarded_allow_ips=settings.trusted_proxies,
-            timeout_graceful_shutdown=max(1, int(settings.stop_seconds)),
-        )
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         if not (settings.token or has_tokens(broker.database)):
             say(f"nobody has a token yet: triplewire token create --data {data} --owner {settings.owner}")
         say(f"serving at {settings.base_url or f'http://{host}:{settings.port}/'}")
         first = f"{settings.base_url.rstrip('/') or f'http://{host}:{settings.port}'}/sign-in"
         say(f"your page, for the first visit: {first}?key={app.state.first_visit}")
-        with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
-            Server(config).run(sockets=[listening])
+        run(app, settings, listening)
+
+
+def run(app: FastAPI, settings: ServiceSettings, listening: socket.socket) -> None:
+    """Serve an application until a signal ends it."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Ends streams at a signal: it waits for all answers."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            app.state.streams.end()
+            super().handle_exit(sig, frame)
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        server_header=False,
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_graceful_shutdown=max(1, int(settings.stop_seconds)),
+    )
+    with suppress(KeyboardInterrupt):  # the signal that has ended it, once more
+        Server(config).run(sockets=[listening])
 
 
 def _delivering(broker: Broker, settings: ServiceSettings) -> Deliveries:
@@ -149,7 +155,7 @@ def secret_of(settings: ServiceSettings, data: Path) -> bytes:
     return file.read_bytes()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A socket that listens. Raises `BusyError` where another process has the port."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]

@@ -68,10 +68,13 @@ class Client:
         seconds: float,
         most: int = MOST_BYTES,
         whole: bool = True,
+        path: str = "",
+        refusals: bool = False,
     ) -> Answer:
         """One request and its answer, whose body has at most `most` bytes. What is no success (2xx) has no body here:
-        it is not read. Raises `RequestError` where there is no whole answer within so many seconds. Without `whole`, a
-        success counts from its head on: a body that is too long, is cut or does not come in time is left out.
+        it is not read, unless `refusals` are asked for. Raises `RequestError` where there is no whole answer within so
+        many seconds. Without `whole`, a success counts from its head on: a body that is too long, is cut or does not
+        come in time is left out. `path` takes the place of that of the target.
 
         A connection that was closed while it lay idle is opened anew; nothing is ever sent twice.
         """
@@ -82,7 +85,7 @@ class Client:
 
         target, answer = self._target, None
         scheme = "https" if target.is_secure else "http"
-        url = httpcore2.URL(scheme=scheme, host=target.host, port=target.port, target=target.path)
+        url = httpcore2.URL(scheme=scheme, host=target.host, port=target.port, target=path or target.path)
         fields = {"Host": target.authority, "User-Agent": "triplewire", **headers}
         try:
             with (
@@ -101,7 +104,8 @@ class Client:
                     head[key] = f"{head[key]}, {text}" if key == "link" and key in head else text
                 reason = response.extensions["reason_phrase"].decode("latin-1")
                 answer = Answer(response.status, reason, head, b"")
-                return answer._replace(body=_body(response, most)) if 200 <= answer.status < 300 else answer
+                is_read = refusals or 200 <= answer.status < 300
+                return answer._replace(body=_body(response, most)) if is_read else answer
         except (RequestError, TimeoutError, OSError, httpcore2.TimeoutException, httpcore2.NetworkError,
                 httpcore2.ProtocolError, ValueError) as error:  # fmt: skip
             if answer is not None and not whole:

@@ -105,7 +105,8 @@ def owner_or_none(request: Request) -> str | None:
         return None
     if known and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), known.encode()):
         return settings(request).owner
-    return broker(request).owner_of(token)
+    known_owner: str | None = request.app.state.owner_of(token)
+    return known_owner
 
 
 def owner(request: Request) -> str:

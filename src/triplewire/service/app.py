@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
 
 from triplewire.broker.broker import Broker
@@ -51,17 +51,30 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     """The application of a broker that is open, and of what delivers its events. Raises `TriplewireError` for a door
     without a policy, and for networks that are none."""
     metrics.parsed_networks(settings.metrics_from)
-    app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
-    app.state.broker, app.state.settings = broker, settings
+    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
+    pages = (tester, sessions, rendered, shown, posted)
+    others = (xml_rpc, sparql, metrics, deliveries, dead_letters)
+    app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)
+    app.state.broker, app.state.owner_of = broker, broker.owner_of
     how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)
     app.state.delivering = delivering or Deliveries(broker, how)
     app.state.first_visit = secrets.token_urlsafe(24)
-    app.state.streams = streams.Streams(broker)
-    problems.install(app, sessions.refused)
-    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
-    pages = (tester, sessions, rendered, shown, posted)
-    for door in (*doors, xml_rpc, sparql, metrics, deliveries, dead_letters, *pages):
-        app.include_router(door.router)
+    broker.listeners.append(lambda batch: app.state.streams.wake({row[1] for row in batch.events}))
+    return app
+
+
+def application(
+    settings: ServiceSettings, routers: Iterable[APIRouter], on_page: problems.Refused = lambda request, said: None
+) -> FastAPI:
+    """An application with these doors: each has a policy and bounds, is described, and refuses with problem details. No
+    owner has a token but that of the settings, unless the caller sets `state.owner_of`. Raises `TriplewireError` for a
+    door without a policy."""
+    app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
+    app.state.settings, app.state.owner_of = settings, lambda token: None
+    app.state.streams = streams.Streams()
+    problems.install(app, on_page)
+    for router in routers:
+        app.include_router(router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
     @app.middleware("http")

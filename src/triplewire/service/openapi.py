@@ -106,6 +106,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
     for name, properties in _OBJECTS.items():
         schemas[name] = {"title": name, "type": "object", "required": list(properties), "properties": properties}
     for (method, path), (status, name, amount) in _ANSWERS.items():
+        if path not in said["paths"]:  # of another application: a broker has those, a provider others
+            continue
         answer = said["paths"][path][method]["responses"][status]
         answer["content"] = {"application/json": {"schema": _answer(name, amount)}}
     said["components"]["securitySchemes"] = {"token": _BEARER}

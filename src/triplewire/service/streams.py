@@ -8,7 +8,7 @@ nothing twice. It ends with its subscription, and at the end of the service (`St
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -24,41 +24,41 @@ from triplewire.service.problems import Problem
 
 router = APIRouter(tags=["events"])
 
-_LOOK = 2.0  # seconds between looks at what another process has written
-_PING = 15.0  # seconds without an event until a comment is sent, so that nobody in between closes the connection
-_RETRY = 3_000  # milliseconds until a client comes back
+LOOK = 2.0  # seconds between looks at what another process has written
+PING = 15.0  # seconds without an event until a comment is sent, so that nobody in between closes the connection
+RETRY = 3_000  # milliseconds until a client comes back
 
 
 class Streams:
-    """The streams of a service that are open, by the numbers of their subscriptions. Only its event loop adds and
-    removes them."""
+    """The streams of a service that are open, by what they tell of: the number of a subscription, the name of a
+    repository. Only its event loop adds and removes them."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._open: dict[int, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
+    def __init__(self) -> None:
+        self._open: dict[Hashable, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
         self.is_ending = False
-        broker.listeners.append(lambda batch: self._wake({row[1] for row in batch.events}))
 
     @contextmanager
-    def waiting(self, number: int) -> Iterator[asyncio.Event]:
-        """What is set whenever the subscription may have events."""
+    def waiting(self, topic: Hashable) -> Iterator[asyncio.Event]:
+        """What is set whenever there may be news of a topic."""
         entry = asyncio.get_running_loop(), asyncio.Event()
-        self._open.setdefault(number, []).append(entry)
+        self._open.setdefault(topic, []).append(entry)
         try:
             yield entry[1]
         finally:
-            self._open[number].remove(entry)
-            if not self._open[number]:
-                del self._open[number]
+            self._open[topic].remove(entry)
+            if not self._open[topic]:
+                del self._open[topic]
 
     def end(self) -> None:
         """Have all streams end, as their clients would wait for ever. Any thread may call it, also in a handler of a
         signal."""
         self.is_ending = True
-        self._wake(set(self._open))
+        self.wake(set(self._open))
 
-    def _wake(self, numbers: set[int]) -> None:
-        for number in list(self._open):
-            for loop, woken in list(self._open.get(number, ())) if number in numbers else ():
+    def wake(self, topics: Collection[Hashable]) -> None:
+        """Have the streams of these topics look for news. Any thread may call it."""
+        for topic in list(self._open):
+            for loop, woken in list(self._open.get(topic, ())) if topic in topics else ():
                 with suppress(RuntimeError):  # its loop has ended
                     loop.call_soon_threadsafe(woken.set)
 
@@ -111,7 +111,7 @@ def _lines(of: Broker, number: int, after: int) -> Iterator[str]:
 async def _stream(streams: Streams, of: Broker, number: int, last: int) -> AsyncIterator[str]:
     clock = asyncio.get_running_loop().time
     with streams.waiting(number) as woken:
-        yield f"retry: {_RETRY}\n\n"
+        yield f"retry: {RETRY}\n\n"
         sent = clock()
         while True:
             woken.clear()
@@ -126,13 +126,13 @@ async def _stream(streams: Streams, of: Broker, number: int, last: int) -> Async
                     return
                 if len(page) == MOST:
                     continue
-            elif clock() - sent >= _PING:
+            elif clock() - sent >= PING:
                 yield ": ping\n\n"
                 sent = clock()
                 row = await run_in_threadpool(of.by_number, number)
                 if row is None or row.state == ENDED:
                     return
-            wait = min(_PING if of.matching.is_ours else _LOOK, max(sent + _PING - clock(), 0.0))
+            wait = min(PING if of.matching.is_ours else LOOK, max(sent + PING - clock(), 0.0))
             with suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), wait)
 

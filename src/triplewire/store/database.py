@@ -78,8 +78,16 @@ class Database:
         self._held: dict[str, Connection] = {}
 
     @classmethod
-    def open(cls, url: str, *, warn: Callable[[str], None] = lambda text: None, alone: bool = True) -> Database:
-        """Open a database, make its tables where there are none, and bring older ones up to date.
+    def open(
+        cls,
+        url: str,
+        *,
+        warn: Callable[[str], None] = lambda text: None,
+        alone: bool = True,
+        tables: sa.MetaData | None = None,
+    ) -> Database:
+        """Open a database, make its tables where there are none, and bring older ones up to date: those of a broker, or
+        these `tables`.
 
         `url`: `sqlite:///FILE` or `postgresql://...`. Without `alone`, a SQLite file may be served by another process
         meanwhile: for a look, or a row that no other process writes. Raises `BusyError` where another process has
@@ -97,15 +105,25 @@ class Database:
             raise StoreError(f"{parsed.get_backend_name()} is no database of a broker", remedy="sqlite or postgresql")
         database = cls(engine, lock, warn)
         try:
-            from triplewire.store.migrate import bring_up_to_date
-
             with errors_of_database(parsed.render_as_string()):
-                bring_up_to_date(database.engine)
+                if tables is None:
+                    from triplewire.store.migrate import bring_up_to_date
+
+                    bring_up_to_date(database.engine)
+                else:
+                    database.make(tables)
         except BaseException:
             database._release()
             raise
         database._thread.start()
         return database
+
+    def make(self, tables: sa.MetaData) -> None:
+        """Make the tables that are not there; other processes wait meanwhile."""
+        with self._writing() as connection, connection.begin():
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS["migrating"])))
+            tables.create_all(connection)
 
     def __enter__(self) -> Database:
         return self

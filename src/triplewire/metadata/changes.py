@@ -1,0 +1,92 @@
+"""A batch of documents (MDV paper, section 3.5): what goes and comes, what rules say to it, and then only what stays.
+
+While the filter runs, statements of the version before and of the new one stand side by side, and say of which they
+are: `was` and `stays`. A row of both stays untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire.metadata import filter as matching
+from triplewire.metadata.documents import Rows
+from triplewire.metadata.tables import SUBJECT, documents, joins, statements, strong, subscriptions, types
+from triplewire.metadata.working import (
+    altered,
+    batch,
+    changes,
+    dirty,
+    ends,
+    fill,
+    hits,
+    in_order,
+    incoming,
+    incoming_types,
+)
+
+
+def written(connection: Connection, documents: Sequence[int], rows: Rows) -> bool:
+    """Mark what goes and add what comes of these documents, whose new versions say `rows`. Returns whether anything
+    does."""
+    fill(connection, batch, ((number,) for number in documents))
+    fill(connection, incoming, rows.statements)
+    fill(connection, incoming_types, rows.types)
+    moved = 0
+    for table, new in ((statements, incoming), (types, incoming_types)):
+        is_equal = sa.and_(*(table.columns[_key(table, column)] == column for column in new.c))
+        of_batch = table.c.document.in_(sa.select(batch.c.document))
+        gone = table.update().where(of_batch, ~sa.exists().where(is_equal)).values(stays=0)
+        moved += connection.execute(gone).rowcount
+        added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~sa.exists().where(is_equal))
+        moved += connection.execute(table.insert().from_select([c.key for c in table.c], added)).rowcount
+    return moved > 0
+
+
+def _key(table: sa.Table, column: sa.Column[int]) -> str:
+    return next(key for key, other in table.columns.items() if other.name == column.name)
+
+
+def compared(connection: Connection) -> None:
+    """Fill `ends` with the resources that subscriptions begin and cease to hold, and `altered` with those that are
+    others now; of these, too, who refers strongly to what goes or comes."""
+    matching.changed(connection, batch)
+    pair, ends_of = (
+        ["subscription", "resource", "repository", "stays"],
+        (subscriptions.c.number, subscriptions.c.repository),
+    )
+    of_triggers = sa.select(ends_of[0], changes.c.resource, ends_of[1], changes.c.stays).select_from(
+        in_order(changes, (subscriptions, subscriptions.c.rule == changes.c.rule))
+    )
+    of_joins = sa.select(ends_of[0], hits.c.resource, ends_of[1], hits.c.stays).select_from(
+        in_order(hits, (subscriptions, subscriptions.c.rule == hits.c.rule), (joins, joins.c.rule == hits.c.rule))
+    )
+    of_joins = of_joins.where(hits.c.was != hits.c.stays, hits.c.resource > 0)
+    connection.execute(ends.delete())
+    connection.execute(ends.insert().from_select(pair, of_triggers.where(changes.c.resource > 0).union_all(of_joins)))
+    s = statements
+    is_strong = sa.or_(s.c.property.in_(sa.select(strong.c.property)), s.c.value < 0)
+    link = sa.and_(s.c.value == dirty.c.resource, s.c.property != SUBJECT, is_strong)
+    referring = sa.select(s.c.resource).select_from(in_order(dirty, (s, link))).where(dirty.c.property == SUBJECT)
+    connection.execute(altered.delete())
+    connection.execute(altered.insert().from_select(["resource"], sa.select(dirty.c.resource).union(referring)))
+
+
+def settled(connection: Connection) -> None:
+    """Remove what goes; what comes is as all else."""
+    for table in (statements, types):
+        of_batch = table.c.document.in_(sa.select(batch.c.document))
+        connection.execute(table.delete().where(of_batch, table.c.stays == 0))
+        connection.execute(table.update().where(of_batch, table.c.was == 0).values(was=1))
+
+
+def numbered(connection: Connection, iris: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Number and digest of those of the documents that are there."""
+    rows: dict[str, tuple[int, str]] = {}
+    for start in range(0, len(iris), 500):
+        query = sa.select(documents.c.iri, documents.c.number, documents.c.digest)
+        query = query.where(documents.c.iri.in_(iris[start : start + 500]))
+        rows |= {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+    return rows

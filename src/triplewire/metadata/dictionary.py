@@ -1,0 +1,54 @@
+"""The dictionary of terms: IRIs, literals and blank nodes as numbers, with the keys that they are compared by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire.metadata.keys import instant_key, number_key
+from triplewire.metadata.tables import terms
+from triplewire.metadata.working import fill, wanted
+from triplewire.model.terms import IRI, BlankNode, Literal, Term
+from triplewire.store.database import insert_rows
+
+T = TypeVar("T", bound=Term)
+
+
+def numbers_of(connection: Connection, wanted_terms: Iterable[T]) -> dict[T, int]:
+    """The number of each term; new ones are added. Those of IRIs and literals are above 0, of blank nodes below."""
+    digests = {term: _digest(str(term)) for term in wanted_terms}
+    fill(connection, wanted, ((digest,) for digest in set(digests.values())))
+    query = sa.select(terms.c.digest, terms.c.number).select_from(wanted.join(terms, terms.c.digest == wanted.c.digest))
+    known: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+    new = [term for term, digest in digests.items() if digest not in known]
+    if new:
+        least, most = connection.execute(sa.select(sa.func.min(terms.c.number), sa.func.max(terms.c.number))).one()
+        down, up = min(least or 0, 0), max(most or 0, 0)
+        rows = []
+        for term in new:
+            is_blank = isinstance(term, BlankNode)
+            down, up = (down - 1, up) if is_blank else (down, up + 1)
+            digest = digests[term]
+            known[digest] = down if is_blank else up
+            rows.append((known[digest], digest, *_row(term)))
+        insert_rows(connection, terms, rows)
+    return {term: known[digest] for term, digest in digests.items()}
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _row(term: Term) -> tuple[str, str | None, str | None, str | None, str | None]:
+    """The term, its label, its text as a literal, its keys."""
+    if isinstance(term, BlankNode):
+        return str(term), None, None, None, None
+    if isinstance(term, IRI):
+        return str(term), term.value, None, None, None
+    assert isinstance(term, Literal)
+    label = None if term.lexical.strip() == "NaN" else term.lexical
+    return str(term), label, term.lexical, number_key(term.lexical), instant_key(term.lexical)

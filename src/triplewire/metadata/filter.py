@@ -1,0 +1,353 @@
+"""The filter (MDV paper, section 3.4): which atomic rules register which resources, in statements over sets.
+
+    changed(connection)            after a batch of documents: where rules register other resources than before
+    evaluated(connection, rules)   rules over all documents, as for a new subscription
+
+First the triggering rules: statements are joined with them through the index of operators, classes, properties and
+constants. Then, level by level, the join rules: one statement for each kind and direction, whatever their number.
+
+The paper stores what rules register, and joins what is new with what is old. Here each row says itself whether it
+holds before the batch and after it, and join rules are evaluated on a *region* of resources that is large enough:
+those with changes, those from which links lead to them, and those to which links lead from any of these. So nothing
+has to be stored and mended, and what the paper's first pass (before) and its second and third pass (after) find is
+found in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire.languages.mdv import CONTAINS, EXISTS
+from triplewire.metadata.conditions import OPERATORS, compared
+from triplewire.metadata.decompose import Kind
+from triplewire.metadata.rule_graph import grams_of
+from triplewire.metadata.tables import groups, joins, statements, terms, triggers, types
+from triplewire.metadata.working import (
+    asked,
+    asked_joins,
+    asked_properties,
+    asked_triggers,
+    changes,
+    dirty,
+    fill,
+    grams,
+    hits,
+    in_order,
+    region,
+)
+
+
+class _Input(NamedTuple):
+    """Which statements are joined with which triggering rules: those of `first` (a table that says which)."""
+
+    first: sa.Table
+    condition: sa.ColumnElement[bool]
+    triggers: sa.Table
+    only: sa.ColumnElement[bool]
+
+
+_OF_DIRTY = _Input(
+    dirty,
+    sa.and_(statements.c.resource == dirty.c.resource, statements.c.property == dirty.c.property),
+    triggers,
+    sa.true(),
+)
+_OF_REGION = _Input(region, statements.c.resource == region.c.resource, triggers, triggers.c.feeds == 1)
+_OF_ALL = _Input(asked_properties, statements.c.property == asked_properties.c.property, asked_triggers, sa.true())
+
+
+def changed(connection: Connection, documents: sa.Table) -> None:
+    """Fill `changes` and `hits` with what the statements of these documents change that come and go."""
+    for table in (dirty, region, changes, hits):
+        connection.execute(table.delete())
+    moved = statements.c.was != statements.c.stays
+    of_batch = statements.c.document.in_(sa.select(documents.c.document))
+    where = sa.select(statements.c.resource, statements.c.property).where(of_batch, moved)
+    retyped = sa.select(types.c.resource).where(
+        types.c.document.in_(sa.select(documents.c.document)), types.c.was != types.c.stays
+    )
+    of_retyped = sa.select(statements.c.resource, statements.c.property).where(statements.c.resource.in_(retyped))
+    connection.execute(dirty.insert().from_select(["resource", "property"], where.union(of_retyped)))
+    _trigger(connection, _OF_DIRTY, changes, changes_only=True)
+    kinds = [row[0] for row in connection.execute(sa.select(groups.c.kind).distinct())]
+    depth = connection.execute(sa.select(sa.func.max(joins.c.level))).scalar() or 0
+    if depth:
+        _spread(connection, [Kind(kind) for kind in kinds], depth)
+        _trigger(connection, _OF_REGION, hits)
+        _join(connection, joins, kinds, depth)
+
+
+def evaluated(connection: Connection, rules: Iterable[int]) -> None:
+    """Fill `hits` with what these rules register, and those that they depend on, of all documents."""
+    fill(connection, asked, ((rule,) for rule in dict.fromkeys(rules)))
+    rows = 1
+    while rows > 0:
+        is_asked, number = joins.c.rule.in_(sa.select(asked.c.rule)), sa.select(asked.c.rule)
+        inputs = sa.union(*(sa.select(side.label("rule")).where(is_asked) for side in (joins.c.parent, joins.c.child)))
+        new = sa.select(inputs.subquery().c.rule)
+        rows = connection.execute(
+            asked.insert().from_select(["rule"], new.where(new.selected_columns.rule.not_in(number)))
+        ).rowcount
+    for table, source in ((asked_triggers, triggers), (asked_joins, joins)):
+        connection.execute(table.delete())
+        of_these = sa.select(*source.c).where(source.c.rule.in_(sa.select(asked.c.rule)))
+        connection.execute(table.insert().from_select([column.key for column in table.c], of_these))
+    connection.execute(asked_properties.delete())
+    named = sa.select(asked_triggers.c.property).distinct()
+    connection.execute(asked_properties.insert().from_select(["property"], named))
+    connection.execute(hits.delete())
+    _trigger(connection, _OF_ALL, hits)
+    query = sa.select(asked_joins.c.level, asked_joins.c.kind).distinct()
+    present = connection.execute(query).all()
+    _join(connection, asked_joins, {kind for _, kind in present}, max((level for level, _ in present), default=0))
+
+
+# --- triggering rules ------------------------------------------------------------------------------------------------
+
+
+def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_only: bool = False) -> None:
+    """Join statements with triggering rules, a statement for each operator that some rule has."""
+    used = [sa.exists().where(given.triggers.c.operator == operator).label(operator) for operator in OPERATORS]
+    for operator in (name for name, is_used in connection.execute(sa.select(*used)).one()._mapping.items() if is_used):
+        contains, _, size = operator.partition(" ")
+        if contains == CONTAINS:
+            _cut(connection, given, operator, int(size))
+        _insert_hits(connection, into, _triggered(given, operator), changes_only=changes_only)
+
+
+def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
+    s, y, v, t, g = statements, types, terms, given.triggers, grams
+    others: list[tuple[Any, Any]] = [(s, given.condition)]
+    is_found = sa.and_(t.c.operator == operator, t.c.class_ == y.c.class_, t.c.property == s.c.property, given.only)
+    if operator.startswith(CONTAINS):
+        others.append((g, g.c.term == s.c.value))
+        is_found = sa.and_(is_found, t.c.brief == g.c.gram)
+    others.append((y, y.c.resource == s.c.resource))
+    if operator != EXISTS:
+        others.append((v, v.c.number == s.c.value))
+    others.append((t, sa.and_(is_found, OPERATORS[operator](v.c, t.c))))
+    was, stays = s.c.was * y.c.was, s.c.stays * y.c.stays
+    return sa.select(t.c.rule, s.c.resource, was.label("was"), stays.label("stays")).select_from(
+        in_order(given.first, *others)
+    )
+
+
+def _cut(connection: Connection, given: _Input, operator: str, size: int) -> None:
+    """Cut the literals that are searched into pieces, each of which stands for the constants that have it."""
+    s, v, t = statements, terms, given.triggers
+    is_searched = sa.exists().where(t.c.operator == operator, t.c.property == s.c.property)
+    source = in_order(given.first, (s, given.condition), (v, v.c.number == s.c.value))
+    query = sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None), is_searched)
+    if given is _OF_ALL:
+        pieces = {row[0] for row in connection.execute(sa.select(t.c.brief).where(t.c.operator == operator))}
+        rows = (
+            (n, piece) for n, text in connection.execute(query.distinct()) for piece in grams_of(text, size) & pieces
+        )
+    else:
+        rows = ((n, piece) for n, text in connection.execute(query.distinct()) for piece in grams_of(text, size))
+    fill(connection, grams, rows)
+
+
+def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> None:
+    """Insert rows of rule, resource, was, stays: each pair once."""
+    each = rows.subquery()
+    was, stays = sa.func.max(each.c.was), sa.func.max(each.c.stays)
+    once = sa.select(each.c.rule, each.c.resource, was, stays).group_by(each.c.rule, each.c.resource)
+    condition = was != stays if changes_only else was + stays > 0
+    connection.execute(into.insert().from_select(["rule", "resource", "was", "stays"], once.having(condition)))
+
+
+# --- the region of join rules ----------------------------------------------------------------------------------------
+
+
+def _spread(connection: Connection, kinds: Iterable[Kind], depth: int) -> None:
+    """Fill the region: resources where an input of a join rule or a link changes, then upwards, then downwards."""
+    fed = sa.select(changes.c.resource).select_from(
+        in_order(changes, (triggers, sa.and_(triggers.c.rule == changes.c.rule, triggers.c.feeds == 1)))
+    )
+    linked = sa.select(groups.c.property).union(sa.select(groups.c.other))
+    at_link = sa.select(dirty.c.resource).where(dirty.c.property.in_(linked))
+    seeds = fed.union(at_link).subquery()
+    connection.execute(region.insert().from_select(["resource", "step"], sa.select(seeds.c.resource, sa.literal(0))))
+    for is_upwards in (True, False):
+        connection.execute(region.update().values(step=0))
+        for step in range(depth):
+            if not sum(_grown(connection, kind, step, is_upwards=is_upwards) for kind in kinds):
+                break
+
+
+def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -> int:
+    """Add what a link of a kind leads to from the resources of a step; returns how many resources are new."""
+    s, r, g = statements, region.alias("r"), groups
+    of_kind = g.c.kind == kind.value
+    if kind in (Kind.REFERS, Kind.MISSES, Kind.REFERRED):
+        to_subject = is_upwards == (kind != Kind.REFERRED)
+        here, there = (s.c.value, s.c.resource) if to_subject else (s.c.resource, s.c.value)
+        others = [(g, of_kind), (s, sa.and_(s.c.property == g.c.property, here == r.c.resource))]
+    elif kind == Kind.VALUES:
+        there = s.c.resource
+        others = [(g, of_kind), (s, s.c.property.in_((g.c.property, g.c.other)))]
+    elif kind == Kind.ALL:
+        there = types.c.resource
+        others = [(types, sa.true())]
+    else:
+        return 0
+    reached = sa.select(there.label("resource"), sa.literal(step + 1)).select_from(in_order(r, *others)).distinct()
+    reached = reached.where(r.c.step == step, there.not_in(sa.select(region.c.resource)))
+    return connection.execute(region.insert().from_select(["resource", "step"], reached)).rowcount
+
+
+# --- join rules ------------------------------------------------------------------------------------------------------
+
+
+def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: int) -> None:
+    """Evaluate join rules level by level: for each kind, those that begin at their parent and at their child."""
+    for level in range(1, depth + 1):
+        for kind in kinds:
+            if kind == Kind.OR:
+                _insert_hits(
+                    connection, hits, sa.union_all(*(_either(table, level, side) for side in ("parent", "child")))
+                )
+                continue
+            for driver in ("parent", "child") if Kind(kind) in _BOTH_WAYS else ("parent",):
+                _insert_hits(connection, hits, _JOINS[Kind(kind)](table, level, driver))
+
+
+_BOTH_WAYS = (Kind.SAME, Kind.REFERS, Kind.REFERRED)
+
+
+def _begun(table: sa.Table, kind: Kind, level: int, driver: str) -> tuple[Any, sa.ColumnElement[bool]]:
+    """Results of one input, and the join rules of a level that begin with it."""
+    h = hits.alias("h")
+    return h, sa.and_(
+        table.c[driver] == h.c.rule, table.c.driver == driver, table.c.kind == kind.value, table.c.level == level
+    )
+
+
+def _other(driver: str) -> str:
+    return "child" if driver == "parent" else "parent"
+
+
+def _same(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+    h, begins = _begun(j, Kind.SAME, level, driver)
+    o = hits.alias("o")
+    meets = sa.and_(o.c.rule == j.c[_other(driver)], o.c.resource == h.c.resource)
+    return _selected(j, h.c.resource, h, o).select_from(in_order(h, (j, begins), (o, meets)))
+
+
+def _either(j: sa.Table, level: int, side: str) -> sa.Select[Any]:
+    h = hits.alias("h")
+    begins = sa.and_(j.c[side] == h.c.rule, j.c.driver == "parent", j.c.kind == Kind.OR.value, j.c.level == level)
+    return _selected(j, h.c.resource, h).select_from(in_order(h, (j, begins)))
+
+
+def _without(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+    h, begins = _begun(j, Kind.WITHOUT, level, driver)
+    o = hits.alias("o")
+    meets = sa.and_(o.c.rule == j.c.child, o.c.resource == h.c.resource)
+    return _lacking(j, h, o).select_from(in_order(h, (j, begins), left=(o, meets)))
+
+
+def _misses(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+    h, begins = _begun(j, Kind.MISSES, level, driver)
+    s, o = statements, hits.alias("o")
+    link = sa.and_(s.c.resource == h.c.resource, s.c.property == groups.c.property)
+    meets = sa.and_(o.c.rule == j.c.child, o.c.resource == s.c.value)
+    source = in_order(h, (j, begins), (groups, groups.c.number == j.c.group_number), (s, link), left=(o, meets))
+    return _lacking(j, h, o, s).select_from(source)
+
+
+def _links(kind: Kind) -> Callable[[sa.Table, int, str], sa.Select[Any]]:
+    """REFERS, where the parent has the link, or REFERRED, where the child has it."""
+    owner = "parent" if kind is Kind.REFERS else "child"
+
+    def query(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+        h, begins = _begun(j, kind, level, driver)
+        s, o = statements, hits.alias("o")
+        here, there = (s.c.resource, s.c.value) if driver == owner else (s.c.value, s.c.resource)
+        link = sa.and_(s.c.property == groups.c.property, here == h.c.resource)
+        meets = sa.and_(o.c.rule == j.c[_other(driver)], o.c.resource == there)
+        source = in_order(h, (j, begins), (groups, groups.c.number == j.c.group_number), (s, link), (o, meets))
+        return _selected(j, h.c.resource if driver == "parent" else there, h, o, s).select_from(source)
+
+    return query
+
+
+def _values(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+    h, begins = _begun(j, Kind.VALUES, level, driver)
+    o = hits.alias("o")
+    return _comparing(j, h, begins, o, [(o, o.c.rule == j.c.child)], o.c.resource)
+
+
+def _own(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+    h, begins = _begun(j, Kind.OWN, level, driver)
+    return _comparing(j, h, begins, h, [], h.c.resource)
+
+
+def _comparing(
+    j: sa.Table, h: Any, begins: Any, o: Any, others: list[tuple[Any, Any]], resource: Any
+) -> sa.Select[Any]:
+    """A value of the parent's resource beside one of another resource, or of its own."""
+    left, right = statements.alias("left_statement"), statements.alias("right_statement")
+    a, b = terms.alias("left_term"), terms.alias("right_term")
+    is_same = sa.and_(groups.c.comparison == "same", left.c.value == right.c.value)
+    source = in_order(
+        h,
+        (j, begins),
+        (groups, groups.c.number == j.c.group_number),
+        *others,
+        (left, sa.and_(left.c.resource == h.c.resource, left.c.property == groups.c.property)),
+        (right, sa.and_(right.c.resource == resource, right.c.property == groups.c.other)),
+        (a, a.c.number == left.c.value),
+        (b, sa.and_(b.c.number == right.c.value, sa.or_(is_same, compared(groups.c.comparison, a.c, b.c)))),
+    )
+    return _selected(j, h.c.resource, h, o, left, right).select_from(source)
+
+
+def _all(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
+    h, begins = _begun(j, Kind.ALL, level, driver)
+    o = hits.alias("o")
+
+    def some(version: str) -> Any:
+        is_there = sa.exists().where(o.c.rule == j.c.child, o.c[version] == 1).correlate(j)
+        return (h.c[version] * sa.case((is_there, 1), else_=0)).label(version)
+
+    return sa.select(j.c.rule, h.c.resource, some("was"), some("stays")).select_from(in_order(h, (j, begins)))
+
+
+_JOINS: dict[Kind, Callable[[sa.Table, int, str], sa.Select[Any]]] = {
+    Kind.SAME: _same,
+    Kind.WITHOUT: _without,
+    Kind.MISSES: _misses,
+    Kind.REFERS: _links(Kind.REFERS),
+    Kind.REFERRED: _links(Kind.REFERRED),
+    Kind.VALUES: _values,
+    Kind.OWN: _own,
+    Kind.ALL: _all,
+}
+
+
+def _product(version: str, tables: tuple[Any, ...]) -> Any:
+    product = tables[0].c[version]
+    for table in tables[1:]:
+        product = product * table.c[version]
+    return product
+
+
+def _selected(j: sa.Table, resource: Any, *tables: Any) -> sa.Select[Any]:
+    """A row of a join rule: it holds in a version where all that it is made of does."""
+    was, stays = (_product(version, tables).label(version) for version in ("was", "stays"))
+    return sa.select(j.c.rule, resource.label("resource"), was, stays)
+
+
+def _lacking(j: sa.Table, h: Any, absent: Any, *tables: Any) -> sa.Select[Any]:
+    """The same, where `absent`, of an outer join, must not hold."""
+    was, stays = (
+        (_product(version, (h, *tables)) * (1 - sa.func.coalesce(absent.c[version], 0))).label(version)
+        for version in ("was", "stays")
+    )
+    return sa.select(j.c.rule, h.c.resource.label("resource"), was, stays)

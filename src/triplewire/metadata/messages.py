@@ -1,0 +1,80 @@
+"""What goes into a registry of metadata and comes out of it (MDV paper, sections 2.2 to 2.4 and 3.5).
+
+In go changes of documents and rules; out come, for each repository, what it has to put into its cache and what its
+rules hold no longer. Terms are texts in N-Triples notation, resources are IRIs. A blank node is named
+`_:DOCUMENT.LABEL`, where DOCUMENT is a number of the registry: it is always told with the resource that leads to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from triplewire.errors import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Register a document, or a new version of it. `content`: its bytes, in any syntax that is read."""
+
+    document: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Delete a document with all that it says."""
+
+    document: str
+
+
+Change: TypeAlias = Put | Withdraw
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """A rule of a repository as it is registered. `id` names it in its repository, also in the search clause of later
+    rules. `base` and `prefixes` come from outside the text."""
+
+    id: str
+    query: str
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A resource as it is now, which takes the place of what a cache has of it. `statements`: (property, term).
+    `strong`: the resources that it refers to strongly and that there are; one that goes or comes makes its referrer be
+    told again. `rules`: those that hold it from now on, beside the ones before; none where only a strong reference
+    leads to it, or where it has changed."""
+
+    resource: str
+    statements: tuple[tuple[str, str], ...]
+    strong: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """These rules hold the resource no longer. It goes once no rule holds it and no strong reference leads to it."""
+
+    resource: str
+    rules: tuple[str, ...]
+
+
+Notice: TypeAlias = Told | Dropped
+"""Notices of one batch have no order among themselves: each resource has at most one of either kind."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch has done. `version` is that of the registry now, 1 more with each batch that changes something.
+    `refused`: documents that are malformed, whose version before is withdrawn, and those that violate the schema, whose
+    version before stays. `notices`: by repository. `ids`: the rules that were registered, in their order."""
+
+    version: int
+    refused: tuple[Refusal, ...] = ()
+    notices: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
+    ids: tuple[str, ...] = ()

@@ -1,0 +1,305 @@
+"""The registry of metadata: documents and rules in one database, and what each change means for each repository.
+
+    with Registry.open("sqlite:///metadata.db") as registry:
+        registry.subscribe("passau", [RuleText("fast", "search Server s register s where s.cpu > 500")])
+        applied = registry.apply([Put("http://example.org/doc.rdf", content)])
+        applied.notices["passau"]     # (Told("http://example.org/doc.rdf#host", ..., rules=("fast",)), ...)
+
+Each call that changes something is one transaction. `then` runs in it, last, with what the call is about to return:
+what it writes over the connection (messages to send, a log) is there exactly if the change is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, Refusal
+from triplewire.metadata import changes, subscribing
+from triplewire.metadata.dictionary import numbers_of
+from triplewire.metadata.documents import Malformed, Parsed, parsed, rows_of
+from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
+from triplewire.metadata.notices import contents, count, follow, notices, pairs_of_ends
+from triplewire.metadata.schema import Schema
+from triplewire.metadata.tables import documents, facts, metadata, statements, strong, terms, types
+from triplewire.metadata.working import altered, fill, picked, prepare, told
+from triplewire.model.terms import Triple, made_iri, parse_term
+from triplewire.store.database import Database, insert_rows
+
+Then: TypeAlias = Callable[[Connection, Applied], None]
+_REMEDY = "register it again once it is mended"
+
+
+class Registry:
+    """A registry that is open. Make it with `open`."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.database = database
+        self._settings = settings
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        alone: bool = True,
+        warn: Callable[[str], None] = lambda text: None,
+        settings: Settings | None = None,
+    ) -> Registry:
+        """Open a registry, or make it where there is none. `url`: `sqlite:///FILE` or `postgresql://...`. `settings`
+        are the limits of reading. Raises what `Database.open` raises."""
+        return cls(Database.open(url, warn=warn, alone=alone, tables=metadata), settings or Settings())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do what waits to be written, and close."""
+        self.database.close()
+
+    @property
+    def version(self) -> int:
+        """How many batches have changed something."""
+        with self.database.reading() as connection:
+            return _version(connection)
+
+    # --- documents ---------------------------------------------------------------------------------------------------
+
+    def apply(self, batch: Sequence[Change], then: Then | None = None) -> Applied:
+        """Register, re-register and delete documents, as one batch; of several changes of one document the last
+        counts. A malformed document withdraws its version before; one that violates the schema leaves it as it is."""
+        last = {change.document: change for change in batch}
+        with self.database.reading() as connection:
+            known = changes.numbered(connection, list(last))
+            schema = _schema(connection)
+        refused: list[Refusal] = []
+        read: dict[str, Parsed | None] = {}
+        for iri, change in last.items():
+            if isinstance(change, Put):
+                if iri not in known or known[iri][1] != _digest(change.content):
+                    self._read(change, schema, read, refused)
+            elif iri in known:
+                read[iri] = None
+            else:
+                refused.append(Refusal("warning", iri, "", "there is no such document: nothing is deleted"))
+        contents_of = {iri: change.content for iri, change in last.items() if isinstance(change, Put)}
+
+        def write(connection: Connection) -> Applied:
+            prepare(connection)
+            return _finished(connection, _written(connection, read, contents_of, refused), then)
+
+        return self.database.write(write)
+
+    def _read(self, change: Put, schema: Schema | None, read: dict[str, Parsed | None], refused: list[Refusal]) -> None:
+        """Read a document, or say why it is refused."""
+        iri = change.document
+        try:
+            document = parsed(iri, change.content, self._settings)
+        except ReadError as error:
+            refusal = error.refusal if isinstance(error, Malformed) else Refusal.of("publication", iri, error)
+            withdrawn = f"{refusal.reason}; what the document said before is withdrawn"
+            refused.append(replace(refusal, subject=iri, reason=withdrawn, remedy=refusal.remedy or _REMEDY))
+            read[iri] = None
+            return
+        refused += document.warnings
+        violation = schema.refusal(iri, document.triples, change.content) if schema is not None else None
+        if violation is not None:
+            refused.append(violation)
+        else:
+            read[iri] = document
+
+    # --- rules -------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, repository: str, rules: Iterable[RuleText], then: Then | None = None) -> Applied:
+        """Register rules of a repository; those that are refused are in `refused`, the ids of others in `ids`. The
+        notices of the repository are the initial set: all resources that the rules hold, and what these refer to
+        strongly. A rule whose id is there already with the same text is told again; with another text it is refused.
+        Rules of the repository may be named in search clauses of later ones, which keep what they said then."""
+
+        def write(connection: Connection) -> Applied:
+            prepare(connection)
+            applied, begun = subscribing.added(connection, repository, list(rules), _schema(connection), self._settings)
+            applied = replace(applied, notices=notices(connection, begun, {}))
+            return _finished(connection, applied if applied.ids else replace(applied, version=-1), then)
+
+        return self.database.write(write)
+
+    def unsubscribe(self, repository: str, ids: Sequence[str], then: Then | None = None) -> Applied:
+        """Remove rules of a repository. The notices say what they hold no longer. Raises `SubscriptionError` where one
+        is not there."""
+
+        def write(connection: Connection) -> Applied:
+            prepare(connection)
+            ceased = subscribing.removed(connection, repository, ids)
+            return _finished(connection, Applied(0, notices=notices(connection, {}, ceased), ids=tuple(ids)), then)
+
+        return self.database.write(write)
+
+    def rules(self, repository: str | None = None) -> Iterator[tuple[str, RuleText]]:
+        """Repositories and their rules, in the order in which they were registered."""
+        with self.database.reading() as connection:
+            yield from subscribing.registered(connection, repository)
+
+    def results(
+        self, repository: str | None = None, ids: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        """Repository, rule and the resources that it holds, sorted by code point; in the order of `rules`."""
+        with self.database.reading() as connection:
+            prepare(connection)
+            yield from subscribing.results(connection, repository, ids)
+
+    # --- resources ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self, repository: str) -> Iterator[Told]:
+        """All that belongs into the cache of a repository."""
+        with self.database.reading() as connection:
+            prepare(connection)
+            begun: dict[int, list[str]] = {}
+            for rule, resources in subscribing.held(connection, repository):
+                for resource in resources:
+                    begun.setdefault(resource, []).append(rule)
+            fill(connection, told, ((repository, resource, 0) for resource in begun))
+            follow(connection)
+            for number, now in contents(connection, sa.select(told.c.resource)).items():
+                yield replace(now, rules=tuple(sorted(begun.get(number, ()))))
+
+    def resources(self, iris: Sequence[str]) -> dict[str, Told]:
+        """Those of the resources that there are, as they are now."""
+        with self.database.reading() as connection:
+            numbers: list[int] = []
+            prepare(connection)
+            for start in range(0, len(iris), 500):
+                some = [str(made_iri(iri)) for iri in iris[start : start + 500]]
+                numbers += connection.execute(sa.select(terms.c.number).where(terms.c.term.in_(some))).scalars()
+            fill(connection, told, (("", number, 0) for number in numbers))
+            return {now.resource: now for now in contents(connection, sa.select(told.c.resource)).values()}
+
+    def classes(self) -> Mapping[str, int]:
+        """The classes that there are instances of, and how many."""
+        with self.database.reading() as connection:
+            source = types.join(terms, terms.c.number == types.c.class_)
+            number = sa.func.count(types.c.resource.distinct())
+            query = sa.select(terms.c.label, number).select_from(source).group_by(terms.c.label).order_by(terms.c.label)
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def instances(self, class_: str, most: int = 100, after: str = "") -> list[str]:
+        """Resources of a class, sorted by code point, those behind `after`."""
+        of_class = terms.alias("of_class")
+        with self.database.reading() as connection:
+            source = of_class.join(types, types.c.class_ == of_class.c.number)
+            source = source.join(terms, terms.c.number == types.c.resource)
+            query = sa.select(terms.c.label).select_from(source).where(of_class.c.term == str(made_iri(class_)))
+            query = query.where(terms.c.label > after).distinct().order_by(terms.c.label).limit(most)
+            return list(connection.execute(query).scalars())
+
+    # --- the schema --------------------------------------------------------------------------------------------------
+
+    def use_schema(self, content: bytes, source: str = "", then: Then | None = None) -> Applied:
+        """Take a schema (RDFS, any syntax) in place of the one before. `refused` lists the documents that violate it:
+        they stay. Resources that have a reference which is strong or weak now are told again. Raises `ReadError` where
+        it is none."""
+        triples = parsed(source or "urn:triplewire:schema", content, self._settings).triples
+        schema = Schema.of(triples, source)
+
+        def write(connection: Connection) -> Applied:
+            prepare(connection)
+            before = set(connection.execute(sa.select(strong.c.property)).scalars())
+            now = set(numbers_of(connection, schema.strong()).values())
+            fill(connection, strong, ((number,) for number in now))
+            _set_fact(connection, "schema", "\n".join(map(str, triples)))
+            turned = statements.c.property.in_(before ^ now)
+            query = sa.select(statements.c.resource).where(turned).distinct()
+            connection.execute(altered.insert().from_select(["resource"], query))
+            refused = tuple(
+                refusal for iri, stated in _stated(connection) if (refusal := schema.refusal(iri, stated)) is not None
+            )
+            return _finished(connection, Applied(0, refused, notices(connection, {}, {})), then)
+
+        return self.database.write(write)
+
+
+def _written(
+    connection: Connection, read: Mapping[str, Parsed | None], contents_of: Mapping[str, bytes], refused: list[Refusal]
+) -> Applied:
+    """Put documents that were read in the place of their versions before; None withdraws one."""
+    known = {iri: number for iri, (number, _) in changes.numbered(connection, list(read)).items()}
+    following = (connection.execute(sa.select(sa.func.max(documents.c.number))).scalar() or 0) + 1
+    for iri, document in read.items():
+        if document is not None and iri not in known:
+            known[iri], following = following, following + 1
+    triples = [(known[iri], document.triples) for iri, document in read.items() if document is not None]
+    rows = rows_of(connection, triples)
+    is_changed = changes.written(connection, list(known.values()), rows)
+    applied = Applied(0 if is_changed else -1, tuple(refused))
+    if is_changed:
+        changes.compared(connection)
+        count(connection)
+        applied = replace(applied, notices=notices(connection, *pairs_of_ends(connection)))
+        changes.settled(connection)
+    version = _version(connection) + 1
+    fill(connection, picked, ((number,) for number in known.values()))
+    connection.execute(documents.delete().where(documents.c.number.in_(sa.select(picked.c.number))))
+    stay = [
+        (known[iri], iri, version, _digest(contents_of[iri])) for iri, document in read.items() if document is not None
+    ]
+    insert_rows(connection, documents, stay)
+    return applied
+
+
+def _finished(connection: Connection, applied: Applied, then: Then | None) -> Applied:
+    """Count the batch, unless its version is -1: then nothing has changed."""
+    version = _version(connection)
+    if applied.version >= 0:
+        version += 1
+        _set_fact(connection, "version", str(version))
+    applied = replace(applied, version=version)
+    if then is not None:
+        then(connection, applied)
+    return applied
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.execute(sa.select(facts.c.value).where(facts.c.name == "version")).scalar() or 0)
+
+
+def _set_fact(connection: Connection, name: str, value: str) -> None:
+    connection.execute(facts.delete().where(facts.c.name == name))
+    connection.execute(facts.insert().values(name=name, value=value))
+
+
+def _schema(connection: Connection) -> Schema | None:
+    text = connection.execute(sa.select(facts.c.value).where(facts.c.name == "schema")).scalar()
+    if text is None:
+        return None
+    return Schema.of(parsed("urn:triplewire:schema.nt", text.encode("utf-8"), Settings()).triples)
+
+
+def _stated(connection: Connection) -> Iterator[tuple[str, list[Triple]]]:
+    """Each document with its statements."""
+    s, p, v, r = statements, terms.alias("p"), terms.alias("v"), terms.alias("r")
+    source = documents.join(s, s.c.document == documents.c.number).join(r, r.c.number == s.c.resource)
+    source = source.join(p, p.c.number == s.c.property).join(v, v.c.number == s.c.value)
+    query = sa.select(documents.c.iri, r.c.term, p.c.term, v.c.term).select_from(source).order_by(documents.c.number)
+    triples: dict[str, list[Triple]] = {}
+    for iri, *texts in connection.execute(query).tuples():
+        triples.setdefault(iri, []).append(Triple._make(map(parse_term, texts)))
+    return iter(triples.items())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+__all__ = ["Registry", "Then"]

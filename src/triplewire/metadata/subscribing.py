@@ -1,0 +1,206 @@
+"""Rules of repositories: registered and removed, with what they hold then (MDV paper, sections 2.3 and 3.3)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from triplewire.config import Settings
+from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.ir.subscription import Subscription
+from triplewire.languages import parse
+from triplewire.languages.context import Context
+from triplewire.languages.mdv import parse_rule
+from triplewire.metadata import filter as matching
+from triplewire.metadata.decompose import Decomposition, check_supported
+from triplewire.metadata.messages import Applied, RuleText
+from triplewire.metadata.normal import normalised
+from triplewire.metadata.notices import Pairs, count
+from triplewire.metadata.rule_graph import merge, remove_unreferenced
+from triplewire.metadata.schema import Schema
+from triplewire.metadata.tables import subscriptions, terms
+from triplewire.metadata.working import ends, fill, hits, in_order, picked
+from triplewire.store.database import insert_rows
+
+AT_ONCE = 1_000
+"""Subscriptions that are evaluated together: their results lie in a table of the transaction."""
+
+
+class _Registered(Mapping[str, Subscription]):
+    """The rules of a repository that a search clause may name, looked up when they are named; new ones among them."""
+
+    def __init__(self, connection: Connection, repository: str) -> None:
+        self._connection, self._repository = connection, repository
+        self.texts: dict[str, RuleText | None] = {}
+        self._parsed: dict[str, Subscription] = {}
+
+    def text(self, name: str) -> RuleText | None:
+        """The rule of that id."""
+        if name not in self.texts:
+            here = sa.and_(subscriptions.c.repository == self._repository, subscriptions.c.id == name)
+            body = self._connection.execute(sa.select(subscriptions.c.body).where(here)).scalar()
+            self.texts[name] = None if body is None else RuleText(name, **json.loads(body))
+        return self.texts[name]
+
+    def __getitem__(self, name: str) -> Subscription:
+        rule = self.text(name)
+        if rule is None:
+            raise KeyError(name)
+        if name not in self._parsed:
+            how: Any = {"prefixes": rule.prefixes, "base": rule.base, "rules": self}
+            self._parsed[name] = parse(rule.query, "mdv", id=name, **how)
+        return self._parsed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def added(
+    connection: Connection, repository: str, rules: Sequence[RuleText], schema: Schema | None, settings: Settings
+) -> tuple[Applied, Pairs]:
+    """Register rules; returns what was registered or refused, and which resources they hold."""
+    known = _Registered(connection, repository)
+    decomposition, refused = Decomposition(), list[Refusal]()
+    new: list[tuple[RuleText, int]] = []
+    again: list[str] = []
+    for rule in rules:
+        try:
+            before = known.text(rule.id)
+            if before is not None:
+                if (before.query, dict(before.prefixes), before.base) != (rule.query, dict(rule.prefixes), rule.base):
+                    what = "the id is that of another rule of the repository"
+                    raise SubscriptionError(what, source=rule.id, remedy="remove that one first")
+                again.append(rule.id)
+                continue
+            context = Context(rule.id, rule.prefixes, rule.base, rules=known, settings=settings)
+            stated = parse_rule(rule.query, context)
+            if schema is not None:
+                schema.check_rule(stated, rule.id)
+            branches = normalised(stated, context, schema.ranges() if schema is not None else None)
+            check_supported(branches, rule.id)
+            new.append((rule, decomposition.add(branches)))
+            known.texts[rule.id] = rule
+            refused += (Refusal("warning", rule.id, "", text) for text in stated.warnings)
+        except TriplewireError as error:
+            refused.append(Refusal.of("subscription", rule.id, error))
+    numbers = merge(connection, decomposition)
+    following = (connection.execute(sa.select(sa.func.max(subscriptions.c.number))).scalar() or 0) + 1
+    rows = [
+        (number, repository, rule.id, _body(rule), numbers[place])
+        for number, (rule, place) in enumerate(new, following)
+    ]
+    insert_rows(connection, subscriptions, rows)
+    begun: dict[tuple[str, int], list[str]] = defaultdict(list)
+    _collect(connection, repository, [(row[0], row[2], row[4]) for row in rows], begun, counts=1)
+    _collect(connection, repository, _listed(connection, repository, again), begun, counts=None)
+    ids = [rule.id for rule, _ in new] + again
+    return Applied(0 if new else -1, tuple(refused), ids=tuple(ids)), begun
+
+
+def removed(connection: Connection, repository: str, ids: Sequence[str]) -> Pairs:
+    """Remove rules; returns which resources they held. Raises `SubscriptionError` where one is not there."""
+    listed = _listed(connection, repository, ids)
+    if missing := set(ids) - {row[1] for row in listed}:
+        raise SubscriptionError(f"the repository has no rule {min(missing)!r}", source=repository)
+    ceased: dict[tuple[str, int], list[str]] = defaultdict(list)
+    _collect(connection, repository, listed, ceased, counts=0)
+    fill(connection, picked, ((number,) for number, _, _ in listed))
+    connection.execute(subscriptions.delete().where(subscriptions.c.number.in_(sa.select(picked.c.number))))
+    remove_unreferenced(connection, [rule for _, _, rule in listed])
+    return ceased
+
+
+def registered(connection: Connection, repository: str | None) -> Iterator[tuple[str, RuleText]]:
+    """Repositories and their rules."""
+    query = sa.select(subscriptions.c.repository, subscriptions.c.id, subscriptions.c.body)
+    if repository is not None:
+        query = query.where(subscriptions.c.repository == repository)
+    for owner, name, body in connection.execute(query.order_by(subscriptions.c.number)).tuples():
+        yield owner, RuleText(name, **json.loads(body))
+
+
+def results(
+    connection: Connection, repository: str | None, ids: Sequence[str] | None
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Repository, id and resources of each rule, by code point."""
+    all_owners = sa.select(subscriptions.c.repository).distinct().order_by(subscriptions.c.repository)
+    owners = [repository] if repository is not None else list(connection.execute(all_owners).scalars())
+    names: dict[int, str] = {}
+    for owner in owners:
+        for rule, resources in _held(connection, _listed(connection, owner, ids)):
+            if missing := [number for number in resources if number not in names]:
+                fill(connection, picked, ((number,) for number in missing))
+                source = in_order(picked, (terms, terms.c.number == picked.c.number))
+                query = sa.select(terms.c.number, terms.c.label).select_from(source)
+                names |= {row[0]: row[1] for row in connection.execute(query)}
+            yield owner, rule, sorted(map(names.__getitem__, resources))
+
+
+def held(connection: Connection, repository: str) -> Iterator[tuple[str, list[int]]]:
+    """The rules of a repository and the resources that they hold."""
+    yield from _held(connection, _listed(connection, repository, None))
+
+
+def _body(rule: RuleText) -> str:
+    return json.dumps({"query": rule.query, "prefixes": dict(rule.prefixes), "base": rule.base})
+
+
+def _listed(connection: Connection, repository: str, ids: Sequence[str] | None) -> list[tuple[int, str, int]]:
+    """Number, id and end rule of rules of a repository (None: of all)."""
+    query = sa.select(subscriptions.c.number, subscriptions.c.id, subscriptions.c.rule)
+    query = query.where(subscriptions.c.repository == repository).order_by(subscriptions.c.number)
+    if ids is None:
+        return [tuple(row) for row in connection.execute(query)]
+    rows: list[tuple[int, str, int]] = []
+    for start in range(0, len(ids), 500):
+        some = query.where(subscriptions.c.id.in_(ids[start : start + 500]))
+        rows += (tuple(row) for row in connection.execute(some))
+    return rows
+
+
+def _held(connection: Connection, listed: Sequence[tuple[int, str, int]]) -> Iterator[tuple[str, list[int]]]:
+    for start in range(0, len(listed), AT_ONCE):
+        some = listed[start : start + AT_ONCE]
+        matching.evaluated(connection, (rule for _, _, rule in some))
+        fill(connection, picked, ((rule,) for rule in {rule for _, _, rule in some}))
+        source = in_order(picked, (hits, hits.c.rule == picked.c.number))
+        query = sa.select(hits.c.rule, hits.c.resource).select_from(source).where(hits.c.resource > 0)
+        by_rule: dict[int, list[int]] = defaultdict(list)
+        for rule, resource in connection.execute(query).tuples():
+            by_rule[rule].append(resource)
+        for _, name, rule in some:
+            yield name, by_rule.get(rule, [])
+
+
+def _collect(
+    connection: Connection,
+    repository: str,
+    listed: Sequence[tuple[int, str, int]],
+    pairs: dict[tuple[str, int], list[str]],
+    *,
+    counts: int | None,
+) -> None:
+    """Add to `pairs` what rules hold. `counts`: they begin (1) or cease (0) to hold it, or nothing changes (None)."""
+    for start in range(0, len(listed), AT_ONCE):
+        some = listed[start : start + AT_ONCE]
+        for name, resources in _held(connection, some):
+            for resource in resources:
+                pairs[repository, resource].append(name)
+        if counts is not None:
+            fill(connection, picked, ((number,) for number, _, _ in some))
+            source = in_order(picked, (subscriptions, subscriptions.c.number == picked.c.number))
+            source = in_order(source, (hits, hits.c.rule == subscriptions.c.rule))
+            rows = sa.select(picked.c.number, hits.c.resource, sa.literal(repository), sa.literal(counts))
+            connection.execute(ends.delete())
+            connection.execute(
+                ends.insert().from_select([c.key for c in ends.c], rows.select_from(source).where(hits.c.resource > 0))
+            )
+            count(connection)

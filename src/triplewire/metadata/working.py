@@ -1,0 +1,149 @@
+"""Tables of a transaction, which nobody else sees, and statements whose joins are made in the order in which they
+stand.
+
+A planner does not know how full these tables are. What is small, and which index leads on, follows from the
+algorithm; so SQLite gets CROSS JOIN, which it does not reorder, and PostgreSQL is told to take joins as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateTable
+from sqlalchemy.sql.selectable import Join
+
+from triplewire.metadata.tables import ByCodePoint, join_columns, trigger_columns
+from triplewire.store.database import insert_rows
+from triplewire.store.tables import BIG
+
+working = MetaData()
+
+
+def _table(name: str, *columns: Any) -> Table:
+    return Table(f"md_{name}", working, *columns, prefixes=["TEMPORARY"])
+
+
+def _number(name: str, *, is_key: bool = True) -> Column[int]:
+    return Column(name, BIG, primary_key=is_key, autoincrement=False)
+
+
+wanted = _table("wanted", Column("digest", ByCodePoint, primary_key=True))
+"""Digests or other texts that are looked up."""
+picked = _table("picked", _number("number"))
+"""Numbers that are looked up: of terms, or subscriptions."""
+removable = _table("removable", _number("rule"))
+
+incoming = _table(
+    "incoming",
+    _number("document"),
+    _number("resource"),
+    _number("property"),
+    _number("value"),
+)
+"""What the new versions of the documents of a batch say."""
+incoming_types = _table("incoming_types", _number("document"), _number("resource"), _number("class"))
+batch = _table("batch", _number("document"))
+"""The documents of a batch."""
+
+dirty = _table("dirty", _number("resource"), _number("property"))
+"""Where a statement goes or comes."""
+region = _table("region", _number("resource"), Column("step", Integer, nullable=False))
+"""Resources on which join rules are evaluated; `step`: in which step it came."""
+grams = _table("grams", _number("term"), Column("gram", ByCodePoint, primary_key=True))
+"""Pieces of the literals that are searched for what `contains` asks."""
+
+
+def _hits(name: str) -> Table:
+    return _table(
+        name,
+        _number("rule"),
+        _number("resource"),
+        Column("was", SmallInteger, nullable=False),
+        Column("stays", SmallInteger, nullable=False),
+    )
+
+
+hits = _hits("hits")
+"""The paper's ResultObjects: which atomic rule registers which resource, before the batch and after it."""
+changes = _hits("changes")
+"""The same of triggering rules alone, where the batch changes it."""
+
+asked = _table("asked", _number("rule"))
+"""Rules that are evaluated over all documents, and all that they depend on."""
+asked_triggers = _table(
+    "asked_triggers",
+    *trigger_columns(),
+    Index("md_asked_triggers_operator", "operator", "class_", "property", "brief"),
+)
+asked_joins = _table(
+    "asked_joins",
+    *join_columns(),
+    Index("md_asked_joins_parent", "parent", "driver", "kind", "level"),
+    Index("md_asked_joins_child", "child", "driver", "kind", "level"),
+)
+asked_properties = _table("asked_properties", _number("property"))
+
+ends = _table(
+    "ends",
+    _number("subscription"),
+    _number("resource"),
+    Column("repository", Text, nullable=False),
+    Column("stays", SmallInteger, nullable=False),
+)
+"""Which subscription begins (`stays` is 1) or ceases to hold which resource."""
+altered = _table("altered", _number("resource"))
+"""Resources whose statements or strong references are others now."""
+leading = _table("leading", _number("root"), _number("resource"), Column("step", Integer, nullable=False))
+"""Altered resources, and those from which strong references lead to them (the reverse strong closure)."""
+told = _table(
+    "told", Column("repository", Text, primary_key=True), _number("resource"), Column("step", Integer, nullable=False)
+)
+"""Which resource is told to which repository."""
+
+
+def prepare(connection: Connection) -> None:
+    """Make the tables of this transaction, all empty."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL join_collapse_limit = 1; SET LOCAL jit = off")
+    for table in working.sorted_tables:
+        connection.execute(CreateTable(table, if_not_exists=True))
+        for index in table.indexes:
+            connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+        connection.execute(table.delete())
+
+
+def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Replace the rows of a table."""
+    connection.execute(table.delete())
+    insert_rows(connection, table, list(rows))
+
+
+class _InOrder(Join):
+    """A join that is made in the order in which it stands."""
+
+    inherit_cache = True
+
+
+@compiles(_InOrder, "sqlite")
+def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
+    how["asfrom"] = True
+    left = element.left._compiler_dispatch(compiler, **how)
+    right = element.right._compiler_dispatch(compiler, **how)
+    if (linter := how.pop("from_linter", None)) is not None:  # which warns of tables that nothing joins
+        linter.edges.update(product(element.left._from_objects, element.right._from_objects))
+    word = "LEFT JOIN" if element.isouter else "CROSS JOIN"
+    return f"{left} {word} {right} ON {element.onclause._compiler_dispatch(compiler, **how)}"
+
+
+def in_order(first: Any, *others: tuple[Any, Any], left: tuple[Any, Any] | None = None) -> Any:
+    """`first` joined with the others, each with its condition, in this order; last an outer join with `left`."""
+    joined = first
+    for table, condition in others:
+        joined = _InOrder(joined, table, condition)
+    return joined if left is None else _InOrder(joined, *left, isouter=True)
