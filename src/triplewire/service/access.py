@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import FastAPI, Request
+from pydantic import BaseModel, ConfigDict
 from starlette.routing import BaseRoute
 
 from triplewire.errors import TriplewireError
@@ -72,6 +73,12 @@ def check_policies(app: FastAPI) -> None:
             raise TriplewireError(what, remedy="declare it: @allowed(OWNER)")
 
 
+class Body(BaseModel):
+    """An object of JSON that a door takes: with an unknown name in it, it is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 def broker(request: Request) -> Broker:
     """The broker behind a door."""
     behind: Broker = request.app.state.broker
@@ -82,6 +89,11 @@ def settings(request: Request) -> ServiceSettings:
     """The settings of the service."""
     of_service: ServiceSettings = request.app.state.settings
     return of_service
+
+
+def base_of(request: Request) -> str:
+    """The address of the service as who asks reaches it, without a slash at its end."""
+    return (settings(request).base_url or str(request.base_url)).rstrip("/")
 
 
 def delivering(request: Request) -> Deliveries:

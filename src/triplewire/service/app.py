@@ -17,9 +17,7 @@ from triplewire.deliver.schedule import Deliveries
 from triplewire.service import (
     dead_letters,
     deliveries,
-    events,
     feeds,
-    health,
     hub,
     metrics,
     openapi,
@@ -32,7 +30,6 @@ from triplewire.service import (
     subscriptions,
     taxonomy_door,
     tester,
-    websub_callback,
     xml_rpc,
 )
 from triplewire.service.access import check_policies
@@ -58,7 +55,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     app.state.window, app.state.first_visit = tester.Window(broker.database), secrets.token_urlsafe(24)
     app.state.streams = streams.Streams(broker)
     problems.install(app, sessions.refused)
-    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
+    doors = (opml, subscriptions, publish, feeds, streams, sources, taxonomy_door, hub)
     pages = (tester, sessions, rendered, shown, posted)
     for door in (*doors, xml_rpc, sparql, metrics, deliveries, dead_letters, *pages):
         app.include_router(door.router)

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker
 from triplewire.broker.publications import restored
 from triplewire.ir.show import show
 from triplewire.model.publication import Publication
-from triplewire.service.access import OWNER, allowed, broker, owner_or_none
+from triplewire.service.access import OWNER, Body, allowed, broker, owner_or_none
 from triplewire.service.pages.sessions import CODE_HEADER, check_code, person
 from triplewire.store.database import Database
 from triplewire.store.tables import publications
@@ -136,14 +136,12 @@ def tried(of: Broker, window: list[Kept], query: str, language: str, prefixes: d
     return Tried(matched, asked, len(matched) / days, show(subscription.where), subscription.warnings, undecided)
 
 
-class Attempt(BaseModel):
+class Attempt(Body):
     """A query that is kept nowhere."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str
     language: str = "sparql"
-    prefixes: dict[str, str] = {}
+    prefixes: dict[str, str] = Field({})
 
 
 @router.post("/try")

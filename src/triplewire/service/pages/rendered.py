@@ -23,7 +23,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from triplewire.net.addresses import shown
-from triplewire.service.access import ANYBODY, allowed, settings
+from triplewire.service.access import ANYBODY, allowed, base_of
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
 
@@ -129,9 +129,7 @@ def page(
     **more: Any,
 ) -> Response:
     """A page of a template. What cannot be written as UTF-8 is replaced."""
-    now_, path = now(), request.url.path
-    base = (settings(request).base_url or str(request.base_url)).rstrip("/")
-    common = {"who": who, "now": now_, "path": path, "base": base}
+    common = {"who": who, "now": now(), "path": request.url.path, "base": base_of(request)}
     text = _environment(_language_of(request)).get_template(template).render({**common, **(values or {}), **more})
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     return HTMLResponse(text.encode("utf-8", "replace"), status, headers)
