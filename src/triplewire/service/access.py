@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import hmac
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import FastAPI, Request
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
     from triplewire.config import ServiceSettings
     from triplewire.deliver.schedule import Deliveries
+
+_MOST_NAMED = 50
 
 Door = TypeVar("Door", bound=Callable[..., object])
 
@@ -100,6 +103,17 @@ def delivering(request: Request) -> Deliveries:
     """What delivers the events of the broker."""
     deliveries: Deliveries = request.app.state.delivering
     return deliveries
+
+
+def preferences(header: str) -> list[tuple[str, float]]:
+    """What a header such as Accept names, with its weight from 0 to 1 (RFC 9110, section 12.4.2): the first of them."""
+    named: list[tuple[str, float]] = []
+    for entry in header.split(",")[:_MOST_NAMED]:
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        with suppress(ValueError):
+            named.append((name, min(max(float(weight), 0.0), 1.0)))
+    return named
 
 
 def bearer(request: Request) -> str:

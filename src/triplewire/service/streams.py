@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -64,12 +64,6 @@ class Streams:
                     loop.call_soon_threadsafe(woken.set)
 
 
-def streams_of(app: FastAPI) -> Streams:
-    """The streams of a service."""
-    streams: Streams = app.state.streams
-    return streams
-
-
 @router.get("/s/{key}/events")
 @allowed(KEY)
 def events(
@@ -89,7 +83,7 @@ def events(
     if row.state == ENDED and not of.events_of(row.number, begin, 1):
         return Response(status_code=204)  # nothing will come: a browser does not ask again
     headers = {"Cache-Control": "private, no-store", "X-Accel-Buffering": "no"}
-    stream = _stream(streams_of(request.app), of, row.number, begin)
+    stream = _stream(request.app.state.streams, of, row.number, begin)
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
@@ -28,7 +28,6 @@ from triplewire.service.access import (
 from triplewire.service.problems import Problem, details, details_of
 
 router = APIRouter(tags=["subscriptions"])
-_LOOK_UP = 5.0  # seconds for the name of a host
 
 
 class NewSubscription(Body):
@@ -61,9 +60,6 @@ class Renewal(BaseModel):
 
     ticket: str = ""
     seconds: float = DAY
-
-
-_MANY: TypeAdapter[list[Any]] = TypeAdapter(list[Any])
 
 
 def feed_address(request: Request, key: str, form: str = "atom") -> str:
