@@ -1,8 +1,8 @@
 """For all tests: a generated example may take as long as it needs, since the first one may have to compile kernels; and
-the order of the tests, which keeps two workers busy to the end (`pytest -n 2 --dist loadgroup`).
+the order of the tests, which keeps all workers busy to the end (`pytest -n 3 --dist loadgroup`).
 
-All kernels are compiled by the first test, which takes two minutes. Meanwhile the other worker runs tests that need
-none: what both compile at the same time is compiled twice. So no test module may match when it is imported. Groups that
+All kernels are compiled by the first test, which takes two minutes. Meanwhile the others run tests that need none:
+what two compile at the same time is compiled twice. So no test module may match when it is imported. Groups that
 take minutes come next, so that none is left alone at the end.
 """
 
@@ -39,9 +39,14 @@ WITHOUT_KERNELS = (
     "ir",
     "languages",
     "model",
+    "net",
+    "sources",
     "read",
     "conformance/test_rdf_syntax.py",
     "conformance/test_w3c_sparql_syntax.py",
+    "service/test_serve_command.py",  # what these start is interpreted
+    "service/test_serving_process.py",
+    "broker/test_two_services.py",
 )
 
 

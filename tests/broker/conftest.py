@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pipeline.connect.servers import PASSWORD, postgres
+from pipeline.connect.servers import PASSWORD, kafka, postgres
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +17,13 @@ def server() -> Iterator[str]:
     """A PostgreSQL that lasts as long as the tests, as the address of its first database."""
     with postgres() as address:
         yield address.replace("jdbc:postgresql://", f"postgresql://test:{PASSWORD}@")
+
+
+@pytest.fixture(scope="session")
+def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Kafka broker that lasts as long as the tests, as HOST:PORT; mark a test that uses it `xdist_group("kafka")`."""
+    with kafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

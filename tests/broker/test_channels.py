@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from email import message_from_bytes, policy
-from pathlib import Path
 from typing import Any
 from xmlrpc.server import SimpleXMLRPCServer
 
@@ -198,25 +197,25 @@ def test_mail() -> None:
 # --- Kafka ---------------------------------------------------------------------------------------------------------
 
 
-def test_topics(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("kafka")
+def test_topics(kafka_server: str) -> None:
     import confluent_kafka
 
-    with servers.kafka(tmp_path) as server:
-        with channels(kafka=frozenset({server}), seconds=60) as over:
-            target = over.target(f"kafka://{server}/games")
-            for number in range(3):
-                outcome = over.send(message(target.address, "kafka", event=replace(EVENT, number=number)))
-                assert outcome.is_delivered, outcome
-        settings = {"bootstrap.servers": server, "group.id": "test", "auto.offset.reset": "earliest"}
-        consumer = confluent_kafka.Consumer(settings)
-        consumer.subscribe(["games"])
-        came: list[Any] = []
-        while len(came) < 3:
-            if (one := consumer.poll(60)) is None:
-                pytest.fail("the topic has no more")
-            if one.error() is None:
-                came.append(one)
-        consumer.close()
+    with channels(kafka=frozenset({kafka_server}), seconds=60) as over:
+        target = over.target(f"kafka://{kafka_server}/games")
+        for number in range(3):
+            outcome = over.send(message(target.address, "kafka", event=replace(EVENT, number=number)))
+            assert outcome.is_delivered, outcome
+    settings = {"bootstrap.servers": kafka_server, "group.id": "test", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer(settings)
+    consumer.subscribe(["games"])
+    came: list[Any] = []
+    while len(came) < 3:
+        if (one := consumer.poll(60)) is None:
+            pytest.fail("the topic has no more")
+        if one.error() is None:
+            came.append(one)
+    consumer.close()
     for number, one in enumerate(came):
         headers = dict(one.headers())
         event = kafka.from_binary(kafka.KafkaMessage(headers, one.key(), one.value()), JSONFormat())

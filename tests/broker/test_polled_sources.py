@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from pipeline.connect.servers import kafka
+from broker.serving import on_sqlite_alone
 from sources.feed_server import Web, served
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.polling import Polled, Polling
@@ -126,7 +127,7 @@ def make_due(broker: Broker, id: str, holds: Callable[[], object]) -> None:
     while not holds():
         broker.sources.note(row.number, past)
         broker.sources.change(row.number, title="due")
-        time.sleep(1)
+        time.sleep(0.3)
 
 
 def test_a_feed_is_not_asked_at_a_private_address(broker: Broker, web: Web) -> None:
@@ -261,6 +262,7 @@ def test_a_folder_is_read_file_by_file(broker: Broker, tmp_path: Path) -> None:
     assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
 
 
+@on_sqlite_alone
 @pytest.mark.parametrize(
     ("wanted", "error"),
     [
@@ -278,30 +280,31 @@ def test_sources_that_cannot_be(broker: Broker, wanted: WantedSource, error: typ
 
 
 @pytest.mark.slow
-def test_a_topic_of_kafka_is_read_once_over_restarts(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("kafka")
+def test_a_topic_of_kafka_is_read_once_over_restarts(broker: Broker, kafka_server: str) -> None:
     kafka_client = pytest.importorskip("confluent_kafka")
     broker.subscribe(Wanted(QUERY, id="all"), "ann")
-    with kafka(tmp_path) as server:
-        producer = kafka_client.Producer({"bootstrap.servers": server})
+    producer = kafka_client.Producer({"bootstrap.servers": kafka_server})
+    topic = f"items{uuid.uuid4().hex}"
 
-        def send(*bodies: bytes) -> None:
-            for body in bodies:
-                producer.produce("items", body)
-            producer.flush()
+    def send(*bodies: bytes) -> None:
+        for body in bodies:
+            producer.produce(topic, body)
+        producer.flush()
 
-        send(feed(("urn:a:1", "One"))[2], b"<nothing", feed(("urn:a:2", "Two"))[2])
-        broker.sources.add(WantedSource(f"kafka://{server}/items", KAFKA, id="topic"), "ann")
-        for count in (2, 3):
-            with Polling(broker, PRIVATE):
-                until(lambda count=count: len(told(broker)) == count)
-            send(feed(("urn:a:3", "Three"))[2])
-        assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
-        assert "kafka:items/0/1" in str(state_of(broker, "topic")["refused"])
-        narrowed = "SELECT ?t FROM items WHERE (?i, title, ?t)"
-        broker.subscribe(Wanted(narrowed, "gql", id="narrowed"), "ann")
+    send(feed(("urn:a:1", "One"))[2], b"<nothing", feed(("urn:a:2", "Two"))[2])
+    broker.sources.add(WantedSource(f"kafka://{kafka_server}/{topic}", KAFKA, id="topic"), "ann")
+    for count in (2, 3):
         with Polling(broker, PRIVATE):
-            send(feed(("urn:a:4", "Four"))[2])
-            until(lambda: ("narrowed", "urn:a:4", "matched") in told(broker))
+            until(lambda count=count: len(told(broker)) == count)
+        send(feed(("urn:a:3", "Three"))[2])
+    assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
+    assert f"kafka:{topic}/0/1" in str(state_of(broker, "topic")["refused"])
+    narrowed = f"SELECT ?t FROM {topic} WHERE (?i, title, ?t)"
+    broker.subscribe(Wanted(narrowed, "gql", id="narrowed"), "ann")
+    with Polling(broker, PRIVATE):
+        send(feed(("urn:a:4", "Four"))[2])
+        until(lambda: ("narrowed", "urn:a:4", "matched") in told(broker))
 
 
 def test_a_feed_subscribes_and_its_subscriptions_last_as_long_as_it_is_there(broker: Broker, web: Web) -> None:

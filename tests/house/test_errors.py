@@ -8,7 +8,7 @@ from house.source import PACKAGE, package_files, shown, tree
 from triplewire import errors
 
 # raised and caught within a package, never by a public call
-INTERNAL = {"ExpressionError", "RegexError", "Undecided"}
+INTERNAL = {"ExpressionError", "Problem", "RegexError", "Undecided"}
 
 
 def test_exceptions_have_one_home() -> None:

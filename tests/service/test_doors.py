@@ -27,7 +27,7 @@ from triplewire import Engine
 from triplewire.broker import tickets
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.errors import TriplewireError
-from triplewire.service import health
+from triplewire.service import metrics
 from triplewire.service.access import Policy, check_policies, doors
 from triplewire.service.app import ServiceSettings, service
 from triplewire.store.tables import metadata
@@ -196,12 +196,12 @@ def nothing() -> dict[str, Any]:
 
 
 def test_a_door_without_a_policy_stops_the_start(setting: Setting) -> None:
-    health.router.add_api_route("/by-oversight", nothing)
+    metrics.router.add_api_route("/by-oversight", nothing)
     try:
         with pytest.raises(TriplewireError, match="by-oversight has no policy"):
             service(setting.broker, ServiceSettings())
     finally:
-        health.router.routes.pop()
+        metrics.router.routes.pop()
     service(setting.broker, ServiceSettings())
 
 

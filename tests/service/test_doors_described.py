@@ -67,10 +67,10 @@ def test_what_prometheus_reads(tmp_path: Path) -> None:
     query = "SELECT ?t { ?i <urn:title> ?t }"
     with serving(tmp_path / "data") as served:
         for id in ("a", "b", "c"):
-            served.out("subscribe", query, "--id", id)
-        served.out("unsubscribe", "c")
+            assert served.ask("POST", "/subscriptions", {"query": query, "id": id})[0] == 201
+        assert served.ask("DELETE", "/subscriptions/c")[0] == 204
         for _ in range(2):
-            served.out("publish", "-", "--wait", given="<urn:s> <urn:title> 'x' .")
+            assert served.ask("POST", "/publish?wait=1", b"<urn:s> <urn:title> 'x' .")[0] == 202
         status, text = served.get("/metrics")
     assert status == 200
     families = {family.name: family for family in text_string_to_metric_families(text)}

@@ -28,6 +28,12 @@ def keep_token(database: Database, token: str, owner: str) -> None:
     database.write(write)
 
 
+def revoke(database: Database, owner: str, digest: bytes) -> None:
+    """End the token of this digest, if it is the owner's."""
+    here = tokens.update().where(tokens.c.owner == owner, tokens.c.digest == digest)
+    database.write(lambda connection: connection.execute(here.values(revoked=now())))
+
+
 def owner_of(database: Database, token: str) -> str | None:
     """Whose API token it is; None for another text."""
     return owner_of_digest(database, digest(token))

@@ -10,19 +10,20 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli.arguments import check_files, file_argument
+from triplewire.cli.arguments import check_files, file_argument, grouped
 from triplewire.cli.report import of_output, say
 from triplewire.cli.serve import database_of, folder_of, needs
-from triplewire.cli.settings import EffectiveSettings, with_settings
+from triplewire.cli.settings import GivenSettings
 from triplewire.errors import StoreError
 
 _SQLITE = "sqlite:///"
 
 
-@with_settings
+@grouped
 def backup_command(
-    effective: EffectiveSettings,
     output: Annotated[Path, typer.Option("--output", metavar="FILE", help="Where the copy goes.")],
+    *,
+    given: GivenSettings,
 ) -> None:
     """
     \b
@@ -31,6 +32,7 @@ def backup_command(
     Copy the SQLite database of a service, which may run meanwhile: all that was committed when it ends. Keep the file
     `secret` of the folder beside it: addresses of feeds are made with it. PostgreSQL has pg_dump.
     """
+    effective = given.effective()
     url = database_of(effective.service, folder_of(effective))
     if not url.startswith(_SQLITE):
         raise typer.BadParameter("PostgreSQL has its own: pg_dump", param_hint="--database")
@@ -48,12 +50,13 @@ def backup_command(
     say(f"written to {output}")
 
 
-@with_settings
+@grouped
 def restore_command(
-    effective: EffectiveSettings,
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", parser=file_argument, help="What `triplewire backup` wrote.")
     ] = None,
+    *,
+    given: GivenSettings,
 ) -> None:
     """
     \b
@@ -67,6 +70,7 @@ def restore_command(
     from triplewire.broker.skipped import skip_numbers
     from triplewire.store.database import Database
 
+    effective = given.effective()
     data = folder_of(effective)
     url = database_of(effective.service, data)
     if file is not None:

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 import typer
 
 from triplewire.cli import output
+from triplewire.cli.arguments import grouped
 from triplewire.cli.report import one_line
 from triplewire.cli.serve import database_of, folder_of, needs
-from triplewire.cli.settings import EffectiveSettings, with_settings
+from triplewire.cli.settings import GivenSettings
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-@with_settings
+@grouped
 def doctor_command(
-    effective: EffectiveSettings, as_json: Annotated[bool, typer.Option("--json", help="An object a line.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="An object a line.")] = False, *, given: GivenSettings
 ) -> None:
     """
     \b
@@ -56,6 +57,7 @@ def doctor_command(
     meanwhile, and say what to do. Exit code 1: there is a fault; a note is none.
     """
     needs("serve", "sqlalchemy", "alembic")
+    effective = given.effective()
     findings = list(_findings(effective.service, folder_of(effective)))
     with output.text_output(None) as stream:
         for finding in findings:

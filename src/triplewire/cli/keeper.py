@@ -14,7 +14,7 @@ from triplewire.cli.arguments import check_files, file_argument, grouped
 from triplewire.cli.client import Asking, JsonOption, Service, in_path
 from triplewire.cli.report import Report, say
 from triplewire.cli.serve import database_of, folder_of, needs
-from triplewire.cli.settings import EffectiveSettings, with_settings
+from triplewire.cli.settings import GivenSettings
 from triplewire.errors import Refusal
 
 LetterArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `deadletter list` shows it.")]
@@ -130,8 +130,8 @@ def drop_command(letter: LetterArgument, *, asking: Asking) -> None:
     say(f"{letter} is dropped")
 
 
-@with_settings
-def create_command(effective: EffectiveSettings) -> None:
+@grouped
+def create_command(given: GivenSettings) -> None:
     """
     \b
     triplewire token create --data broker --owner ann
@@ -144,6 +144,7 @@ def create_command(effective: EffectiveSettings) -> None:
     from triplewire.broker.api_tokens import new_token
     from triplewire.store.database import Database
 
+    effective = given.effective()
     settings = effective.service
     with Database.open(database_of(settings, folder_of(effective)), warn=say, alone=False) as database:
         token = new_token(database, settings.owner)

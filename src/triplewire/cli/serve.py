@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from triplewire.cli.arguments import file_argument, operators_from
+from triplewire.cli.arguments import file_argument, grouped, operators_from
 from triplewire.cli.report import say
-from triplewire.cli.settings import EffectiveSettings, with_settings
+from triplewire.cli.settings import EffectiveSettings, GivenSettings
 from triplewire.errors import BusyError, UnavailableError, WriteError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
 
 
-@with_settings
-def serve_command(effective: EffectiveSettings) -> None:
+@grouped
+def serve_command(given: GivenSettings) -> None:
     """
     \b
     triplewire serve --data broker
@@ -50,6 +50,7 @@ def serve_command(effective: EffectiveSettings) -> None:
     from triplewire.service.logs import log_to_standard_error
     from triplewire.service.sources import polled
 
+    effective = given.effective()
     settings, data = effective.service, folder_of(effective)
     hidden = [settings.token, settings.metrics_token, settings.feed_secret]
     log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))

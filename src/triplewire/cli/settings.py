@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
-import inspect
 import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from triplewire.cli.arguments import file_argument, files_option, folder_argument, wrong_usage
+from triplewire.cli.arguments import file_argument, files_option, folder_argument, grouped, wrong_usage
 from triplewire.cli.report import one_line, say
 from triplewire.config import IN_FILES, PREFIX, SERVICE_LIMITS, VARIABLES, ServiceSettings, Settings, unknown_variable
 from triplewire.errors import StoreError, TriplewireError
@@ -160,25 +158,6 @@ ConfigFile = Annotated[
 ]
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option a setting: `effective` is what they, the environment and the file say."""
-    own = inspect.signature(command, eval_str=True).parameters
-    parameters = [parameter for name, parameter in own.items() if name != "effective"]
-    parameters += [inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigFile)]
-    options = dict(_options())
-    for name, kind in options.items():
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
-
-    @functools.wraps(command)
-    def called(config: Path | None, **values: Any) -> None:
-        with wrong_usage():
-            effective = read_settings({name: values.pop(name) for name in options}, config)
-        command(effective=effective, **values)
-
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer looks at
-    return called
-
-
 def _options() -> Iterator[tuple[str, Any]]:
     for name, field in _FIELDS.items():
         help, flag, kind = field.metadata["help"], f"--{name.replace('_', '-')}", type(field.default)
@@ -196,9 +175,27 @@ def _options() -> Iterator[tuple[str, Any]]:
             yield f"{name}_file", Annotated[Path | None, of_file]
 
 
-@with_settings
+class GivenSettings:
+    """An option a setting, and the file of others; a group of options."""
+
+    config: ConfigFile = None
+
+    def effective(self) -> EffectiveSettings:
+        """What they, the environment and the file say."""
+        options = dict(vars(self))
+        with wrong_usage():
+            return read_settings(options, options.pop("config"))
+
+
+for _name, _kind in _options():
+    GivenSettings.__annotations__[_name] = _kind
+    setattr(GivenSettings, _name, None)
+dataclasses.dataclass(frozen=True)(GivenSettings)
+
+
+@grouped
 def dump_command(
-    effective: EffectiveSettings, as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False, *, given: GivenSettings
 ) -> None:
     """
     \b
@@ -209,7 +206,7 @@ def dump_command(
     """
     from triplewire.cli import output
 
-    rows = list(effective.shown())
+    rows = list(given.effective().shown())
     with output.text_output(None) as stream:
         if as_json:
             told = {name: {"value": value, "from": origin} for name, value, origin in rows}

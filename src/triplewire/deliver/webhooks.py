@@ -10,10 +10,11 @@ import base64
 import re
 import threading
 import xmlrpc.client
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import quote
+
+from cachetools import LRUCache
 
 from triplewire.deliver.limits import DAY, DeliverySettings
 from triplewire.deliver.messages import Message, Outcome, json_bytes
@@ -58,7 +59,7 @@ class _OverHttp:
 
     def __init__(self, settings: DeliverySettings) -> None:
         self._settings = settings
-        self._clients: OrderedDict[str, Client] = OrderedDict()  # by address; one that is left out ends with its use
+        self._clients: LRUCache[str, Client] = LRUCache(_CLIENTS)  # by address; one that is left out ends with its use
         self._lock = threading.Lock()
 
     def check(self, address: str) -> None:
@@ -84,12 +85,9 @@ class _OverHttp:
 
     def _client(self, address: str) -> Client:
         with self._lock:
-            client = self._clients.pop(address, None)
-            if client is None:
+            if (client := self._clients.get(address)) is None:
                 client = Client(target_of(address, self._settings.allow_private_addresses), self._settings.at_once)
-            self._clients[address] = client
-            if len(self._clients) > _CLIENTS:
-                self._clients.popitem(last=False)
+                self._clients[address] = client
             return client
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import enum
 import hmac
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import FastAPI, Request
+from pydantic import BaseModel, ConfigDict
 from starlette.routing import BaseRoute
 
 from triplewire.errors import TriplewireError
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
     from triplewire.config import ServiceSettings
     from triplewire.deliver.schedule import Deliveries
+
+_MOST_NAMED = 50
 
 Door = TypeVar("Door", bound=Callable[..., object])
 
@@ -72,6 +76,12 @@ def check_policies(app: FastAPI) -> None:
             raise TriplewireError(what, remedy="declare it: @allowed(OWNER)")
 
 
+class Body(BaseModel):
+    """An object of JSON that a door takes: with an unknown name in it, it is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 def broker(request: Request) -> Broker:
     """The broker behind a door."""
     behind: Broker = request.app.state.broker
@@ -84,10 +94,26 @@ def settings(request: Request) -> ServiceSettings:
     return of_service
 
 
+def base_of(request: Request) -> str:
+    """The address of the service as who asks reaches it, without a slash at its end."""
+    return (settings(request).base_url or str(request.base_url)).rstrip("/")
+
+
 def delivering(request: Request) -> Deliveries:
     """What delivers the events of the broker."""
     deliveries: Deliveries = request.app.state.delivering
     return deliveries
+
+
+def preferences(header: str) -> list[tuple[str, float]]:
+    """What a header such as Accept names, with its weight from 0 to 1 (RFC 9110, section 12.4.2): the first of them."""
+    named: list[tuple[str, float]] = []
+    for entry in header.split(",")[:_MOST_NAMED]:
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        with suppress(ValueError):
+            named.append((name, min(max(float(weight), 0.0), 1.0)))
+    return named
 
 
 def bearer(request: Request) -> str:

@@ -17,9 +17,7 @@ from triplewire.deliver.schedule import Deliveries
 from triplewire.service import (
     dead_letters,
     deliveries,
-    events,
     feeds,
-    health,
     hub,
     metrics,
     openapi,
@@ -32,7 +30,6 @@ from triplewire.service import (
     subscriptions,
     taxonomy_door,
     tester,
-    websub_callback,
     xml_rpc,
 )
 from triplewire.service.access import check_policies
@@ -51,7 +48,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     """The application of a broker that is open, and of what delivers its events. Raises `TriplewireError` for a door
     without a policy, and for networks that are none."""
     metrics.parsed_networks(settings.metrics_from)
-    doors = (opml, subscriptions, publish, events, feeds, streams, health, sources, taxonomy_door, hub, websub_callback)
+    doors = (opml, subscriptions, publish, feeds, streams, sources, taxonomy_door, hub)
     pages = (tester, sessions, rendered, shown, posted)
     others = (xml_rpc, sparql, metrics, deliveries, dead_letters)
     app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)

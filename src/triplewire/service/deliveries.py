@@ -7,20 +7,18 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.engine import Row
 
 from triplewire.deliver.channels import shown_address
-from triplewire.service.access import KEY, OWNER_OR_TICKET, allowed, broker, delivering, subscription
+from triplewire.service.access import KEY, OWNER_OR_TICKET, Body, allowed, broker, delivering, subscription
 from triplewire.service.problems import Problem
 
 router = APIRouter(tags=["deliveries"])
 
 
-class NewTarget(BaseModel):
+class NewTarget(Body):
     """An address that events are delivered to."""
-
-    model_config = ConfigDict(extra="forbid")
 
     address: str = Field(description="https://..., xmlrpc:https://..., kafka://..., mailto:... or apprise:...")
     secret: str = Field("", description="What posts are signed with (Standard Webhooks).")

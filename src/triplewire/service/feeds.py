@@ -19,7 +19,7 @@ from triplewire.broker.feeds.entries import FORMS, Feed, bounds_of, feed_of, fee
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
 from triplewire.broker.window import asked
-from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
+from triplewire.service.access import KEY, OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
 
@@ -42,11 +42,6 @@ _HEADERS = {
     "Content-Security-Policy": feed_page.CONTENT_SECURITY,
     "X-Robots-Tag": "noindex",
 }
-
-
-def base_of(request: Request) -> str:
-    """The address of the service as who asks reaches it, without a slash at its end."""
-    return (settings(request).base_url or str(request.base_url)).rstrip("/")
 
 
 def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None) -> Feed:

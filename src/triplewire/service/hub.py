@@ -1,7 +1,8 @@
-"""The door of the hub (WebSub 5.1): subscribers of our own feeds. Its refusals are plain text (5.1.2).
+"""The doors of WebSub: the hub of our own feeds (5.1), and the callback of our subscriptions at foreign hubs (5.3, 7).
 
-What is asked for is done later, once the callback has confirmed it: `triplewire.broker.websub`. A hub of foreign feeds
-it is not: that would have third parties asked for anybody.
+What subscribers ask the hub for is done later, once their callback has confirmed it: `triplewire.broker.websub`. A hub
+of foreign feeds it is not: that would have third parties asked for anybody. Refusals are plain text (5.1.2). What the
+callback is for: `triplewire.broker.websub_subscriber`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
+from triplewire.broker import websub_subscriber
 from triplewire.broker.feeds.entries import FORMS
 from triplewire.broker.websub import (
     LEASE,
@@ -22,8 +24,7 @@ from triplewire.broker.websub import (
     Intent,
     ask,
 )
-from triplewire.service.access import ANYBODY, allowed, broker
-from triplewire.service.feeds import base_of
+from triplewire.service.access import ANYBODY, KEY, allowed, base_of, broker
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
 
@@ -47,8 +48,7 @@ async def hub(request: Request) -> Response:
     try:
         return await run_in_threadpool(_answer, request, body)
     except Problem as problem:
-        said = f"{problem.detail}; {problem.remedy}" if problem.remedy else str(problem.detail)
-        return PlainTextResponse(said + "\n", problem.status_code, problem.headers)
+        return PlainTextResponse(f"{problem}\n", problem.status_code, problem.headers)
 
 
 def _answer(request: Request, body: bytes) -> Response:
@@ -111,3 +111,49 @@ def _lease(fields: dict[str, str]) -> float:
     if not (text.isascii() and text.isdecimal()) or not text.strip("0"):
         raise Problem(400, "hub.lease_seconds is no positive decimal integer")
     return min(max(float(text[:12]) if len(text) <= 12 else LONGEST_LEASE, SHORTEST_LEASE), LONGEST_LEASE)
+
+
+# --- the callback -----------------------------------------------------------------------------------------------------
+
+
+@router.get("/websub/{number}/{key}", response_class=PlainTextResponse)
+@allowed(KEY)
+def verify(request: Request, number: int, key: str) -> Response:
+    """A hub asks whether we mean it: its challenge, where we do. Nothing else that it sends is ever sent back."""
+    asked = request.query_params
+    challenge = asked.get("hub.challenge", "")
+    try:
+        lease = websub_subscriber.lease_of(broker(request), number, key)
+    except ValueError:
+        lease = None
+    if lease is None or not websub_subscriber.verify(
+        broker(request),
+        lease,
+        asked.get("hub.mode", ""),
+        asked.get("hub.topic", ""),
+        challenge,
+        asked.get("hub.lease_seconds", ""),
+    ):
+        return PlainTextResponse("nothing of this kind was asked for\n", 404)
+    return PlainTextResponse("" if asked.get("hub.mode") == "denied" else challenge, 200)
+
+
+@router.post("/websub/{number}/{key}", status_code=202, response_class=PlainTextResponse)
+@allowed(KEY)
+async def receive(request: Request, number: int, key: str) -> Response:
+    """A hub sends a feed. The answer does not say whether the signature was right."""
+    body = await request.body()
+    return await run_in_threadpool(_receive, request, number, key, body)
+
+
+def _receive(request: Request, number: int, key: str, body: bytes) -> Response:
+    of, headers = broker(request), request.headers
+    try:
+        lease = websub_subscriber.lease_of(of, number, key)
+    except ValueError:
+        return PlainTextResponse("there is no such callback\n", 404)
+    if lease is None:
+        return PlainTextResponse("the subscription has ended\n", 410)
+    signature = headers.get("x-hub-signature", "")
+    websub_subscriber.receive(of, lease, body, headers.get("content-type", ""), signature)
+    return PlainTextResponse("", 202)

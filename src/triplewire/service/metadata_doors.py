@@ -24,7 +24,7 @@ from triplewire.metadata.remote import GONE, as_object, change_of
 from triplewire.service.access import ANYBODY, OWNER, allowed, owner
 from triplewire.service.app import application
 from triplewire.service.problems import Problem, details
-from triplewire.service.streams import LOOK, PING, RETRY, Streams, streams_of
+from triplewire.service.streams import LOOK, PING, RETRY, Streams
 
 router = APIRouter(tags=["metadata"])
 
@@ -105,7 +105,7 @@ async def log(request: Request, after: Number = 0, wait: Seconds = 0) -> Respons
     provider = _provider(request)
     if after > (known := await run_in_threadpool(lambda: provider.version)):
         raise Problem(409, f"the log ends at version {known}", "begin with an empty store")
-    entries = await _awaited(streams_of(request.app), "", partial(provider.entries, after), wait)
+    entries = await _awaited(request.app.state.streams, "", partial(provider.entries, after), wait)
     return _lines([json.dumps({"version": entry.version, **as_object(entry.change)}) for entry in entries])
 
 
@@ -212,7 +212,7 @@ async def batches(
     """The batches of a stream behind a number, in their order: `format=ndjson`, those that are there, or the first that
     come within `wait` seconds; or `sse`, a stream that goes on, and resumes by Last-Event-ID. 410 where the stream does
     not go on there: a snapshot comes first."""
-    provider, streams = _provider(request), streams_of(request.app)
+    provider, streams = _provider(request), request.app.state.streams
     if format == "sse":
         last = request.headers.get("last-event-id", "")
         begin = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else after

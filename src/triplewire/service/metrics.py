@@ -1,6 +1,7 @@
-"""The door that Prometheus reads: counts alone, with labels of few values each.
+"""The doors that say how the service is: for those who start it, balance its load and watch it.
 
-It asks for `metrics_token`, or for the token of the service's owner, of who does not come from `metrics_from`.
+What Prometheus reads are counts alone, with labels of few values each. That door asks for `metrics_token`, or for the
+token of the service's owner, of who does not come from `metrics_from`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request
@@ -20,12 +22,28 @@ from prometheus_client.registry import Collector
 from triplewire.broker.broker import Broker
 from triplewire.broker.counts import COUNTED
 from triplewire.errors import TriplewireError
-from triplewire.service.access import WATCHER, allowed, bearer, broker, owner_or_none, settings
+from triplewire.service.access import ANYBODY, WATCHER, allowed, bearer, broker, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
 from triplewire.store.tables import deliveries, publications, subscriptions, targets
 
 router = APIRouter(tags=["health"])
+
+
+@router.get("/liveness")
+@allowed(ANYBODY)
+def liveness() -> dict[str, Any]:
+    """Is the process there?"""
+    return {"alive": True}
+
+
+@router.get("/readiness")
+@allowed(ANYBODY)
+def readiness(request: Request) -> dict[str, Any]:
+    """Can it take publications? The database answers, and subscriptions are loaded."""
+    with broker(request).database.reading() as connection:
+        connection.execute(sa.select(1))
+    return {"ready": True}
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

@@ -15,9 +15,8 @@ from triplewire.broker.feeds.outlines import Outline, of_owner, read_outlines
 from triplewire.broker.subscriptions import ENDED, PAUSED
 from triplewire.broker.tickets import feed_key
 from triplewire.errors import ReadError, TriplewireError
-from triplewire.service.access import OWNER, allowed, broker, owner
-from triplewire.service.feeds import base_of
-from triplewire.service.problems import Problem, details, details_of
+from triplewire.service.access import OWNER, allowed, base_of, broker, owner
+from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import check_address, told
 from triplewire.store.tables import sources
 
@@ -91,8 +90,6 @@ def _source(request: Request, outline: Outline, by: str) -> dict[str, Any]:
     try:
         check_address(request, outline.url)
         id, is_new = broker(request).add_source(outline.url, by, outline.title)
-    except Problem as error:
-        return _refused(details(error.status_code, str(error.detail), error.remedy))
-    except TriplewireError as error:
+    except (TriplewireError, Problem) as error:
         return _refused(details_of(error))
     return {"what": "source" if is_new else "there already", "id": id}

@@ -16,15 +16,15 @@ from triplewire.errors import BusyError, LimitError, StoreError, TriplewireError
 _log = logging.getLogger("triplewire.service")
 
 
-class _Problem(HTTPException):
+class Problem(HTTPException):
     """A refusal with its status: what is wrong, and what to do."""
 
     def __init__(self, status: int, what: str, remedy: str = "", headers: dict[str, str] | None = None) -> None:
         super().__init__(status, what, headers)
         self.remedy = remedy
 
-
-Problem = _Problem
+    def __str__(self) -> str:
+        return f"{self.detail}; {self.remedy}" if self.remedy else str(self.detail)
 
 
 def details(status: int, what: str, remedy: str = "", **more: Any) -> dict[str, Any]:
@@ -32,8 +32,10 @@ def details(status: int, what: str, remedy: str = "", **more: Any) -> dict[str, 
     return {"type": "about:blank", "status": status, "title": what, **({"remedy": remedy} if remedy else {}), **more}
 
 
-def details_of(error: TriplewireError) -> dict[str, Any]:
+def details_of(error: TriplewireError | Problem) -> dict[str, Any]:
     """Problem details of an error, with the place where it has one."""
+    if isinstance(error, Problem):
+        return details(error.status_code, str(error.detail), error.remedy)
     places = {"line": error.line, "column": error.column, "record": error.record}
     return details(status_of(error), error.what, error.remedy, **{k: v for k, v in places.items() if v})
 

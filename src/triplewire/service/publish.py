@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import email
 import email.policy
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.accepted import Once, Taken
 from triplewire.broker.intake import take
 from triplewire.broker.publications import Came, read_body
+from triplewire.config import Settings
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json
-from triplewire.service.access import (
-    OWNER,
-    PUBLISHER,
-    allowed,
-    broker,
-    owner,
-    settings,
-    subscription,
-)
+from triplewire.model.publication import Publication
+from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, broker, owner, settings, subscription
 from triplewire.service.cloud_events import CloudEvent, events_in
 from triplewire.service.openapi import RAW_BODY
 from triplewire.service.problems import details, details_of, status_of
@@ -87,17 +82,17 @@ def _told(taken: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
     return said
 
 
-def came_in(body: bytes, content_type: str, settings: Any) -> Came:
+def came_in(body: bytes, content_type: str, limits: Settings) -> Came:
     """The publications of a body. Of `multipart/related` (RFC 2387) the first part is the document, and the others are
     attachments by their Content-ID or Content-Location. Raises `ReadError`."""
     if not content_type.lower().startswith("multipart/"):
-        return read_body(body, "", settings)
+        return read_body(body, "", limits)
     head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
     message = email.message_from_bytes(head + body, policy=email.policy.HTTP)
     parts = list(message.iter_parts())
     if not parts:
         raise ReadError("the body has no parts", remedy="multipart/related: the document first, then attachments")
-    came = read_body(_content(parts[0]), "", settings)
+    came = read_body(_content(parts[0]), "", limits)
     for number, part in enumerate(parts[1:], 1):
         name = part.get("Content-ID", part.get("Content-Location", part.get_filename() or f"attachment-{number}"))
         for publication in came.publications:
@@ -110,16 +105,26 @@ def _content(part: Any) -> bytes:
     return content if isinstance(content, bytes) else b""
 
 
-class DryRun(BaseModel):
-    """A query and a publication that are kept nowhere."""
+class _Tried(Body):
+    """A publication that is kept nowhere."""
 
-    model_config = ConfigDict(extra="forbid")
+    publication: str
+    content_type: str = ""
+
+    def read(self, limits: Settings) -> Sequence[Publication]:
+        """What is in it. Raises `ReadError` where there is nothing."""
+        came = came_in(self.publication.encode("utf-8", "surrogatepass"), self.content_type, limits)
+        if not came.publications:
+            raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
+        return came.publications
+
+
+class DryRun(_Tried):
+    """The same, and a query that is kept nowhere."""
 
     query: str
     language: str = "sparql"
-    prefixes: dict[str, str] = {}
-    publication: str
-    content_type: str = ""
+    prefixes: dict[str, str] = Field({})
 
 
 @router.post("/match")
@@ -128,24 +133,18 @@ def match(request: Request, body: DryRun) -> dict[str, Any]:
     """Does a query match a publication? Nothing is kept."""
     owner(request)
     of = broker(request)
-    came = came_in(body.publication.encode("utf-8", "surrogatepass"), body.content_type, of.settings)
-    if not came.publications:
-        raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
+    publications = body.read(of.settings)
     with of.probe(body.query, body.language, body.prefixes or None) as engine:
-        result = engine.match(came.publications)
+        result = engine.match(publications)
         matches = list(result)
     bindings = [binding for match in matches for binding in bindings_to_json(match.bindings)]
     return {"matched": bool(matches), "bindings": bindings, "refused": [str(refusal) for refusal in result.refusals]}
 
 
-class WhyNot(BaseModel):
-    """A subscription and a publication that is kept nowhere."""
-
-    model_config = ConfigDict(extra="forbid")
+class WhyNot(_Tried):
+    """The same, and a subscription."""
 
     subscription: str
-    publication: str
-    content_type: str = ""
 
 
 @router.post("/explain")
@@ -155,9 +154,6 @@ def explain(request: Request, body: WhyNot) -> dict[str, Any]:
     Nothing is kept."""
     row: Any = subscription(request, body.subscription)
     of = broker(request)
-    came = came_in(body.publication.encode("utf-8", "surrogatepass"), body.content_type, of.settings)
-    if not came.publications:
-        raise ReadError(came.refusals[0].reason, remedy=came.refusals[0].remedy)
-    explanation = of.explain(row, came.publications[0]).to_dict()
+    explanation = of.explain(row, body.read(of.settings)[0]).to_dict()
     said = {"matched": explanation["matched"], "reasons": explanation["parts"], "unknown": explanation["unknown"]}
     return said | {name: explanation[name] for name in ("nearest", "solution", "calls") if explanation.get(name)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.engine import Row
 
 from triplewire.broker import sources as sources_
@@ -15,7 +15,7 @@ from triplewire.broker.folder_sources import below
 from triplewire.broker.polling import Polled
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, check_name, health
 from triplewire.net.addresses import address
-from triplewire.service.access import OWNER, allowed, bearer, broker, owner, owner_or_none, settings
+from triplewire.service.access import OWNER, Body, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["sources"])
 
 
-class NewSource(BaseModel):
+class NewSource(Body):
     """A source as it is asked for."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: str = Field(
         "", description="Of a feed; a folder below the allowed one; kafka://HOST:PORT/TOPIC; of push: an IRI for FROM."
@@ -40,10 +38,8 @@ class NewSource(BaseModel):
     anonymous: bool = Field(False, description="Anybody may publish to it.")
 
 
-class SourceChange(BaseModel):
+class SourceChange(Body):
     """What of a source is changed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: str | None = None
     title: str | None = None

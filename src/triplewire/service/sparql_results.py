@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 from triplewire.broker.feeds.cleaning import clean
 from triplewire.broker.solutions import Answers
 from triplewire.model.terms import BlankNode, Literal, Term, term_to_json
+from triplewire.service.access import preferences
 
 JSON, XML = "application/sparql-results+json", "application/sparql-results+xml"
 CSV, TSV = "text/csv", "text/tab-separated-values"
@@ -80,9 +81,7 @@ def chosen(accept: str, is_ask: bool) -> str | None:
     an ASK has no form in CSV and TSV."""
     offered = [JSON, XML] if is_ask else list(WRITERS)
     best: tuple[float, int, int, str] | None = None
-    for place, entry in enumerate(accept.split(",") if accept.strip() else ["*/*"]):
-        kind, *parameters = (part.strip().lower() for part in entry.split(";"))
-        weight = next((_weight(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
+    for place, (kind, weight) in enumerate(preferences(accept if accept.strip() else "*/*")):
         for offer in offered:
             names = {offer, *(name for name, known in _ALSO.items() if known == offer)}
             exactness = 2 if kind in names else 1 if kind == f"{offer.partition('/')[0]}/*" else 0
@@ -90,10 +89,3 @@ def chosen(accept: str, is_ask: bool) -> str | None:
                 rank = (weight, exactness, -place, offer)
                 best = rank if best is None or rank[:3] > best[:3] else best
     return best[3] if best else None
-
-
-def _weight(text: str) -> float:
-    try:
-        return min(max(float(text), 0.0), 1.0)
-    except ValueError:
-        return 0.0

@@ -1,4 +1,5 @@
-"""The events of one subscription as they come: Server-Sent Events (HTML standard, section 9.2), or a list to catch up.
+"""The events of one subscription as they come: Server-Sent Events (HTML standard, section 9.2), or a list to catch up;
+and a list of those of all subscriptions of an owner.
 
 A stream begins behind the sequence that its client names and is told of each event since, in order: what this process
 matches at once, what another one does within seconds. So who comes back with `Last-Event-ID` misses nothing and gets
@@ -12,14 +13,14 @@ from collections.abc import AsyncIterator, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.events import EXPIRED, MOST, Event
 from triplewire.broker.subscriptions import ENDED
-from triplewire.service.access import KEY, allowed, broker
+from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
 from triplewire.service.problems import Problem
 
 router = APIRouter(tags=["events"])
@@ -63,12 +64,6 @@ class Streams:
                     loop.call_soon_threadsafe(woken.set)
 
 
-def streams_of(app: FastAPI) -> Streams:
-    """The streams of a service."""
-    streams: Streams = app.state.streams
-    return streams
-
-
 @router.get("/s/{key}/events")
 @allowed(KEY)
 def events(
@@ -88,7 +83,7 @@ def events(
     if row.state == ENDED and not of.events_of(row.number, begin, 1):
         return Response(status_code=204)  # nothing will come: a browser does not ask again
     headers = {"Cache-Control": "private, no-store", "X-Accel-Buffering": "no"}
-    stream = _stream(streams_of(request.app), of, row.number, begin)
+    stream = _stream(request.app.state.streams, of, row.number, begin)
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
@@ -140,3 +135,22 @@ async def _stream(streams: Streams, of: Broker, number: int, last: int) -> Async
 def _message(event: Event) -> str:
     """An event as one of a stream. A line of JSON holds no end of a line, so its text cannot add a field."""
     return f"id: {event.sequence}\ndata: {event.line()}\n\n"
+
+
+@router.get("/events")
+@allowed(OWNER)
+def events_of_owner(request: Request, after: int = 0, format: str = "ndjson") -> StreamingResponse:
+    """The events of all subscriptions of an owner behind a number, one JSON object a line."""
+    by, of = owner(request), broker(request)
+    # the owner of the service sees the events of all
+    whose = None if by == settings(request).owner else by
+
+    first = of.events(whose, after)  # where they cannot be read, the answer says so
+
+    def lines() -> Iterator[str]:
+        page = first
+        while page:
+            yield "".join(event.line() + "\n" for event in page)
+            page = of.events(whose, page[-1].number) if len(page) == MOST else []
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")

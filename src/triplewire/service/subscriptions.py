@@ -7,40 +7,45 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
 from triplewire.broker.tickets import feed_key
 from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
-from triplewire.service.access import OWNER, OWNER_OR_TICKET, allowed, broker, owner, settings, subscription
+from triplewire.service.access import (
+    OWNER,
+    OWNER_OR_TICKET,
+    Body,
+    allowed,
+    base_of,
+    broker,
+    owner,
+    settings,
+    subscription,
+)
 from triplewire.service.problems import Problem, details, details_of
 
 router = APIRouter(tags=["subscriptions"])
-_LOOK_UP = 5.0  # seconds for the name of a host
 
 
-class NewSubscription(BaseModel):
+class NewSubscription(Body):
     """A subscription as it is asked for."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str
     language: str = "sparql"
     id: str = ""
     seconds: float = Field(DAY, description="How long it is valid; renew it before.")
-    prefixes: dict[str, str] = {}
+    prefixes: dict[str, str] = Field({})
     title: str = ""
     webhook: str = Field("", description="An address that each event is posted to.")
     secret: str = Field("", description="What posts to the webhook are signed with (Standard Webhooks).")
     once_per_story: bool = Field(False, description="Of reports of one story, only the first is an event.")
 
 
-class Change(BaseModel):
+class Change(Body):
     """What of a subscription is changed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str | None = None
     language: str | None = None
@@ -57,13 +62,9 @@ class Renewal(BaseModel):
     seconds: float = DAY
 
 
-_MANY: TypeAdapter[list[Any]] = TypeAdapter(list[Any])
-
-
 def feed_address(request: Request, key: str, form: str = "atom") -> str:
     """The address of the feed of a subscription."""
-    base = settings(request).base_url or str(request.base_url)
-    return f"{base.rstrip('/')}/s/{key}.{form}"
+    return f"{base_of(request)}/s/{key}.{form}"
 
 
 def told(request: Request, made: Made) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
         except ValidationError as error:
             answers[place] = details(422, str(error.errors()[0]["msg"]))
         except Problem as error:
-            answers[place] = details(error.status_code, str(error.detail), error.remedy)
+            answers[place] = details_of(error)
     results = of.subscribe_all([each for _, each in wanted], by)
     for (place, _), result in zip(wanted, results, strict=True):
         answers[place] = details_of(result) if isinstance(result, TriplewireError) else told(request, result)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.read.taxonomy import read_taxonomy
-from triplewire.service.access import OWNER, allowed, broker, owner, settings
+from triplewire.service.access import OWNER, Body, allowed, broker, owner, settings
 from triplewire.service.problems import Problem
 
 router = APIRouter(tags=["taxonomy"])
 
 
-class TaxonomyChange(BaseModel):
+class TaxonomyChange(Body):
     """What of a taxonomy is changed; documents are RDF in any syntax, or two columns: class and superclass."""
-
-    model_config = ConfigDict(extra="forbid")
 
     remove: str = Field("", description="A document of what is stated no more.")
     drop: list[str] = Field([], description="IRIs about which nothing is stated any more.")

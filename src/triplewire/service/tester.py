@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from triplewire.broker.broker import DAY, Broker
 from triplewire.broker.window import Kept
 from triplewire.ir.show import show
-from triplewire.service.access import OWNER, allowed, broker, owner_or_none
+from triplewire.service.access import OWNER, Body, allowed, broker, owner_or_none
 from triplewire.service.pages.sessions import CODE_HEADER, check_code, person
 
 router = APIRouter(tags=["publications"])
@@ -65,14 +65,12 @@ def tried(of: Broker, window: list[Kept], query: str, language: str, prefixes: d
     return Tried(matched, asked, len(matched) / days, show(subscription.where), subscription.warnings, undecided)
 
 
-class Attempt(BaseModel):
+class Attempt(Body):
     """A query that is kept nowhere."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str
     language: str = "sparql"
-    prefixes: dict[str, str] = {}
+    prefixes: dict[str, str] = Field({})
 
 
 @router.post("/try")

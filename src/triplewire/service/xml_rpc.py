@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.broker import DAY
@@ -26,7 +26,7 @@ from triplewire.broker.intake import take
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.read.guard.xml import check_rdf_xml
 from triplewire.service import access
-from triplewire.service.access import OWNER_OR_TICKET, allowed, broker, owner, settings
+from triplewire.service.access import OWNER_OR_TICKET, Body, allowed, broker, owner, settings
 from triplewire.service.problems import Problem, status_of
 from triplewire.service.publish import came_in
 from triplewire.service.subscriptions import NewSubscription, shown, told, wanted_of
@@ -40,13 +40,7 @@ _MOST_INTEGER = 2**31 - 1
 _log = logging.getLogger("triplewire.service")
 
 
-class _Struct(BaseModel):
-    """What a method takes."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class _OfSubscription(_Struct):
+class _OfSubscription(Body):
     subscription: str
     ticket: str | None = None
 
@@ -60,7 +54,7 @@ class _After(_OfSubscription):
     most: int = Field(MOST, ge=1, le=MOST)
 
 
-class _Content(_Struct):
+class _Content(Body):
     content: str | bytes
     content_type: str = ""
     readers: list[str] | None = None
@@ -107,7 +101,7 @@ def _notifications(request: Request, given: _After) -> Any:
     return [event.to_json() for event in broker(request).events_of(row.number, given.after, given.most)]
 
 
-def _list(request: Request, given: _Struct) -> Any:
+def _list(request: Request, given: Body) -> Any:
     """All subscriptions of the owner of an API token, the newest first: an array of structs."""
     of = broker(request)
     return [shown(request, of, row) for row in of.subscriptions_of(owner(request))]
@@ -125,7 +119,7 @@ def _row(request: Request, given: _OfSubscription) -> Any:
 
 class _Method(NamedTuple):
     call: Callable[[Request, Any], Any]
-    takes: type[BaseModel]
+    takes: type[Body]
     gives: str
 
 
@@ -135,7 +129,7 @@ _METHODS = {
     "unsubscribe": _Method(_unsubscribe, _OfSubscription, "boolean"),
     "publish": _Method(_publish, _Content, "struct"),
     "notifications": _Method(_notifications, _After, "array"),
-    "list": _Method(_list, _Struct, "array"),
+    "list": _Method(_list, Body, "array"),
 }
 _ABOUT = {
     "system.listMethods": (["array"], "The names of all methods: an array of strings."),
@@ -158,8 +152,7 @@ def _answer(request: Request, body: bytes) -> bytes:
         name, parameters = _call_of(request, body)
         said: Any = (_plain(_result(request, name, parameters)),)
     except Problem as error:
-        text = f"{error.detail}; {error.remedy}" if error.remedy else str(error.detail)
-        said = xmlrpc.client.Fault(error.status_code, clean(text))
+        said = xmlrpc.client.Fault(error.status_code, clean(str(error)))
     except TriplewireError as error:
         said = xmlrpc.client.Fault(status_of(error), clean(str(error)))
     except Exception:

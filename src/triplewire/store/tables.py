@@ -29,12 +29,7 @@ def _number() -> Column[int]:
     return Column("number", BIG, primary_key=True, autoincrement=True)
 
 
-facts = Table(
-    "facts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+facts = Table("facts", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 """What there is once: the taxonomy, the marks up to which something was done."""
 
 terms = Table(
@@ -182,20 +177,10 @@ deliveries = Table(
 )
 """Events on their way to targets: `triplewire.deliver`."""
 
-hosts = Table(
-    "hosts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("per_minute", Float),  # deliveries that it allows, where it has said so
-)
-"""The hosts of all targets."""
+hosts = Table("hosts", metadata, Column("name", Text, primary_key=True), Column("per_minute", Float))
+"""The hosts of all targets, and how many deliveries a minute each allows, where it has said so."""
 
-totals = Table(
-    "totals",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("count", BIG, nullable=False),
-)
+totals = Table("totals", metadata, Column("name", Text, primary_key=True), Column("count", BIG, nullable=False))
 """Deliveries that were ever owed ("matched"), and by state those whose rows are not kept any more."""
 
 sources = Table(
@@ -224,6 +209,7 @@ requests = Table(
     Index("requests_at", "at"),
 )
 """What was accepted by requests that may be sent again, by their keys."""
+
 intents = Table(
     "intents",
     metadata,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
+from triplewire.broker import api_tokens
 from triplewire.broker.broker import DAY, Wanted
 from triplewire.broker.sources import POLL, PUSH, WantedSource
 from triplewire.broker.targets import Target
 from triplewire.errors import ArgumentError, TriplewireError
-from triplewire.service import opml
-from triplewire.service.access import PAGE, allowed, broker, delivering, settings
-from triplewire.service.pages import actions
+from triplewire.service import dead_letters, deliveries, opml, sources
+from triplewire.service.access import PAGE, allowed, broker, delivering
 from triplewire.service.pages.sessions import Person, posted
 from triplewire.service.pages.shown import EMPTY, editor, own, sources_page, tokens
-from triplewire.service.problems import Problem, details, details_of
+from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import check_address
 
 router = APIRouter(include_in_schema=False)
@@ -33,12 +34,6 @@ def _texts(form: FormData) -> dict[str, str]:
 
 def _to(number: int, said: str = "") -> Response:
     return RedirectResponse(f"/page/subscriptions/{number}" + (f"?said={said}" if said else ""), 303)
-
-
-def _said_of(error: TriplewireError | Problem) -> dict[str, Any]:
-    if isinstance(error, Problem):
-        return details(error.status_code, str(error.detail), error.remedy)
-    return details_of(error)
 
 
 @router.post("/page/new")
@@ -61,7 +56,7 @@ def subscribe(request: Request, sent: Posted) -> Response:
             who.owner,
         )
     except (TriplewireError, Problem) as error:
-        return editor(request, who, given, error=_said_of(error))
+        return editor(request, who, given, error=details_of(error))
     return _to(made.number, "made")
 
 
@@ -85,7 +80,7 @@ def change(request: Request, number: int, sent: Posted) -> Response:
     try:
         broker(request).change(number, **values)
     except TriplewireError as error:
-        return editor(request, who, given, row, _said_of(error))
+        return editor(request, who, given, row, details_of(error))
     return _to(number, "changed")
 
 
@@ -127,9 +122,9 @@ def end(request: Request, number: int, sent: Posted) -> Response:
 def add_target(request: Request, number: int, sent: Posted) -> Response:
     """Deliver events to a webhook, too; or with `remove`, to that target no more."""
     who, given = sent[0], _texts(sent[1])
-    own(request, who, number)
+    row = own(request, who, number)
     if given.get("remove"):
-        actions.remove_target(broker(request), number, _number(given["remove"]))
+        deliveries.remove_target(request, row.id, _number(given["remove"]))
     for target in _targets(request, given):
         broker(request).add_target(number, target)
     return _to(number)
@@ -145,8 +140,9 @@ def _number(text: str) -> int:
 @allowed(PAGE)
 def delivery(request: Request, number: int, sent: Posted) -> Response:
     """Try a delivery again, or give it up."""
-    who, given = sent[0], _texts(sent[1])
-    actions.settle(broker(request), who.owner, number, again=given.get("do") != "drop")
+    given = _texts(sent[1])
+    with suppress(Problem):  # it may have been settled since
+        (dead_letters.drop if given.get("do") == "drop" else dead_letters.resend)(request, 2 * number)
     subscription = given.get("subscription", "")
     return _to(_number(subscription)) if subscription else RedirectResponse("/page/dead-letters", 303)
 
@@ -155,9 +151,7 @@ def delivery(request: Request, number: int, sent: Posted) -> Response:
 @allowed(PAGE)
 def refused(request: Request, number: int, sent: Posted) -> Response:
     """Have a publication matched after all that was refused. Only the owner of the service."""
-    if sent[0].owner != settings(request).owner:
-        raise Problem(404, f"there is no publication {number}")
-    actions.accept_again(broker(request), number)
+    dead_letters.resend(request, 2 * number + 1)
     return RedirectResponse("/page/dead-letters", 303)
 
 
@@ -167,7 +161,7 @@ def add_source(request: Request, sent: Posted) -> Response:
     """Add a source; or with `remove`, take one away."""
     who, given = sent[0], {"url": "", "kind": "poll", "title": "", **_texts(sent[1])}
     if given.get("remove"):
-        actions.remove_source(broker(request), who.owner, _number(given["remove"]))
+        sources.remove_source(request, given["remove"])
         return RedirectResponse("/page/sources", 303)
     if given["kind"] not in (POLL, PUSH):
         raise ArgumentError("the page makes no such source", remedy="POST /sources does")
@@ -178,7 +172,7 @@ def add_source(request: Request, sent: Posted) -> Response:
         wanted = WantedSource(given["url"], given["kind"], title=given["title"], may_subscribe=may_subscribe)
         ticket = broker(request).sources.add(wanted, who.owner)[1]
     except (TriplewireError, Problem) as error:
-        return sources_page(request, who, given=given, error=_said_of(error))
+        return sources_page(request, who, given=given, error=details_of(error))
     if ticket:
         return sources_page(request, who, ticket=ticket)
     return RedirectResponse("/page/sources?said=made", 303)
@@ -205,7 +199,7 @@ def change_tokens(request: Request, sent: Posted) -> Response:
     who, given = sent[0], _texts(sent[1])
     if given.get("revoke"):
         try:
-            actions.revoke(broker(request), who.owner, given["revoke"])
+            api_tokens.revoke(broker(request).database, who.owner, bytes.fromhex(given["revoke"]))
         except ValueError:
             raise ArgumentError("no token is called so") from None
         return RedirectResponse("/page/settings", 303)

@@ -23,7 +23,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from triplewire.net.addresses import shown
-from triplewire.service.access import ANYBODY, allowed, settings
+from triplewire.service.access import ANYBODY, allowed, base_of, preferences
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
 
@@ -109,14 +109,8 @@ def languages() -> tuple[str, ...]:
 
 def _language_of(request: Request) -> str:
     """The first language that a browser asks for and there is (RFC 9110, 12.5.4: in the order of their weights)."""
-    asked: list[tuple[float, str]] = []
-    for entry in request.headers.get("accept-language", "").split(",")[:20]:
-        name, _, weight = entry.strip().partition(";q=")
-        try:
-            asked.append((-float(weight or 1), name.split("-")[0].lower()))
-        except ValueError:
-            continue
-    return next((name for _, name in sorted(asked, key=lambda each: each[0]) if name in languages()), ENGLISH)
+    asked = sorted(preferences(request.headers.get("accept-language", "")), key=lambda named: -named[1])
+    return next((name for name in (each.split("-")[0] for each, _ in asked) if name in languages()), ENGLISH)
 
 
 def page(
@@ -129,9 +123,7 @@ def page(
     **more: Any,
 ) -> Response:
     """A page of a template. What cannot be written as UTF-8 is replaced."""
-    now_, path = now(), request.url.path
-    base = (settings(request).base_url or str(request.base_url)).rstrip("/")
-    common = {"who": who, "now": now_, "path": path, "base": base}
+    common = {"who": who, "now": now(), "path": request.url.path, "base": base_of(request)}
     text = _environment(_language_of(request)).get_template(template).render({**common, **(values or {}), **more})
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     return HTMLResponse(text.encode("utf-8", "replace"), status, headers)
