@@ -87,6 +87,10 @@ def test_what_is_shown_holds_no_secret() -> None:
     assert str(address("https://hooks.example/in?tenant=3&api_key=hidden")) == (
         "https://hooks.example/in?tenant=3&api_key=***"
     )
+    assert str(address("https://hooks.example/services/T024BE7LD/xoxb1hidden9hidden8hidden7")) == (
+        "https://hooks.example/services/T024BE7LD/***"
+    )
+    assert str(address("https://news.example/a-name-of-some-length/2024")).endswith("/a-name-of-some-length/2024")
 
 
 @pytest.mark.parametrize(

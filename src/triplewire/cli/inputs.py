@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -71,19 +71,15 @@ def engine_of(meaning: Meaning, calls: OperatorCalls, matcher: str) -> Engine:
 def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
     """Register the subscriptions of the files, or the one of id `only`; what is refused is reported. Returns how many
     there are."""
-    loaded = 0
-    with report.progress("subscriptions") as advance:
+    from triplewire.languages.sources.files import count_rows
 
-        def progress(count: int) -> None:
-            nonlocal loaded
-            advance(count - loaded)
-            loaded = count
-
+    paths = list(map(str, files))
+    with report.progress("subscriptions", lambda: 0 if only else count_rows(paths)) as advance:
         return engine.load_subscriptions(
-            map(str, files),
+            paths,
             on_refusal=report.refuse,
             on_warning=report.warn,
-            progress=progress,
+            progress=lambda count: advance(count, 0),
             ids=[only] if only else None,
         )
 
@@ -92,20 +88,16 @@ def read_publications(
     files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool
 ) -> Iterator[Publication]:
     """The publications of the files; what is refused is reported. `streaming`: see `Report.progress`."""
-    from triplewire.read import read
+    from triplewire.read.documents import bytes_of, documents, publications_of
 
-    publications = read(
-        *map(str, files),
-        split=reading.split.value,
-        as_written=reading.as_written,
-        settings=settings_from_environment(),
-        on_refusal=report.refuse,
-        loader=loader,
-    )
-    with report.progress("publications", streaming=streaming) as advance:
-        for publication in publications:
-            advance(1)
-            yield publication
+    paths, settings, count, size = list(map(str, files)), settings_from_environment(), 0, 0
+    how: dict[str, Any] = {"split": reading.split.value, "settings": settings, "on_refusal": report.refuse}
+    with report.progress("publications", lambda: bytes_of(paths), in_bytes=True, streaming=streaming) as advance:
+        for document in documents(*paths, **how):
+            for publication in publications_of(document, as_written=reading.as_written, loader=loader, **how):
+                advance(count := count + 1, size)
+                yield publication
+            advance(count, size := size + len(document.data))
 
 
 # --- match and explain -----------------------------------------------------------------------------------------------

@@ -89,6 +89,7 @@ def match_command(
     form = output.chosen_form(form, file, Format.TABLE, Format.JSONL)
     from triplewire.cli.matches import Once
     from triplewire.engine.stats import Clock
+    from triplewire.read.documents import bytes_of
 
     clock = Clock.of_process()
     with output.text_output(None) as out, ExitStack() as ended:  # before an operator prints
@@ -101,7 +102,8 @@ def match_command(
         table, lines = _writers(engine if told.why else None, out, file, told.bindings, ended)
         writer = table if form is Format.TABLE else lines
         once, begun = Once(writer, told.same), time.perf_counter()
-        with report.progress("publications", streaming=not (writer is table or file) and out.isatty()) as advance:
+        total, is_shown = partial(bytes_of, given.publications), not (writer is table or file) and out.isatty()
+        with report.progress("publications", total, in_bytes=True, streaming=is_shown) as advance:
             totals = _matched(engine, given, once, file, report, advance, clock)
         if writer is table:
             with clock("write"):
@@ -159,7 +161,7 @@ def _matched(
     once: Once,
     file: Path | None,
     report: Report,
-    advance: Callable[[int], None],
+    advance: Callable[[int, int], None],
     clock: Clock,
 ) -> Stats:
     """Match the publications and write the rows of each result, to `file` where there is one; returns what it took."""
@@ -174,13 +176,13 @@ def _matched(
         clock=clock,
         loader=given.loader,
     ):
-        advance(result.publications)
         for refusal in result.refusals:
             report.refuse(refusal)
         with clock("write"), output.named(file or "standard output"):
             for part in result.parts:
                 once.write(part)
         totals.add(result.stats)  # only now, as listing bindings may find that some are cut
+        advance(totals.publications, clock.bytes_read)
     if unknown := engine.unknown_sources:
         names = ", ".join(map(repr, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
         report.say(f"warning: no publication came from {names}: FROM names an address, a file, or a channel")

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from triplewire.errors import (
@@ -157,20 +156,27 @@ class Report:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
-    def progress(self, what: str, *, streaming: bool = False) -> Iterator[Callable[[int], None]]:
-        """A function to call with the number of new items, for a running count on standard error if that is a
-        terminal. `streaming`: results go to a terminal meanwhile, so no count is shown."""
+    def progress(
+        self, what: str, total: Callable[[], int], *, in_bytes: bool = False, streaming: bool = False
+    ) -> Iterator[Callable[[int, int], None]]:
+        """A function to call with the number of items until now, and of bytes, for a running count on standard error if
+        that is a terminal. `total` says how many items there are, or, `in_bytes`, how many bytes; 0 where that is not
+        known. `streaming`: results go to a terminal meanwhile, so no count is shown."""
         if streaming or not sys.stderr.isatty():
-            yield lambda more: None
+            yield lambda items, size: None
             return
         # imported only where a bar is shown: loading it takes a tenth of a second
         from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = (SpinnerColumn(), TextColumn("{task.completed:,} " + what), TimeElapsedColumn())
+        most = total()
+        of = f"of {most:,} " if most and not in_bytes else ""
+        count = TextColumn("{task.fields[items]:,} " + of + what)
+        bar = (BarColumn(), *((DownloadColumn(),) if in_bytes else ())) if most else ()
+        columns = (SpinnerColumn(), count, *bar, TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as self._progress:
-            task = self._progress.add_task(what, total=None)
+            task, update = self._progress.add_task(what, total=most or None, items=0), self._progress.update
             try:
-                yield partial(self._progress.advance, task)
+                yield lambda items, size: update(task, completed=size if in_bytes else items, items=items)
             finally:
                 self._progress = None

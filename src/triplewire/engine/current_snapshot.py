@@ -8,12 +8,11 @@ import warnings
 from collections.abc import Callable, Iterable
 
 from triplewire.engine.chunk import Install, Snapshot
-from triplewire.engine.incoming import size_of
 from triplewire.engine.tiers.interpreted import InterpretedSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
 from triplewire.errors import TriplewireError, text_of_raised
 from triplewire.forks import forget_in_children, new_lock
-from triplewire.read.documents import Source
+from triplewire.read.documents import Source, bytes_of
 
 LOOK = 1 << 8  # match calls between two checks for due background work, which many match calls make worth while
 PAUSE_SECONDS = 60.0  # after work that failed, before it is tried again
@@ -63,7 +62,7 @@ class CurrentSnapshot:
 
     def prepare_for_loading(self, files: Iterable[object]) -> None:
         """Subscription files are about to be loaded: where they are large, wait for the kernels."""
-        if isinstance(self.snapshot, InterpretedSnapshot) and size_of(files) > SMALL_BYTES:
+        if isinstance(self.snapshot, InterpretedSnapshot) and bytes_of(files) > SMALL_BYTES:
             self.compiled()
 
     def compiled(self) -> Snapshot:
@@ -141,4 +140,4 @@ def snapshot_for_more(snapshot: Snapshot, publications: int) -> Snapshot:
 
 def publications_of(sources: Iterable[Source]) -> int:
     """About how many publications there are in files and folders, or more: what is gzipped, or a stream, hides some."""
-    return size_of(sources) // PUBLICATION_BYTES
+    return bytes_of(sources) // PUBLICATION_BYTES

@@ -7,7 +7,6 @@ guarded readers (`triplewire.read`, `triplewire.encode.schema`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -35,19 +34,6 @@ CHUNK = 1_024  # publications that are encoded together, where they come one by 
 ROWS = 1 << 19  # match rows to make in one call: fewer cost time in calls, more cost time in fresh memory
 _VERIFIED = 3  # the memory of a verified pair, in match rows
 _LEAST, _MOST = 64, 2_048  # publications to match in one call: with fewer, the calls take longer than the work
-
-
-def size_of(sources: Iterable[object]) -> int:
-    """The bytes of files and folders; others, such as streams, count nothing."""
-    size = 0
-    for source in sources:
-        if isinstance(source, bytes):
-            size += len(source)
-        elif isinstance(source, str | os.PathLike):
-            path = os.fspath(source)
-            below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-            size += sum(os.path.getsize(file) for file in (path, *below) if os.path.isfile(file))
-    return size
 
 
 class ChunkSizer:
@@ -123,6 +109,7 @@ def chunks_of_files(
             document = next(inputs, None)
         if document is None:
             break
+        clock.bytes_read += len(document.data)
         batch = _columns(document, compiler, clock) if direct else None
         if batch is not None:
             yield from chunks_of(iter(waiting), compiler, clock)  # the order of the files is kept

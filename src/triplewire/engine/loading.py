@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
-from triplewire.engine.incoming import size_of
 from triplewire.engine.subscriptions import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.languages.templates import Templates
+from triplewire.read.documents import bytes_of
 
 if TYPE_CHECKING:
     from triplewire.engine.segments.loading import SegmentRegistrar
@@ -49,7 +49,7 @@ def load(
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
-        registrar = SegmentRegistrar(compiler, current, size_of(sources), tell, warn)
+        registrar = SegmentRegistrar(compiler, current, bytes_of(sources), tell, warn)
         meant = None if compiler.entailment == "none" else compiler.meant
         templates, together = Templates(world.settings, world.operators, meant), ROWS_AHEAD
     rows = read_rows(

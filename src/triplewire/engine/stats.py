@@ -25,9 +25,11 @@ COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "join_st
 
 
 class Clock:
-    """A clock that runs for one stage at a time. Entering a stage stops the one around it until the end."""
+    """A clock that runs for one stage at a time. Entering a stage stops the one around it until the end. `bytes_read`
+    are those of documents, as they lie in their files."""
 
     def __init__(self) -> None:
+        self.bytes_read = 0
         self._stage = OTHER
         self._at = time.perf_counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)

@@ -38,6 +38,8 @@ _NOT_SHOWN = re.compile(
     rf"(?:{_SECRET.pattern.replace('(?i)', '(?i:', 1).removesuffix('=')})"
     r"|(?<![\w.-])(?i:key|access[_-]?key|auth|authorization|bearer|code|jwt|session|session_?id|sid))=[^&;#\s'\"<>]*"
 )
+# a part of the path of a webhook that nobody can have chosen as a name: long, with letters and digits
+_KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/?#]*[0-9])(?=[^/?#]*[A-Za-z])[\w:.~-]{20,}(?=[/?#]|\Z)")
 _FORMS = "kafka://HOST:PORT/TOPIC, jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE, https://HOST/PATH"
 
 
@@ -52,8 +54,10 @@ class Address:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        """As it may be shown: what looks like a secret in the query of a webhook's URL is left out."""
+        """As it may be shown: what looks like a secret in the query or the path of a webhook's URL is left out."""
         url = self.url if self.kind == SQLITE else shown(self.url)
+        if self.kind == WEBHOOK:
+            url = _KEY_IN_PATH.sub("***", url)
         return f"{url}#{self.name}" if self.name and self.kind in (JDBC, SQLITE) else url
 
     def named(self, name: str) -> Address:

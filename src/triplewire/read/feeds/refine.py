@@ -12,6 +12,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
@@ -29,6 +30,7 @@ _ISO = re.compile(
     r"(?:[A-Za-z]{3},\s+)?([0-9]{4})(?:([-/])([0-9]{1,2})(?:\2([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
     r"(?:[Tt\s]\s*([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?)?\s*(?:[Zz]|([+-][0-9]{2})(?::?([0-9]{2}))?)?|[Zz])?"
 )
+_HALF_DAY = re.compile(r"(?<![\w:])([0-9]{1,2})((?::[0-9]{2}){1,2})\s?([ap])\.?m\b\.?", re.IGNORECASE)
 _WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}")
 _ZONES = timezone_names | {"utc": 0, "wet": 0, "west": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3}
 _ZONE = re.compile(r"(?<=:[0-9])([0-9]?(?:[.,][0-9]+)?)\s*([^\W\d_]\S*)")
@@ -59,7 +61,7 @@ def parse_instant(text: str) -> dt.datetime | None:
         count = 1
         while count:  # comments may lie in each other
             text, count = _COMMENT.subn("", text)
-        text = _with_offset(text.strip())
+        text = _with_offset(_HALF_DAY.sub(_of_whole_day, text.strip(), count=1))
         if _WEEK.match(text):
             instant = dt.datetime.fromisoformat(text)
             return instant.astimezone(dt.UTC) if instant.tzinfo else instant.replace(tzinfo=dt.UTC)
@@ -69,11 +71,26 @@ def parse_instant(text: str) -> dt.datetime | None:
         text = _YEAR.sub(_with_century, _DAY_NAME.sub(r"\1 ", text), count=1)
         handlers = [_parse_date_greek, _parse_date_hungarian, _parse_date_nate, _parse_date_onblog]
         if all(map(_TOKEN.fullmatch, text.split())):
-            handlers = [_parse_date_rfc822, _parse_date_asctime]
+            handlers = [_parse_day_and_month, _parse_date_asctime]
         parts = next(filter(None, (handler(text) for handler in handlers)), None)
         return dt.datetime.fromtimestamp(calendar.timegm(parts), dt.UTC) if parts else None
     except (ValueError, OverflowError, OSError, TypeError, LookupError):
         return None
+
+
+def _parse_day_and_month(text: str) -> time.struct_time | None:
+    """As RFC 822 has it, whatever the day of the week is, which needs a zone to feedparser; commas are passed over."""
+    words = text.replace(",", " ").split()
+    parsed: time.struct_time | None = _parse_date_rfc822(" ".join(words[words[0][:3].lower() in day_names :]))
+    return parsed
+
+
+def _of_whole_day(match: re.Match[str]) -> str:
+    """A time of the clock of twelve hours as one of 24. Raises `ValueError` for an hour that it does not have."""
+    hour, is_afternoon = int(match[1]), match[3].lower() == "p"
+    if not 1 <= hour <= 12:
+        raise ValueError("an hour that half a day does not have")
+    return f"{hour % 12 + 12 * is_afternoon:02d}{match[2]}"
 
 
 def _with_offset(text: str) -> str:
