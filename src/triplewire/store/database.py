@@ -348,7 +348,11 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
             "3.51.3 or newer has it mended"
         )
     engine = sa.create_engine(
-        url, connect_args={"timeout": 60, "check_same_thread": False}, pool_size=12, hide_parameters=True
+        url,
+        connect_args={"timeout": 60, "check_same_thread": False},
+        pool_size=12,
+        pool_use_lifo=True,  # the connection that wrote last has the pages in its cache
+        hide_parameters=True,
     )
 
     @sa.event.listens_for(engine, "connect")
