@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark", "operators", "peers")  # experiments that `all` leaves out, as they take long
+LONG = ("partition", "spark", "operators", "broker", "peers")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
+_QUICK = 1_000  # subscriptions
 
 
 BENCH = Program("bench", "bench.command:app")
@@ -40,6 +41,7 @@ def bench_command(
     subscriptions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="So many subscriptions instead of the workload's own number.")
     ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="As --subscriptions 1000: a look, without targets.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the rows, one JSON object a line.")
     ] = None,
@@ -65,8 +67,8 @@ def bench_command(
     python -m bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, `spark`, `operators` and `peers`, which take long. A missed target is told, and no failure. Files go to
-    the temporary folder.
+    `partition`, `spark`, `operators`, `broker` and `peers`, which take long. A missed target is told, and no failure.
+    Files go to the temporary folder.
     """
     # imported here so that --help does not load NumPy
     from bench.measure import Operators
@@ -87,7 +89,8 @@ def bench_command(
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        plan = BenchPlan(workload, matcher, compare or (), subscriptions, data, called, figures)
+        size = subscriptions or (_QUICK if quick else None)
+        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
         for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)

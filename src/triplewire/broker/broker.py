@@ -332,7 +332,7 @@ class Broker:
                 for number in wanted & self._counts.keys():
                     matched[number] = self._counts[number]
                 wanted -= matched.keys()
-                if wanted and not self._matched.wait(min(left, 0.25)):
+                if wanted and not self._matched.wait(min(left, 2.0 if self.matching.is_ours else 0.25)):
                     waiting = set(wanted)
                 else:
                     continue

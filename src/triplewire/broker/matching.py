@@ -59,6 +59,9 @@ _LOOK = 0.5  # seconds between looks at what another process has accepted
 _TAKE_OVER = 0.5  # seconds between tries to become the process that matches
 _AFTER_ERROR = 2.0  # seconds
 
+_NEXT = sa.select(publications).where(publications.c.state == "accepted").order_by(publications.c.number).limit(AT_ONCE)
+_FILES = sa.select(attachments).where(attachments.c.publication.in_(sa.bindparam("numbers", expanding=True)))
+
 _log = logging.getLogger("triplewire.broker")
 
 
@@ -214,15 +217,13 @@ class Matching:
     def _next_batch(self) -> list[Accepted]:
         table = publications
         with self._database.reading() as connection:
-            rows = connection.execute(
-                sa.select(table).where(table.c.state == "accepted").order_by(table.c.number).limit(AT_ONCE)
-            ).all()
+            rows = connection.execute(_NEXT).all()
+            if not rows:
+                return []
             files: dict[int, dict[str, bytes]] = {}
-            for file in connection.execute(
-                sa.select(attachments).where(attachments.c.publication.in_([row.number for row in rows]))
-            ):
+            for file in connection.execute(_FILES, {"numbers": [row.number for row in rows]}):
                 files.setdefault(file.publication, {})[file.name] = file.content
-        if rows and rows[0].number in self._careful:
+        if rows[0].number in self._careful:
             rows = rows[:1]
             if rows[0].tries >= MOST_TRIES and rows[0].number not in self._counted:
                 self._give_up(rows[0], files.get(rows[0].number))
@@ -381,6 +382,8 @@ class Matching:
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
         """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it."""
         numbers = {entry.previous for entry in accepted if entry.previous is not None}
+        if not numbers:
+            return {}
         stands_for = {number: number for number in numbers}
         no_events = publications.c.state.not_in(("accepted", "matched"))
         refused = sa.select(publications.c.number, publications.c.previous).where(no_events)
@@ -394,7 +397,7 @@ class Matching:
             here = sa.select(events.c.publication, events.c.subscription).where(
                 events.c.publication.in_(list(stands_for)), events.c.type != UNMATCHED
             )
-            for publication, subscription in connection.execute(here) if stands_for else ():
+            for publication, subscription in connection.execute(here):
                 told[stands_for[publication]].add(subscription)
         return told
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from triplewire.broker.matching import Accepted, Batch
 from triplewire.broker.subscriptions import ACTIVE, Followed, parts
 from triplewire.broker.trial import engine_like
+from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.ir.walk import calls_in
 from triplewire.model.publication import Publication
@@ -100,37 +101,39 @@ class Quarantine:
         self._matches[:] = 0
         self._publications = 0
         guilty: dict[int, str] = {}
-        for row in self._rows(shares, most.tolist()):
+        in_turn, others = self._rows(shares, most.tolist())
+        measured = {*most.tolist(), *(row.number for row in in_turn)} if last else set()
+        alone = engine_like(self._followed.engine, _MOST_STEPS)
+        for row in (*in_turn, *others):
             share, price = shares.get(row.number, 0.0), json.loads(row.price)
             if row.owner not in limits.trusted and share > limits.share:
                 reason = f"it matches {share:.0%} of all publications, and at most {limits.share:.0%} may be"
             elif row.owner not in limits.trusted and share > limits.times * price.get("share", 1.0):
                 reason = f"it matches {share:.1%} of all publications, where {price['share']:.1%} were foreseen"
-            elif last and self._is_slow(row, price.get("microseconds", 0.0) / 1e6, last):
+            elif row.number in measured and self._is_slow(alone, row, price.get("microseconds", 0.0) / 1e6, last):
                 reason = f"it takes more than {limits.least_seconds * 1e3:.0f} ms a publication, far beyond its price"
             else:
                 continue
             guilty[row.number] = reason
         return guilty
 
-    def _rows(self, shares: Mapping[int, float], most: Sequence[int]) -> list[Any]:
-        """The active ones among those that match much, and the next in turn, the newest first."""
+    def _rows(self, shares: Mapping[int, float], most: Sequence[int]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The next in turn, the newest first, and the other active ones among those that match much."""
         here = sa.select(subscriptions).where(subscriptions.c.state == ACTIVE)
         with self._database.reading() as connection:
-            in_turn = here.where(subscriptions.c.number < self._next).order_by(subscriptions.c.number.desc())
-            rows = list(connection.execute(in_turn.limit(_MEASURED)).all())
-            self._next = rows[-1].number if len(rows) == _MEASURED else 2**62
-            others = sorted({*shares, *most} - {row.number for row in rows})
-            for part in parts(others):
-                rows += connection.execute(here.where(subscriptions.c.number.in_(part))).all()
-        return rows
+            next_ones = here.where(subscriptions.c.number < self._next).order_by(subscriptions.c.number.desc())
+            in_turn = connection.execute(next_ones.limit(_MEASURED)).all()
+            self._next = in_turn[-1].number if len(in_turn) == _MEASURED else 2**62
+            others: list[Any] = []
+            for part in parts(sorted({*shares, *most} - {row.number for row in in_turn})):
+                others += connection.execute(here.where(subscriptions.c.number.in_(part))).all()
+        return in_turn, others
 
-    def _is_slow(self, row: Any, foreseen: float, publications: Sequence[Publication]) -> bool:
-        """Does it take too long to evaluate a subscription alone? Not of one that calls operators."""
-        engine = engine_like(self._followed.engine, _MOST_STEPS)
+    def _is_slow(self, engine: Engine, row: Any, foreseen: float, publications: Sequence[Publication]) -> bool:
+        """Does it take too long to evaluate a subscription alone, in this engine? Not of one that calls operators."""
         prefixes = json.loads(row.prefixes) if row.prefixes else None
         try:
-            subscription = engine.subscribe(row.query, row.language, id="query", prefixes=prefixes)
+            subscription = engine.subscribe(row.query, row.language, id="query", prefixes=prefixes, replace=True)
         except TriplewireError:  # it was registered with other limits
             return False
         if any(calls_in(subscription.where)):

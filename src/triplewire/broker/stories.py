@@ -116,12 +116,12 @@ class Stories:
     def choose(self, connection: Connection, accepted: Sequence[Accepted], batch: Batch) -> None:
         """See `Matching`. It may be called again with the same batch."""
         flags = self._followed.flags
+        if not any((flags[numbers] & ONCE_PER_STORY).any() for numbers in batch.matched.values()):
+            return
         places: dict[int, list[int]] = {}  # of events, by publication
         for place, event in enumerate(batch.events):
             if event[3] in (MATCHED, CHANGED, REPEATED) and flags[event[1]] & ONCE_PER_STORY:
                 places.setdefault(event[4], []).append(place)
-        if not places:
-            return
         silent: set[int] = set()
         told_now: dict[int, dict[int, int]] = {}  # publication -> subscription -> the event that its story has
         for entry in accepted:

@@ -38,6 +38,7 @@ ACTIVE, PAUSED, SUSPENDED, ENDED = "active", "paused", "suspended", "ended"
 ONCE_PER_STORY, HAS_TARGETS = 1, 2
 """Bits of `Followed.flags`: stories are told once; events are delivered somewhere beside the feed."""
 
+_SINCE = sa.select(changes.c.number, changes.c.subscription).where(changes.c.number > sa.bindparam("last"))
 _AT_ONCE = 5_000  # rows of one query
 MANY = 1_000  # subscriptions from which they are loaded together, which waits for compiled kernels
 
@@ -142,15 +143,16 @@ class Followed:
     def follow(self) -> None:
         """Take over changes that were committed since: they are numbered in the order of commits."""
         with self._lock, self._database.reading() as connection:
-            here = sa.select(changes.c.number, changes.c.subscription).where(changes.c.number > self._last)
-            new = connection.execute(here).all()
+            new = connection.execute(_SINCE, {"last": self._last}).all()
+            if not new:
+                return
             numbers = sorted({row.subscription for row in new})
             self._about_all(connection, numbers)
             numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
             if numbers:
                 self._take_over(connection, numbers)
             self._unsaved += len(numbers)
-            self._last = max((row.number for row in new), default=self._last)
+            self._last = max(row.number for row in new)
 
     def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:
         self._about(connection, numbers)

@@ -360,13 +360,17 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
     """An engine for SQLite whose commits are synced to the disk."""
     journal = "WAL"
     if has_wal_bug(sqlite3.sqlite_version_info):
-        journal = "TRUNCATE"
+        journal = "PERSIST"  # a file that keeps its length is synced in half of the time of one that is truncated
         warn(
             f"SQLite {sqlite3.sqlite_version} may lose commits in WAL mode: a slower journal is used; "
             "3.51.3 or newer has it mended"
         )
     engine = sa.create_engine(
-        url, connect_args={"timeout": 60, "check_same_thread": False}, pool_size=12, hide_parameters=True
+        url,
+        connect_args={"timeout": 60, "check_same_thread": False},
+        pool_size=12,
+        pool_use_lifo=True,  # the connection that wrote last has the pages in its cache
+        hide_parameters=True,
     )
 
     @sa.event.listens_for(engine, "connect")
