@@ -2,8 +2,9 @@
 subclasses.
 
 Standard: RDF 1.1 Semantics, section 9.2.1. Publications: patterns rdfs2, rdfs3, rdfs5 and rdfs7 (rdfs:domain,
-rdfs:range, rdfs:subPropertyOf), and rdfs12 (members of containers, rdf:_1 and so on, are rdfs:member). Queries: rdfs9. The subclasses come from the taxonomy when a query is evaluated
-(`triplewire.ir.taxonomy`), so the stated classes of a publication remain its direct ones.
+rdfs:range, rdfs:subPropertyOf), and rdfs12 (members of containers, rdf:_1 and so on, are rdfs:member). Queries: rdfs9.
+The subclasses come from the taxonomy when a query is evaluated (`triplewire.ir.taxonomy`), so the stated classes of a
+publication remain its direct ones.
 """
 
 from __future__ import annotations
