@@ -106,10 +106,10 @@ class Similarity:
         text_of(text, "text")
         if not (isinstance(text, Literal) and text.has_text):
             return False
-        found = words_of(text.lexical, _ANALYZER).words
-        if len(found) > MOST_WORDS:
+        text_words = words_of(text.lexical, _ANALYZER).words
+        if len(text_words) > MOST_WORDS:
             raise ValueError(f"text has more than {MOST_WORDS} words")
-        return similarity(asked, Counter(found), self._frequencies()) >= least
+        return similarity(asked, Counter(text_words), self._frequencies()) >= least
 
     def _frequencies(self) -> Frequencies:
         path = self.file or os.environ.get(VARIABLE, "")
