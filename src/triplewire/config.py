@@ -197,6 +197,7 @@ VARIABLES: Mapping[str, str] = {
     "TRIPLEWIRE_CRASH_AT": "tests: the point at which the process ends, and the how manyth time",
     "TRIPLEWIRE_DAMAGE": "tests: all tries all generated cases, and every moment to stop",
     "TRIPLEWIRE_ONTOLOGY": "the file of axioms of the operator entails",
+    "TRIPLEWIRE_FREQUENCIES": "the file of document frequencies of the operator ftsim",
     "TRIPLEWIRE_PLACES": "the file of places of the operator inPlace (GeoJSON)",
     "TRIPLEWIRE_SHAPES": "the folder of shapes of the operator conforms",
     "TRIPLEWIRE_TIER": "auto, compiled or interpreted",

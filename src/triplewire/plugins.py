@@ -49,6 +49,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "within": "triplewire.operators.families.spatial:WITHIN",
         "inPlace": "triplewire.operators.families.spatial:IN_PLACE",
         "textLanguage": "triplewire.operators.families.texts:TEXT_LANGUAGE",
+        "ftsim": "triplewire.operators.families.similarity:FTSIM",
         "namesEntity": "triplewire.operators.families.texts:MENTIONS",
         "imageSize": "triplewire.operators.families.images:IMAGE_SIZE",
         "imageHash": "triplewire.operators.families.images:IMAGE_HASH",

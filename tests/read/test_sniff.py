@@ -37,6 +37,11 @@ LINE = "<http://a> <http://p> <http://b> ."
         ('[{"@id": "http://a"}]', "x.ttl", Syntax.JSON_LD),
         ('{"version": "https://jsonfeed.org/version/1", "items": []}', "", Syntax.JSON_FEED),
         ('{"version": "https:\\/\\/jsonfeed.org\\/version\\/1.1"}', "", Syntax.JSON_FEED),
+        ("<!DOCTYPE html><script type=application/ld+json>{}</script>", "", Syntax.HTML),
+        ("<html><script type=application/ld+json>{}</script>", "x.xhtml", Syntax.HTML),
+        ("<html> <http://p> 'ld+json' .", "x.ttl", Syntax.TURTLE),
+        (f"<x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF {RDF}/></x:xmpmeta>", "x.xmp", Syntax.XMP),
+        (f"<svg {RDF}><metadata/></svg>", "x.svg", Syntax.XMP),
         ('{"title": "t", "items": [{"id": 1}]}', "", Syntax.JSON_FEED),
         ('{"@context": {}, "items": [{"id": 1}]}', "", Syntax.JSON_LD),
         (f"<rdf:RDF {RDF}/>", "x.ttl", Syntax.RDF_XML),
@@ -101,7 +106,16 @@ def test_xml_may_end_far_behind() -> None:
     assert not begins_as_lines(data[:HEAD])
 
 
-@pytest.mark.parametrize("text", ["\x00\x01", "%PDF-1.7", "<html><p>x</p></html>", "<note/>", "<opml/>", "a,b\n1,2"])
+@pytest.mark.parametrize("text", ["\x00\x01", "<html><p>x</p></html>", "<note/>", "<opml/>", "a,b\n1,2"])
 def test_unknown(text: str) -> None:
     with pytest.raises(ReadError):
         sniff(text.encode(), "x.ttl")
+
+
+def test_files_that_are_no_text() -> None:
+    assert sniff(b"%PDF-1.7", "x.ttl") is Syntax.PDF
+    packet = f"<rdf:RDF {RDF}/>".encode()
+    for start in (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"II*\0", b"RIFF\x08\0\0\0WEBP"):
+        assert sniff(start + packet) is Syntax.XMP
+        with pytest.raises(ReadError):
+            sniff(start + b"no packet")

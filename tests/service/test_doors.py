@@ -80,6 +80,18 @@ def setting(tmp_path: Path) -> Iterator[Setting]:
         yield made
 
 
+def test_a_page_and_a_picture_are_published_as_any_document(setting: Setting) -> None:
+    rdf = "xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'"
+    packet = f"<rdf:RDF {rdf}><r:x rdf:about='urn:y' xmlns:r='urn:'/></rdf:RDF>"
+    for kind, content in (
+        ("text/html", b'<!doctype html><script type="application/ld+json">{"@id": "", "@type": "urn:x"}</script>'),
+        ("image/jpeg", b"\xff\xd8\xff\xe1 " + packet.encode() + b"\xff\xd9"),
+    ):
+        head = {"Authorization": f"Bearer {setting.tokens['ann']}", "Content-Type": kind}
+        answer = setting.doors.post("/publish?wait=1&readers=ann", content=content, headers=head).json()
+        assert answer["matched"] == 1, (kind, answer)
+
+
 def found_doors(app: FastAPI) -> list[tuple[str, str, Any]]:
     """The method, the path and the route of each door."""
     return [

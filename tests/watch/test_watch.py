@@ -122,13 +122,15 @@ def test_files_are_read_as_they_come(folder: Path) -> None:
     (source / "a.rss").write_bytes(item("a"))
     (source / "wrong.ttl").write_text("<a> <b>")
     (source / "many.jsonl").write_text('{"@id": "urn:j", "@type": "http://purl.org/rss/1.0/item"}\n{"urn:p": 1}\n')
+    of_item = '{"@id": "urn:page", "@graph": {"@id": "urn:i", "@type": "http://purl.org/rss/1.0/item"}}'
+    (source / "page.html").write_text(f'<html><script type="application/ld+json">{of_item}</script></html>')
     done = watch("in")
-    assert (done.code, sorted(told())) == (1, ["urn:a", "urn:j"])
+    assert (done.code, sorted(told())) == (1, ["urn:a", "urn:j", "urn:page"])
     assert "wrong.ttl:1:" in done.err
     assert "0 matches in 0 publications" in watch("in").err
     (source / "a.rss").write_bytes(item("a", "b"))
     assert "has changed since it was read" in watch("in").err
-    assert sorted(told()) == ["urn:a", "urn:b", "urn:j"]
+    assert sorted(told()) == ["urn:a", "urn:b", "urn:j", "urn:page"]
     assert watch("in", "in/out").code == 2, "a watch does not read what it writes"
     assert watch("absent").code == 2
 

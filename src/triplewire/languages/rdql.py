@@ -137,9 +137,13 @@ class _Query:
         self._terms.using()
         tokens.rewind()
         selected, sources = self._head()
+        begin = tokens.peek().offset
         self._pattern()
-        while tokens.accept(",") or tokens.at("("):
+        while (comma := tokens.accept(",")) or tokens.at("("):
+            tokens.note(begin)  # with the comma behind it
+            begin = tokens.peek().offset
             self._pattern()
+            tokens.note(comma.offset if comma else begin)
         if tokens.accept("AND"):
             for condition in tokens.conjuncts(self._filter, ",", "AND"):
                 self._parts += map(Filter, conjuncts(condition))
@@ -171,14 +175,13 @@ class _Query:
 
     def _pattern(self) -> None:
         tokens = self._tokens
-        begin = tokens.expect("(").offset
+        tokens.expect("(")
         subject = self._node("a subject")
         tokens.accept(",")
         predicate = self._node("a predicate")
         tokens.accept(",")
         self._parts.append(Pattern(subject, predicate, self._terms.term("an object")))
         tokens.expect(")")
-        tokens.note(begin)
 
     def _node(self, position: str) -> PatternTerm:
         token = self._tokens.peek()

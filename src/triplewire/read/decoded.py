@@ -1,5 +1,5 @@
 """The syntaxes that are read (which one a document is in: `triplewire.read.sniff`), and what the parsing process makes
-of a document: publications, and a problem for each part that is missing or mended."""
+of a document: publications (or the documents inside it), and a problem for each part that is missing or mended."""
 
 from __future__ import annotations
 
@@ -37,6 +37,23 @@ class Decoded:
     problems: list[Problem] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A document inside a file: its syntax, its bytes, line and column of the file at which it begins (0 where the file
+    has no lines), and the base of its relative IRIs where the file states one."""
+
+    syntax: Syntax
+    data: bytes
+    line: int = 0
+    column: int = 0
+    base: str = ""
+
+    def place(self, error: ReadError) -> None:
+        """Tell the place of an error in the document as one in the file."""
+        error.column = self.line and error.column and error.column + (self.column - 1 if error.line <= 1 else 0)
+        error.line = self.line and self.line + max(error.line - 1, 0)
+
+
 class Syntax(enum.Enum):
     """A way to write publications down; the value is its name in messages."""
 
@@ -48,3 +65,10 @@ class Syntax(enum.Enum):
     RSS_1 = "RSS 1.0"  # a feed that is RDF/XML
     FEED = "XML feed"  # RSS 0.9x and 2.0, Atom, and what feedparser makes of worse
     JSON_FEED = "JSON Feed"
+    HTML = "HTML page"  # it and those below hold documents of the syntaxes above: `triplewire.read.embedded`
+    PDF = "PDF"
+    XMP = "XMP"  # a picture, or XML around RDF/XML
+
+
+CONTAINERS = frozenset([Syntax.HTML, Syntax.PDF, Syntax.XMP])
+"""Files that hold documents."""

@@ -21,7 +21,7 @@ from triplewire.folders import entries_of
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_address
 from triplewire.net.addresses import shown
-from triplewire.read.decoded import Syntax
+from triplewire.read.decoded import CONTAINERS, Syntax
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
 from triplewire.read.line_documents import iri_of_line, json_lines
@@ -30,7 +30,7 @@ from triplewire.read.pipes import Document, is_pipe, pieces_of_pipe
 from triplewire.read.process.frames import Collected, Request, pieces
 from triplewire.read.process.parsing import CLIENT
 from triplewire.read.rdf.contexts import BUNDLED_ONLY, ContextLoader, Loader, with_contexts
-from triplewire.read.rdf.split import by_subject, replaced
+from triplewire.read.rdf.split import by_subject, merged, replaced
 from triplewire.read.sniff import sniff
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
@@ -263,6 +263,9 @@ def _publications(
     if request.syntax is Syntax.N_QUADS:
         yield from _lines(data, request, on_refusal)
         return
+    if request.syntax in CONTAINERS:
+        yield from _embedded(data, request, on_refusal, loader)
+        return
     if request.syntax is Syntax.JSON_LD:
         loader = BUNDLED_ONLY if loader is None else loader
         # what the bundled ones and files would have to fetch is refused where it is parsed
@@ -281,6 +284,21 @@ def _publications(
             on_refusal(problem.refusal(request.source or request.document))
         elif not problem.is_warning:
             raise problem.error
+
+
+def _embedded(
+    data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None, loader: Loader | None
+) -> list[Publication]:
+    """What the documents in a file say together. One of them that is wrong is refused, and the others are read."""
+    parts: list[list[Publication]] = []
+    for part in CLIENT.ask(replace(request, data=data)).documents:
+        of_part = replace(request, syntax=part.syntax, base=part.base or request.base)
+        try:
+            parts.append(list(_publications(part.data, of_part, on_refusal, loader)))
+        except ReadError as error:
+            part.place(error)
+            _refuse(error, request.source or request.document, on_refusal, part.data)
+    return merged(parts, request.settings)
 
 
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:

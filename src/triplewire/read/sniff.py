@@ -20,6 +20,9 @@ _RSS = re.compile(
     rb"""xmlns(?::([\w.-]+))?\s*=\s*["'](?:http://(?:channel|my)\.netscape\.com/rdf/simple/0\.9/|(http://purl\.org/rss/1\.0/))""",
     re.IGNORECASE,
 )
+PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF")
+"""How files of PNG, JPEG, GIF, TIFF and WebP begin."""
+
 _COMMENT = re.compile(rb"<!--(?:.*?-->|(.*))|<!\[CDATA\[(?:.*?\]\]>|(.*))", re.DOTALL)
 _PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*+)(?::([\w.-]++))?+(\s[^>]*+)?+/?>")
@@ -51,6 +54,10 @@ HEAD = _SAMPLE + 1
 def sniff(data: bytes, name: str = "") -> Syntax:
     """The syntax of `data`, a whole document; `name` is the file name, if any. Raises `ReadError` if it is in none."""
     name = name.lower().removesuffix(".gz")
+    if data.startswith(b"%PDF-"):
+        return Syntax.PDF
+    if data.startswith(PICTURES) and RDF_NAMESPACE in data:
+        return Syntax.XMP
     view = ascii_view(data)
     start = _PROLOG.match(view)
     rest = start.end() if start else 0
@@ -83,7 +90,7 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
     if view.startswith(b"<!", start):
         root = re.compile(rb"<[A-Za-z_]").search(view, start)
         if _HTML.match(view, start) and not _FEED_TAG.search(view):
-            raise ReadError("this is an HTML page", remedy="give a feed or an RDF document")
+            return _page(view)
         if root is None:
             return Syntax.RDF_XML
         start = root.start()
@@ -93,7 +100,9 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
             return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
         return None
     local = bytes(match[2] or match[1]).lower()
-    if not match[3] and not match[0].endswith(b"/>"):
+    # the end tag of a page may be left out
+    is_page = local == b"html" and b"ld+json" in view and not name.endswith(_TURTLE_NAMES)
+    if not match[3] and not match[0].endswith(b"/>") and not is_page:
         closing = b"</" + match[0][1:]
         if local not in _FEED_ROOTS and closing not in view:
             return None
@@ -103,6 +112,8 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
         return _rdf_or_feed(view)
     if local in _FEED_ROOTS and not _is_node(match, view):
         return Syntax.FEED
+    if local in (b"svg", b"xmpmeta") and RDF_NAMESPACE in view:
+        return Syntax.XMP
     if RDF_NAMESPACE in match[0]:
         return Syntax.RDF_XML
     if local == b"opml":
@@ -111,10 +122,17 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
     if _FEED_TAG.search(view):
         return Syntax.FEED
     if local == b"html":
-        raise ReadError("this is an HTML page", remedy="give a feed or an RDF document")
+        return _page(view)
     if RDF_NAMESPACE in view:
         return Syntax.RDF_XML
     raise ReadError(f"this is XML, but neither RDF nor a feed: its root is <{match[1].decode('ascii', 'replace')}>")
+
+
+def _page(view: bytes) -> Syntax:
+    """A page with JSON-LD. Raises `ReadError` for others."""
+    if b"ld+json" in view:
+        return Syntax.HTML
+    raise ReadError("this is an HTML page", remedy="give a feed or an RDF document")
 
 
 def _is_node(root: re.Match[bytes], view: bytes) -> bool:

@@ -18,6 +18,7 @@ from triplewire.net.addresses import Connections
 from triplewire.net.client import MOST_BYTES, Client
 from triplewire.net.guard import Target, target_of
 from triplewire.read.charsets import HEAD, by_first_bytes, declared, known
+from triplewire.read.decoded import Syntax
 from triplewire.read.gunzip import gunzip
 from triplewire.read.names import legal
 from triplewire.read.sniff import sniff
@@ -128,12 +129,11 @@ def _plain(value: str | None) -> str:
 
 
 def is_document(body: bytes) -> bool:
-    """Is it in a syntax that is read? An HTML page, as of a domain that was sold, is not."""
+    """Is it in a syntax of feeds or RDF? An HTML page, as of a domain that was sold, is not."""
     try:
-        sniff(gunzip(body, MOST_BYTES))
+        return sniff(gunzip(body, MOST_BYTES)) is not Syntax.HTML
     except ReadError:
         return False
-    return True
 
 
 def in_utf8(body: bytes, content_type: str) -> bytes:

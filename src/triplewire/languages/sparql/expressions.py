@@ -298,6 +298,8 @@ class Expressions:
                 condition = FullText(variable, parse_expression(tokens))
             tokens.expect(")")
             return condition
+        if name == "FTSIM":  # full text, too, but what it asks is learned from texts
+            return Holds(_call(self._terms, token, "ftsim"))
         self.refuse_aggregate(token)
         if name in RANDOM:
             tokens.unsupported(token, f"the function {name}", "matching is deterministic: no two values may differ")

@@ -23,7 +23,7 @@ from triplewire.errors import ReadError
 from triplewire.model.packed import Packed, pack, unpack
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Node, Triple, parse_term
-from triplewire.read.decoded import Problem, Syntax
+from triplewire.read.decoded import Embedded, Problem, Syntax
 from triplewire.read.rdf.split import graph_id, too_many
 
 # --- Pieces of N-Quads or N-Triples ----------------------------------------------------------------------------------
@@ -189,6 +189,13 @@ def piece_frame(graphs: Mapping[Node | None, Iterable[Triple]], refused: Iterabl
     return _frame({"graphs": rows, "refused": lines, "end": True}, parts)
 
 
+def embedded_frame(documents: Iterable[Embedded]) -> bytes:
+    """The documents inside a file, as a frame."""
+    parts = list(documents)
+    rows = [[part.syntax.name, part.line, part.column, part.base, len(part.data)] for part in parts]
+    return _frame({"documents": rows, "end": True}, (part.data for part in parts))
+
+
 def error_frame(error: ReadError) -> bytes:
     """A refusal of the whole document, as the last frame."""
     return _frame({"error": _error(error), "end": True})
@@ -211,6 +218,7 @@ class Reply:
         self.publications: list[Publication] = []
         self.problems: list[Problem] = []
         self.piece = Piece([], [])
+        self.documents: list[Embedded] = []
         self.ended = False
         self._source = source
         self._body, self._taken = b"", 0  # a frame, and the bytes of it that were taken
@@ -227,6 +235,10 @@ class Reply:
             instant = dt.datetime.fromisoformat(published) if published else None
             packed = self._packed(said)
             self.publications.append(Publication.of_packed(identifier, packed, self._source, instant, tuple(notes)))
+        for syntax, line, column, base, size in header.get("documents", ()):
+            self._taken += size
+            part = body[self._taken - size : self._taken]
+            self.documents.append(Embedded(Syntax[syntax], part, line, column, base))
         self.problems.extend(
             Problem(self._read_error(error), subject, is_warning)
             for error, subject, is_warning in header.get("problems", ())

@@ -25,10 +25,19 @@ from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, BlankNode, Node, Triple, parse_term
 from triplewire.read import charsets, guard
-from triplewire.read.decoded import Decoded, Problem, Syntax, warning
+from triplewire.read.decoded import CONTAINERS, Decoded, Problem, Syntax, warning
+from triplewire.read.embedded import embedded
 from triplewire.read.feeds.json_feed import read_json_feed
 from triplewire.read.feeds.rss import read_feed, read_rss_1
-from triplewire.read.process.frames import HEAD, RefusedLine, Request, error_frame, piece_frame, publications_frame
+from triplewire.read.process.frames import (
+    HEAD,
+    RefusedLine,
+    Request,
+    embedded_frame,
+    error_frame,
+    piece_frame,
+    publications_frame,
+)
 from triplewire.read.rdf.lang_strings import with_languages
 from triplewire.read.rdf.parse import Terms, left_out, parse, syntax_error
 from triplewire.read.rdf.split import Statement, by_graph, by_subject, refuse_in_json
@@ -202,6 +211,9 @@ def _answer(request: Request, replies: BinaryIO) -> None:
     """Write the frames of one reply. Raises `ReadError`."""
     if request.syntax is Syntax.N_QUADS:
         replies.write(piece_frame(*parse_lines(request.data, request.first_line, request.settings)))
+        return
+    if request.syntax in CONTAINERS:
+        replies.write(embedded_frame(embedded(request)))
         return
     decoded = decode(request)
     batch, size = [], 0

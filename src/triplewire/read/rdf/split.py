@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from triplewire.config import Settings
@@ -30,6 +31,27 @@ def by_graph(statements: Iterable[Statement], document: str, source: str, settin
         if len(triples) > settings.max_triples:
             raise too_many(settings)
     return [Publication(graph_id(graph, document), tuple(triples), source) for graph, triples in graphs.items()]
+
+
+def merged(parts: list[list[Publication]], settings: Settings) -> list[Publication]:
+    """The publications of several documents, those of one id joined. Their blank nodes stay apart."""
+    if len(parts) == 1:
+        return parts[0]
+    joined: dict[str, Publication] = {}
+    for number, part in enumerate(parts):
+
+        def renamed(term: Any, number: int = number) -> Any:
+            return BlankNode(f"d{number}-{term.label}") if isinstance(term, BlankNode) else term
+
+        for publication in part:
+            triples = [Triple._make(map(renamed, triple)) for triple in publication.triples]
+            before = joined.get(publication.id)
+            whole = dict.fromkeys([*before.triples, *triples] if before else triples)
+            if len(whole) > settings.max_triples:
+                raise too_many(settings)
+            notes = (*before.notes, *publication.notes) if before else publication.notes
+            joined[publication.id] = replace(publication, triples=tuple(whole), notes=notes)
+    return list(joined.values())
 
 
 def too_many(settings: Settings) -> ReadError:
