@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.metadata.messages import Dropped, Notice, Told
 from triplewire.metadata.tables import ANY, SUBJECT, holdings, statements, strong, subscriptions, terms, types
-from triplewire.metadata.working import altered, ends, fill, in_order, leading, picked, told
+from triplewire.metadata.working import altered, counted, ends, fill, in_order, leading, picked, told
 
 Pairs = Mapping[tuple[str, int], list[str]]
 """Repository and resource, and the ids of rules."""
@@ -34,18 +34,18 @@ def pairs_of_ends(connection: Connection) -> tuple[Pairs, Pairs]:
 
 def count(connection: Connection) -> None:
     """Bring `md_holdings` up to date with `ends`."""
-    difference = sa.func.sum(2 * ends.c.stays - 1)
-    here = sa.and_(ends.c.repository == holdings.c.repository, ends.c.resource == holdings.c.resource)
-    new = (
-        sa.select(ends.c.repository, ends.c.resource, sa.literal(0)).where(~sa.exists(holdings).where(here)).distinct()
+    here = sa.and_(holdings.c.repository == ends.c.repository, holdings.c.resource == ends.c.resource)
+    rules = sa.func.sum(2 * ends.c.stays - 1) + sa.func.coalesce(sa.func.max(holdings.c.rules), 0)
+    now = sa.select(ends.c.repository, ends.c.resource, rules).select_from(in_order(ends, left=(holdings, here)))
+    names = ["repository", "resource", "rules"]
+    connection.execute(counted.delete())
+    connection.execute(counted.insert().from_select(names, now.group_by(ends.c.repository, ends.c.resource)))
+    is_counted = sa.exists().where(
+        counted.c.repository == holdings.c.repository, counted.c.resource == holdings.c.resource
     )
-    connection.execute(holdings.insert().from_select(["repository", "resource", "rules"], new))
-    added = sa.select(difference).where(here).scalar_subquery()
-    is_of_ends = sa.tuple_(holdings.c.repository, holdings.c.resource).in_(
-        sa.select(ends.c.repository, ends.c.resource)
-    )
-    connection.execute(holdings.update().where(is_of_ends).values(rules=holdings.c.rules + added))
-    connection.execute(holdings.delete().where(is_of_ends, holdings.c.rules == 0))
+    of_these = holdings.c.resource.in_(sa.select(counted.c.resource))
+    connection.execute(holdings.delete().where(of_these, is_counted))
+    connection.execute(holdings.insert().from_select(names, sa.select(counted).where(counted.c.rules > 0)))
 
 
 def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tuple[Notice, ...]]:

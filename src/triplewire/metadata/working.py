@@ -97,6 +97,10 @@ ends = _table(
     Column("stays", SmallInteger, nullable=False),
 )
 """Which subscription begins (`stays` is 1) or ceases to hold which resource."""
+counted = _table(
+    "counted", Column("repository", Text, primary_key=True), _number("resource"), Column("rules", BIG, nullable=False)
+)
+"""How many rules hold a resource now."""
 altered = _table("altered", _number("resource"))
 """Resources whose statements or strong references are others now."""
 leading = _table("leading", _number("root"), _number("resource"), Column("step", Integer, nullable=False))
