@@ -24,7 +24,7 @@ from sqlalchemy.engine import Connection
 from triplewire.languages.mdv import CONTAINS, EXISTS
 from triplewire.metadata.conditions import OPERATORS, compared
 from triplewire.metadata.decompose import Kind
-from triplewire.metadata.rule_graph import grams_of
+from triplewire.metadata.rule_graph import BOTH_WAYS, grams_of
 from triplewire.metadata.tables import groups, joins, statements, terms, triggers, types
 from triplewire.metadata.working import (
     asked,
@@ -213,11 +213,8 @@ def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: 
                     connection, hits, sa.union_all(*(_either(table, level, side) for side in ("parent", "child")))
                 )
                 continue
-            for driver in ("parent", "child") if Kind(kind) in _BOTH_WAYS else ("parent",):
+            for driver in ("parent", "child") if Kind(kind) in BOTH_WAYS else ("parent",):
                 _insert_hits(connection, hits, _JOINS[Kind(kind)](table, level, driver))
-
-
-_BOTH_WAYS = (Kind.SAME, Kind.REFERS, Kind.REFERRED)
 
 
 def _begun(table: sa.Table, kind: Kind, level: int, driver: str) -> tuple[Any, sa.ColumnElement[bool]]:

@@ -27,7 +27,7 @@ def pairs_of_ends(connection: Connection) -> tuple[Pairs, Pairs]:
     query = sa.select(ends.c.repository, ends.c.resource, ends.c.stays, subscriptions.c.id).select_from(source)
     begun: dict[tuple[str, int], list[str]] = defaultdict(list)
     ceased: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for repository, resource, stays, rule in connection.execute(query).tuples():
+    for repository, resource, stays, rule in connection.execute(query):
         (begun if stays else ceased)[repository, resource].append(rule)
     return begun, ceased
 
@@ -58,7 +58,7 @@ def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tu
     follow(connection)
     content = contents(connection, sa.select(told.c.resource).distinct())
     out: dict[str, list[Notice]] = defaultdict(list)
-    for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)).tuples():
+    for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)):
         if (now := content.get(resource)) is not None:
             rules = begun.get((repository, resource), ())
             out[repository].append(Told(now.resource, now.statements, now.strong, tuple(sorted(rules))))
@@ -124,12 +124,12 @@ def contents(connection: Connection, resources: sa.Select[tuple[int]]) -> dict[i
     source = in_order(picked, (s, link), (p, p.c.number == s.c.property), (v, v.c.number == s.c.value))
     query = sa.select(picked.c.number, p.c.label, v.c.term).select_from(source).distinct()
     stated: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for number, property_, value in connection.execute(query).tuples():
+    for number, property_, value in connection.execute(query):
         stated[number].append((property_, value))
     source = in_order(picked, (s, sa.and_(link, _is_strong())), (v, v.c.number == s.c.value))
     references = sa.select(picked.c.number, sa.func.coalesce(v.c.label, v.c.term)).select_from(source).distinct()
     strongly: dict[int, list[str]] = defaultdict(list)
-    for number, name in connection.execute(references.where(_exists(s.c.value))).tuples():
+    for number, name in connection.execute(references.where(_exists(s.c.value))):
         strongly[number].append(name)
     names = names_of(connection, stated)
     return {
