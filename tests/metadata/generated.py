@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from triplewire.metadata.messages import Change, Put, RuleText, Withdraw
 
@@ -73,7 +74,7 @@ def rule(chance: random.Random, id: str, known: list[str], *, typed: bool) -> Ru
     searched = [chance.choice((*CLASSES, *CLASSES, *known[-2:])) for _ in names]
     head = f"search {', '.join(map(' '.join, zip(searched, names, strict=True)))} register {names[0]}"
     tests = [_test(chance, names, mark) for _ in range(chance.choice((0, 1, 1, 2, 2, 3)))]
-    for one, other in zip(names, names[1:], strict=False):  # mostly variables have to do with each other
+    for one, other in pairwise(names):  # mostly variables have to do with each other
         if chance.random() < 0.85:
             left, right = chance.sample((one, other), 2)
             tests.append(f"{left}.{chance.choice(PROPERTIES)}{mark} = {right}")

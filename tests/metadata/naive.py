@@ -1,4 +1,4 @@
-"""A registry without any index: all rules are asked of all documents, by the reference engine, whenever it is looked at.
+"""A registry without any index: all rules are asked of all documents by the reference engine, each time.
 
 Also a cache that follows notices, as a repository does, without a database.
 """

@@ -141,6 +141,7 @@ def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
     right = element.right._compiler_dispatch(compiler, **how)
     if (linter := how.pop("from_linter", None)) is not None:  # which warns of tables that nothing joins
         linter.edges.update(product(element.left._from_objects, element.right._from_objects))
+    assert element.onclause is not None
     word = "LEFT JOIN" if element.isouter else "CROSS JOIN"
     return f"{left} {word} {right} ON {element.onclause._compiler_dispatch(compiler, **how)}"
 
