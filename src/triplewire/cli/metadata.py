@@ -69,6 +69,9 @@ def init_command(
     base: Annotated[
         str, typer.Option(metavar="IRI", help="What names of documents are resolved against; default: file:///.")
     ] = "",
+    lead: Annotated[
+        bool, typer.Option("--lead", help="Write the log of documents here from now on, not with a peer.")
+    ] = False,
 ) -> None:
     """
     \b
@@ -81,6 +84,8 @@ def init_command(
 
     report = Report()
     with provider_of(store, base=base) as provider:
+        if lead:
+            provider.state("peer", "")
         if schema is not None:
             applied = provider.use_schema(schema.read_bytes(), document_iri(str(schema)))
             for refusal in applied.refused:
