@@ -21,7 +21,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context
 from triplewire.languages.grammar.conditions import FLIPPED
 from triplewire.languages.mdv import CONTAINS, EXISTS, Path, Rule, Step, Test, parse_rule
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI
 
 WITHIN = "within"
 """`x within y`: y contains x."""
