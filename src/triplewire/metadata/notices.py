@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.metadata.messages import Dropped, Notice, Told
 from triplewire.metadata.tables import ANY, SUBJECT, holdings, statements, strong, subscriptions, terms, types
-from triplewire.metadata.working import altered, counted, ends, fill, in_order, leading, picked, told
+from triplewire.metadata.working import altered, counted, ends, fill, in_order, leading, moved_rows, picked, told
 
 Pairs = Mapping[tuple[str, int], list[str]]
 """Repository and resource, and the ids of rules."""
@@ -88,7 +88,7 @@ def _lead(connection: Connection) -> None:
         link = sa.and_(s.c.value == leading.c.root, _is_strong())
         new = sa.select(s.c.resource, leading.c.resource, sa.literal(step + 1)).distinct()
         new = new.select_from(in_order(leading, (s, link))).where(leading.c.step == step, ~is_known)
-        if connection.execute(leading.insert().from_select(["root", "resource", "step"], new)).rowcount <= 0:
+        if moved_rows(connection, leading.insert().from_select(["root", "resource", "step"], new)) <= 0:
             break
         step += 1
 
@@ -97,7 +97,7 @@ def _tell(connection: Connection, new: sa.Select[tuple[str, int, int]], reposito
     other = told.alias("other")
     is_known = sa.exists().where(other.c.repository == repository, other.c.resource == resource)
     query = told.insert().from_select(["repository", "resource", "step"], new.where(~is_known))
-    return connection.execute(query).rowcount
+    return moved_rows(connection, query)
 
 
 def follow(connection: Connection) -> None:

@@ -128,6 +128,11 @@ def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) 
     insert_rows(connection, table, list(rows))
 
 
+def moved_rows(connection: Connection, statement: sa.Executable) -> int:
+    """Execute a statement that inserts or changes rows; returns how many."""
+    return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
+
+
 class _InOrder(Join):
     """A join that is made in the order in which it stands."""
 
