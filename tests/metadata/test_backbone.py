@@ -168,9 +168,6 @@ def test_a_stream_of_events_goes_on_where_it_was(database_url: str) -> None:
         batches = [Batch.of_line(line.removeprefix("data:")) for line in lines if line.startswith("data:")]
         told = [item.resource for batch in batches for item in batch.items if isinstance(item, Told)]
         assert told == ["urn:1", "urn:2"]
-            "urn:1",
-            "urn:2",
-        ]
         provider.snapshot("north")  # another stream begins
         with urllib.request.urlopen(url, timeout=30) as events:
             assert [next(events) for _ in range(3)][2] == b"event: gone\n"
