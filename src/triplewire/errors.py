@@ -19,6 +19,7 @@
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
     └── StoreError           a directory is no saved engine, no index, or no output of a run
         ├── DamagedError     what was saved there is damaged
+        ├── GapError         something that has to come first is missing
         ├── WriteError       it cannot be written
         └── BusyError        another process has it: try again
 
@@ -137,6 +138,10 @@ class StoreError(TriplewireError):
 
 class DamagedError(StoreError):
     """What was saved is not there any more as it was saved."""
+
+
+class GapError(StoreError):
+    """What lies between what is there and what has come is missing, and has to come first."""
 
 
 class WriteError(StoreError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+import urllib.request
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,10 +14,11 @@ import pytest
 from amounts import usually
 from metadata.metadata_serving import TOKEN, network, provider_at
 from metadata.provider_histories import RULES, SCHEMA, Expected, changes
-from triplewire.errors import BusyError, ServiceError, TriplewireError
+from triplewire.errors import BusyError, ServiceError, StoreError, TriplewireError
 from triplewire.metadata.backbone import Peer, Writing
+from triplewire.metadata.batches import Batch
 from triplewire.metadata.follow import Follower, move
-from triplewire.metadata.messages import Put, RuleText
+from triplewire.metadata.messages import Put, RuleText, Told
 from triplewire.metadata.provider import Provider
 from triplewire.metadata.remote import RemoteProvider
 from triplewire.metadata.repository import Repository
@@ -146,3 +148,26 @@ def test_a_provider_takes_nothing_while_its_peer_is_away(new_database: Callable[
         with pytest.raises(BusyError, match="connection failed"):
             remote.change([Put("urn:d", b"")])
         assert list(remote.results()) == []
+        with pytest.raises(StoreError, match="its documents come from the log of http"):
+            provider.apply([Put("urn:d", b"")])
+        provider.state("peer", "")
+        assert provider.apply([Put("urn:d", b"<urn:a> <urn:b> 1 .")]).version == 1
+
+
+def test_a_stream_of_events_goes_on_where_it_was(database_url: str) -> None:
+    """Server-Sent Events, as any client reads them."""
+    with Provider.open(database_url) as provider, provider_at(Writing(provider)) as address:
+        provider.subscribe("north", [RULES["all"]])
+        stream = provider.snapshot("north").stream
+        url = f"{address}/repositories/north/batches?stream={stream}&format=sse"
+        for number in range(3):
+            provider.apply([Put(f"urn:{number}", f"<urn:{number}> a <http://terms.example/Host> .".encode())])
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"Last-Event-ID": "1"}), timeout=30) as events:
+            lines = [next(events).decode().strip() for _ in range(7)]
+        assert [line for line in lines if line.startswith("id:")] == ["id: 2", "id: 3"]
+        batches = [Batch.of_line(line.removeprefix("data:")) for line in lines if line.startswith("data:")]
+        told = [item.resource for batch in batches for item in batch.items if isinstance(item, Told)]
+        assert told == ["urn:1", "urn:2"]
+        provider.snapshot("north")  # another stream begins
+        with urllib.request.urlopen(url, timeout=30) as events:
+            assert [next(events) for _ in range(3)][2] == b"event: gone\n"

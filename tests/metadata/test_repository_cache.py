@@ -8,9 +8,10 @@ import pytest
 
 from amounts import usually
 from metadata.cache_history import RULES, as_cached, histories, told
+from triplewire.errors import GapError
 from triplewire.metadata.batches import Batch, Ended, Snapshot
 from triplewire.metadata.messages import Dropped, RuleText
-from triplewire.metadata.repository import Gap, Repository
+from triplewire.metadata.repository import Repository
 
 ALL_RULES = tuple(RuleText(rule, f"search A a register a -- {rule}") for rule in RULES)
 BEGIN = Snapshot("stream", 0, 0, ALL_RULES)
@@ -39,10 +40,10 @@ def test_the_cache_is_what_rules_hold_and_lead_to(seed: int, new_database: Calla
 
 def test_a_gap_is_refused_and_changes_nothing(database_url: str) -> None:
     with Repository.open(database_url, "one") as repository:
-        with pytest.raises(Gap, match="its snapshot is missing before batch 1"):
+        with pytest.raises(GapError, match="its snapshot is missing before batch 1"):
             repository.receive("stream", Batch(1, 1))
         repository.restore(BEGIN)
-        with pytest.raises(Gap, match="batch 1 is missing before batch 2"):
+        with pytest.raises(GapError, match="batch 1 is missing before batch 2"):
             repository.receive("stream", Batch(2, 1, (told("a", 1, (), frozenset(["r1"])),)))
         assert repository.cached() == {}
         assert repository.position == ("stream", 0, 0)

@@ -69,6 +69,9 @@ def init_command(
     base: Annotated[
         str, typer.Option(metavar="IRI", help="What names of documents are resolved against; default: file:///.")
     ] = "",
+    lead: Annotated[
+        bool, typer.Option("--lead", help="Write the log of documents here from now on, not with a peer.")
+    ] = False,
 ) -> None:
     """
     \b
@@ -81,6 +84,8 @@ def init_command(
 
     report = Report()
     with provider_of(store, base=base) as provider:
+        if lead:
+            provider.state("peer", "")
         if schema is not None:
             applied = provider.use_schema(schema.read_bytes(), document_iri(str(schema)))
             for refusal in applied.refused:
@@ -207,7 +212,7 @@ def subscribe_command(
         say(counted(len(ids), "rule"))
         if show:
             new, form = set(ids), output.chosen_form(form, None, Format.TABLE, Format.JSONL)
-            rows = ({"rule": rule, "resources": some} for _, rule, some in provider.results(repository) if rule in new)
+            rows = ({"rule": rule, "resources": iris} for _, rule, iris in provider.results(repository) if rule in new)
             told(rows, stream, form is Format.JSONL)
     end(report)
 
@@ -242,7 +247,7 @@ def results_command(form: FormOption = None, *, where: Where) -> None:
         if where.store and not where.provider:
             results = running.enter_context(provider_of(where.store, alone=False)).results()
             rows: Iterable[dict[str, object]] = [  # not written as they are read: a slow reader would hold up SQLite
-                {"repository": name, "rule": rule, "resources": some} for name, rule, some in results
+                {"repository": name, "rule": rule, "resources": resources} for name, rule, resources in results
             ]
         else:
             provider = running.enter_context(remote(where.provider, where.token_file))

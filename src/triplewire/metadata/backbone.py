@@ -4,7 +4,8 @@ All follow one ordered log, which the first of them, the one without a peer, wri
 order, and tells its own repositories. A provider with a peer hands on what is to be written, and answers once it has
 come back through the log: who asks the same provider sees it. While the peer is away, the provider answers and tells
 its repositories as before, and takes nothing. The log keeps the newest entry of each document, so a provider that comes
-later, or was away for long, ends with the same documents.
+later, or was away for long, ends with the same documents. Where the first one is lost, another is told to write the log
+(`Provider.state`), and becomes the peer of the others.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Peer(Writing):
         self, provider: Provider, peer: RemoteProvider, warn: Callable[[str], None] = lambda text: None
     ) -> None:
         super().__init__(provider)
+        provider.state("peer", peer.address)
         self._peer = peer
         self._asking = RemoteProvider(peer.address, peer.token)  # a connection that no question for the log keeps busy
         self._stop = threading.Event()

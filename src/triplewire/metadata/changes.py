@@ -25,6 +25,7 @@ from triplewire.metadata.working import (
     in_order,
     incoming,
     incoming_types,
+    moved_rows,
 )
 
 
@@ -39,9 +40,9 @@ def written(connection: Connection, documents: Sequence[int], rows: Rows) -> boo
         is_equal = sa.and_(*(table.columns[_key(table, column)] == column for column in new.c))
         of_batch = table.c.document.in_(sa.select(batch.c.document))
         gone = table.update().where(of_batch, ~sa.exists().where(is_equal)).values(stays=0)
-        moved += connection.execute(gone).rowcount
+        moved += moved_rows(connection, gone)
         added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~sa.exists().where(is_equal))
-        moved += connection.execute(table.insert().from_select([c.key for c in table.c], added)).rowcount
+        moved += moved_rows(connection, table.insert().from_select([c.key for c in table.c], added))
     return moved > 0
 
 

@@ -9,12 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from triplewire.ir.values.compare import OPERATORS as COMPARE
+from triplewire.ir.values import compare
 from triplewire.languages.mdv import CONTAINS, EXISTS
 from triplewire.metadata.decompose import GRAM
 from triplewire.metadata.keys import BRIEF
 from triplewire.metadata.normal import WITHIN
 
+COMPARE: Mapping[str, Callable[[Any, Any], Any]] = compare.OPERATORS
 Columns = Any  # the columns of an alias of `md_terms`, or of triggering rules
 
 
@@ -82,13 +83,13 @@ def compared(comparison: Any, left: Columns, right: Columns) -> sa.ColumnElement
     """Do two values compare as the column says? Both as numbers, else both as instants, else as texts."""
 
     def by(op: str) -> sa.ColumnElement[bool]:
-        compare = COMPARE[op]
-        texts: sa.ColumnElement[bool] = compare(left.label, right.label)
+        compares = COMPARE[op]
+        texts: sa.ColumnElement[bool] = compares(left.label, right.label)
         if op not in ("=", "!="):
             texts = sa.and_(texts, left.literal.is_not(None), right.literal.is_not(None))
         return sa.case(
             *(
-                (sa.and_(a.is_not(None), b.is_not(None)), compare(a, b))
+                (sa.and_(a.is_not(None), b.is_not(None)), compares(a, b))
                 for a, b in ((left.number_key, right.number_key), (left.instant_key, right.instant_key))
             ),
             else_=sa.func.coalesce(texts, sa.false()),

@@ -24,7 +24,7 @@ from sqlalchemy.engine import Connection
 from triplewire.languages.mdv import CONTAINS, EXISTS
 from triplewire.metadata.conditions import OPERATORS, compared
 from triplewire.metadata.decompose import Kind
-from triplewire.metadata.rule_graph import grams_of
+from triplewire.metadata.rule_graph import BOTH_WAYS, grams_of
 from triplewire.metadata.tables import groups, joins, statements, terms, triggers, types
 from triplewire.metadata.working import (
     asked,
@@ -37,6 +37,7 @@ from triplewire.metadata.working import (
     grams,
     hits,
     in_order,
+    moved_rows,
     region,
 )
 
@@ -89,9 +90,9 @@ def evaluated(connection: Connection, rules: Iterable[int]) -> None:
         is_asked, number = joins.c.rule.in_(sa.select(asked.c.rule)), sa.select(asked.c.rule)
         inputs = sa.union(*(sa.select(side.label("rule")).where(is_asked) for side in (joins.c.parent, joins.c.child)))
         new = sa.select(inputs.subquery().c.rule)
-        rows = connection.execute(
-            asked.insert().from_select(["rule"], new.where(new.selected_columns.rule.not_in(number)))
-        ).rowcount
+        rows = moved_rows(
+            connection, asked.insert().from_select(["rule"], new.where(new.selected_columns.rule.not_in(number)))
+        )
     for table, source in ((asked_triggers, triggers), (asked_joins, joins)):
         connection.execute(table.delete())
         of_these = sa.select(*source.c).where(source.c.rule.in_(sa.select(asked.c.rule)))
@@ -198,7 +199,7 @@ def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -
         return 0
     reached = sa.select(there.label("resource"), sa.literal(step + 1)).select_from(in_order(r, *others)).distinct()
     reached = reached.where(r.c.step == step, there.not_in(sa.select(region.c.resource)))
-    return connection.execute(region.insert().from_select(["resource", "step"], reached)).rowcount
+    return moved_rows(connection, region.insert().from_select(["resource", "step"], reached))
 
 
 # --- join rules ------------------------------------------------------------------------------------------------------
@@ -213,11 +214,8 @@ def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: 
                     connection, hits, sa.union_all(*(_either(table, level, side) for side in ("parent", "child")))
                 )
                 continue
-            for driver in ("parent", "child") if Kind(kind) in _BOTH_WAYS else ("parent",):
+            for driver in ("parent", "child") if Kind(kind) in BOTH_WAYS else ("parent",):
                 _insert_hits(connection, hits, _JOINS[Kind(kind)](table, level, driver))
-
-
-_BOTH_WAYS = (Kind.SAME, Kind.REFERS, Kind.REFERRED)
 
 
 def _begun(table: sa.Table, kind: Kind, level: int, driver: str) -> tuple[Any, sa.ColumnElement[bool]]:

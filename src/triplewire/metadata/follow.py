@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from triplewire.errors import BusyError, Refusal, ServiceError, StoreError, TriplewireError, UnavailableError
+from triplewire.errors import BusyError, GapError, Refusal, ServiceError, StoreError, TriplewireError, UnavailableError
 from triplewire.metadata.batches import Batch
 from triplewire.metadata.messages import RuleText
 from triplewire.metadata.remote import RemoteProvider, portions
-from triplewire.metadata.repository import Gap, Repository
+from triplewire.metadata.repository import Repository
 
 WAIT = 20.0  # seconds that a question for new batches stays open
 _FIRST_PAUSE, _LAST_PAUSE = 0.05, 5.0  # seconds until a provider that does not answer is asked again
@@ -57,7 +57,7 @@ class Follower:
         try:
             for batch in batches or ():
                 self.repository.receive(position.stream, batch)
-        except Gap:
+        except GapError:
             batches = None
         if batches is None:
             self.repository.restore(self.provider.snapshot(self.name), self.provider.address)

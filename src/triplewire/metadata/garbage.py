@@ -34,20 +34,20 @@ def suspect(connection: Connection, uris: sa.Select[Any]) -> None:
 
 def collect(connection: Connection) -> None:
     """Drop the suspects that have no reason to stay, and all that only these were a reason for."""
-    while True:
-        _acquit(connection)
+    while _remain(connection):
         if not _dropped(connection, _unreferenced()) and not _dropped(connection, _unmarked()):
-            break
-    connection.execute(suspects.delete())
+            connection.execute(suspects.delete())
 
 
-def _acquit(connection: Connection) -> None:
-    """Suspect no longer what is not cached, is held by a rule, or is referred to by what a rule holds."""
+def _remain(connection: Connection) -> bool:
+    """Suspect no longer what is not cached, is held by a rule, or is referred to by what a rule holds. Does any suspect
+    remain?"""
     uri, referrer = suspects.c.uri, strong.c.source
     is_held = sa.exists().where(held.c.resource == uri)
     is_kept = sa.exists().where(strong.c.target == uri, held.c.resource == referrer)
     is_cached = sa.exists().where(cached.c.uri == uri)
     connection.execute(suspects.delete().where(is_held | is_kept | ~is_cached))
+    return bool(connection.execute(sa.select(sa.exists(_SUSPECTS))).scalar())
 
 
 def _unreferenced() -> sa.Select[Any]:

@@ -21,7 +21,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context
 from triplewire.languages.grammar.conditions import FLIPPED
 from triplewire.languages.mdv import CONTAINS, EXISTS, Path, Rule, Step, Test, parse_rule
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI
 
 WITHIN = "within"
 """`x within y`: y contains x."""
@@ -160,14 +160,14 @@ class _Normaliser:
         op = test.op
         path, constant = test.left, test.right
         if not isinstance(path, Path):
-            path, constant, op = test.right, test.left, _TURNED[op]
-        assert isinstance(path, Path)
+            assert isinstance(constant, Path)  # one side is a path
+            path, constant, op = constant, path, _TURNED[op]
         name, property_ = self._end(path)
         if constant is None:
             if property_ is not None:
                 self._variables[name].conditions[Condition(EXISTS, property_)] = None
             return
-        assert isinstance(constant, IRI | Literal)
+        assert not isinstance(constant, Path)
         is_iri = isinstance(constant, IRI)
         text = constant.value if isinstance(constant, IRI) else constant.lexical
         self._variables[name].conditions[Condition(op, property_, text, test.negated, is_iri)] = None

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.metadata.messages import Dropped, Notice, Told
 from triplewire.metadata.tables import ANY, SUBJECT, holdings, statements, strong, subscriptions, terms, types
-from triplewire.metadata.working import altered, ends, fill, in_order, leading, picked, told
+from triplewire.metadata.working import altered, counted, ends, fill, in_order, leading, moved_rows, picked, told
 
 Pairs = Mapping[tuple[str, int], list[str]]
 """Repository and resource, and the ids of rules."""
@@ -27,25 +27,25 @@ def pairs_of_ends(connection: Connection) -> tuple[Pairs, Pairs]:
     query = sa.select(ends.c.repository, ends.c.resource, ends.c.stays, subscriptions.c.id).select_from(source)
     begun: dict[tuple[str, int], list[str]] = defaultdict(list)
     ceased: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for repository, resource, stays, rule in connection.execute(query).tuples():
+    for repository, resource, stays, rule in connection.execute(query):
         (begun if stays else ceased)[repository, resource].append(rule)
     return begun, ceased
 
 
 def count(connection: Connection) -> None:
     """Bring `md_holdings` up to date with `ends`."""
-    difference = sa.func.sum(2 * ends.c.stays - 1)
-    here = sa.and_(ends.c.repository == holdings.c.repository, ends.c.resource == holdings.c.resource)
-    new = (
-        sa.select(ends.c.repository, ends.c.resource, sa.literal(0)).where(~sa.exists(holdings).where(here)).distinct()
+    here = sa.and_(holdings.c.repository == ends.c.repository, holdings.c.resource == ends.c.resource)
+    rules = sa.func.sum(2 * ends.c.stays - 1) + sa.func.coalesce(sa.func.max(holdings.c.rules), 0)
+    now = sa.select(ends.c.repository, ends.c.resource, rules).select_from(in_order(ends, left=(holdings, here)))
+    names = ["repository", "resource", "rules"]
+    connection.execute(counted.delete())
+    connection.execute(counted.insert().from_select(names, now.group_by(ends.c.repository, ends.c.resource)))
+    is_counted = sa.exists().where(
+        counted.c.repository == holdings.c.repository, counted.c.resource == holdings.c.resource
     )
-    connection.execute(holdings.insert().from_select(["repository", "resource", "rules"], new))
-    added = sa.select(difference).where(here).scalar_subquery()
-    is_of_ends = sa.tuple_(holdings.c.repository, holdings.c.resource).in_(
-        sa.select(ends.c.repository, ends.c.resource)
-    )
-    connection.execute(holdings.update().where(is_of_ends).values(rules=holdings.c.rules + added))
-    connection.execute(holdings.delete().where(is_of_ends, holdings.c.rules == 0))
+    of_these = holdings.c.resource.in_(sa.select(counted.c.resource))
+    connection.execute(holdings.delete().where(of_these, is_counted))
+    connection.execute(holdings.insert().from_select(names, sa.select(counted).where(counted.c.rules > 0)))
 
 
 def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tuple[Notice, ...]]:
@@ -58,7 +58,7 @@ def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tu
     follow(connection)
     content = contents(connection, sa.select(told.c.resource).distinct())
     out: dict[str, list[Notice]] = defaultdict(list)
-    for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)).tuples():
+    for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)):
         if (now := content.get(resource)) is not None:
             rules = begun.get((repository, resource), ())
             out[repository].append(Told(now.resource, now.statements, now.strong, tuple(sorted(rules))))
@@ -88,7 +88,7 @@ def _lead(connection: Connection) -> None:
         link = sa.and_(s.c.value == leading.c.root, _is_strong())
         new = sa.select(s.c.resource, leading.c.resource, sa.literal(step + 1)).distinct()
         new = new.select_from(in_order(leading, (s, link))).where(leading.c.step == step, ~is_known)
-        if connection.execute(leading.insert().from_select(["root", "resource", "step"], new)).rowcount <= 0:
+        if moved_rows(connection, leading.insert().from_select(["root", "resource", "step"], new)) <= 0:
             break
         step += 1
 
@@ -97,7 +97,7 @@ def _tell(connection: Connection, new: sa.Select[tuple[str, int, int]], reposito
     other = told.alias("other")
     is_known = sa.exists().where(other.c.repository == repository, other.c.resource == resource)
     query = told.insert().from_select(["repository", "resource", "step"], new.where(~is_known))
-    return connection.execute(query).rowcount
+    return moved_rows(connection, query)
 
 
 def follow(connection: Connection) -> None:
@@ -124,12 +124,12 @@ def contents(connection: Connection, resources: sa.Select[tuple[int]]) -> dict[i
     source = in_order(picked, (s, link), (p, p.c.number == s.c.property), (v, v.c.number == s.c.value))
     query = sa.select(picked.c.number, p.c.label, v.c.term).select_from(source).distinct()
     stated: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for number, property_, value in connection.execute(query).tuples():
+    for number, property_, value in connection.execute(query):
         stated[number].append((property_, value))
     source = in_order(picked, (s, sa.and_(link, _is_strong())), (v, v.c.number == s.c.value))
     references = sa.select(picked.c.number, sa.func.coalesce(v.c.label, v.c.term)).select_from(source).distinct()
     strongly: dict[int, list[str]] = defaultdict(list)
-    for number, name in connection.execute(references.where(_exists(s.c.value))).tuples():
+    for number, name in connection.execute(references.where(_exists(s.c.value))):
         strongly[number].append(name)
     names = names_of(connection, stated)
     return {

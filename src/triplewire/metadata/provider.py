@@ -10,7 +10,8 @@ What a batch of changes means for a repository is written with it, in one transa
 repository's stream (`outbox`), and stays until the repository acknowledges it. A repository that has missed something,
 or has not come back for `MOST_WAITING` batches, takes a new snapshot, which begins a new stream.
 
-With a peer (`triplewire.metadata.backbone`) the changes of documents come from its log alone.
+With a peer (`triplewire.metadata.backbone`) the changes of documents come from its log alone, also while it is not
+served; `state("peer", "")` has it write a log of its own again.
 """
 
 from __future__ import annotations
@@ -146,6 +147,9 @@ class Provider:
         version: int,
     ) -> Applied:
         """Apply a batch, with its entries in the log and what repositories are told of it in the same transaction."""
+        if not version and (peer := self.fact("peer")):
+            remedy = "write to a provider that is served; `triplewire metadata init --lead` has this one write a log"
+            raise StoreError(f"its documents come from the log of {peer}", remedy=remedy)
         versions: list[int] = []
 
         def then(connection: Connection, applied: Applied) -> None:

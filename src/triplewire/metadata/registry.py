@@ -293,7 +293,7 @@ def _stated(connection: Connection) -> Iterator[tuple[str, list[Triple]]]:
     source = source.join(p, p.c.number == s.c.property).join(v, v.c.number == s.c.value)
     query = sa.select(documents.c.iri, r.c.term, p.c.term, v.c.term).select_from(source).order_by(documents.c.number)
     triples: dict[str, list[Triple]] = {}
-    for iri, *texts in connection.execute(query).tuples():
+    for iri, *texts in connection.execute(query):
         triples.setdefault(iri, []).append(Triple._make(map(parse_term, texts)))
     return iter(triples.items())
 

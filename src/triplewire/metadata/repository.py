@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.errors import Refusal, StoreError
+from triplewire.errors import GapError, Refusal, StoreError
 from triplewire.languages.context import Context
 from triplewire.languages.mdv import parse_rule
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, rule_of
@@ -44,10 +44,6 @@ class Position(NamedTuple):
     stream: str = ""
     number: int = 0
     version: int = 0
-
-
-class Gap(StoreError):
-    """A batch is not the next one of the stream that is followed: what lies between has to come first."""
 
 
 class Repository:
@@ -106,8 +102,8 @@ class Repository:
             return _position(connection)
 
     def receive(self, stream: str, batch: Batch) -> bool:
-        """Take a batch of a stream in, in one transaction; False where it was there. Raises `Gap` where one before it,
-        or the snapshot of that stream, is missing."""
+        """Take a batch of a stream in, in one transaction; False where it was there. Raises `GapError` where one before
+        it, or the snapshot of that stream, is missing."""
 
         def work(connection: Connection) -> bool:
             position = _position(connection)
@@ -115,7 +111,7 @@ class Repository:
                 return False
             if position.stream != stream or batch.number > position.number + 1:
                 missing = "its snapshot" if position.stream != stream else f"batch {position.number + 1}"
-                raise Gap(f"{missing} is missing before batch {batch.number}", remedy="ask for a snapshot")
+                raise GapError(f"{missing} is missing before batch {batch.number}", remedy="ask for a snapshot")
             _take_in(connection, batch.items, batch.version)
             crash.point("repository.received")
             _state(connection, number=str(batch.number), version=str(batch.version))

@@ -24,6 +24,9 @@ from triplewire.metadata.working import fill, removable, wanted
 from triplewire.model.terms import IRI
 from triplewire.store.database import insert_rows
 
+BOTH_WAYS = (Kind.SAME, Kind.REFERS, Kind.REFERRED)
+"""Kinds of join rules that are evaluated from either input; others begin with what their parent registers."""
+
 
 def digest_of(text: str) -> str:
     """What a long text is found by."""
@@ -130,14 +133,11 @@ def _insert_joins(
     rows = []
     for place, rule in made:
         parent, child = numbers[rule.parent], numbers[rule.child]
-        drives = "parent" if fan_out[parent] <= fan_out[child] or rule.kind in _BY_PARENT else "child"
+        drives = "child" if rule.kind in BOTH_WAYS and fan_out[child] < fan_out[parent] else "parent"
         rows.append((numbers[place], level, rule.kind.value, drives, group_of[_group(rule, terms)], parent, child))
     insert_rows(connection, joins, rows)
     is_input = triggers.c.rule.in_(sa.select(removable.c.rule))
     connection.execute(triggers.update().where(is_input, triggers.c.feeds == 0).values(feeds=1))
-
-
-_BY_PARENT = (Kind.WITHOUT, Kind.MISSES, Kind.OWN, Kind.ALL, Kind.OR)
 
 
 def _insert_triggers(

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from triplewire.errors import LanguageError, ReadError, Refusal
 from triplewire.ir.values.compare import value_of
+from triplewire.ir.values.numbers import NUMERIC
 from triplewire.languages.mdv import Rule
 from triplewire.model.terms import (
     IRI,
@@ -197,16 +198,12 @@ def _is_datatype(iri: IRI) -> bool:
 
 
 def _has_datatype(literal: Literal, datatype: IRI) -> bool:
-    """Is a literal one of a datatype, or plain and of a form that the datatype has?"""
-    if datatype == _LITERAL or literal.datatype == datatype.value:
-        return (
-            datatype.value in (XSD_STRING, _LITERAL.value)
-            or bool(literal.language)
-            or _reads(literal.lexical, datatype)
-        )
-    if datatype.value == XSD_STRING:
-        return bool(literal.language)
-    return literal.datatype == XSD_STRING and _reads(literal.lexical, datatype)
+    """Is a literal a value of a datatype? Plain ones, and numbers of other datatypes, are where they read as one."""
+    if datatype == _LITERAL or (datatype.value == XSD_STRING and literal.language):
+        return True
+    if literal.datatype != datatype.value and literal.datatype not in (XSD_STRING, *NUMERIC):
+        return False
+    return datatype.value == XSD_STRING or _reads(literal.lexical, datatype)
 
 
 def _reads(lexical: str, datatype: IRI) -> bool:

@@ -123,7 +123,7 @@ def registered(connection: Connection, repository: str | None) -> Iterator[tuple
     query = sa.select(subscriptions.c.repository, subscriptions.c.id, subscriptions.c.body)
     if repository is not None:
         query = query.where(subscriptions.c.repository == repository)
-    for owner, name, body in connection.execute(query.order_by(subscriptions.c.number)).tuples():
+    for owner, name, body in connection.execute(query.order_by(subscriptions.c.number)):
         yield owner, RuleText(name, **json.loads(body))
 
 
@@ -174,7 +174,7 @@ def _held(connection: Connection, listed: Sequence[tuple[int, str, int]]) -> Ite
         source = in_order(picked, (hits, hits.c.rule == picked.c.number))
         query = sa.select(hits.c.rule, hits.c.resource).select_from(source).where(hits.c.resource > 0)
         by_rule: dict[int, list[int]] = defaultdict(list)
-        for rule, resource in connection.execute(query).tuples():
+        for rule, resource in connection.execute(query):
             by_rule[rule].append(resource)
         for _, name, rule in some:
             yield name, by_rule.get(rule, [])

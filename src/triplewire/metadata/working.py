@@ -97,6 +97,10 @@ ends = _table(
     Column("stays", SmallInteger, nullable=False),
 )
 """Which subscription begins (`stays` is 1) or ceases to hold which resource."""
+counted = _table(
+    "counted", Column("repository", Text, primary_key=True), _number("resource"), Column("rules", BIG, nullable=False)
+)
+"""How many rules hold a resource now."""
 altered = _table("altered", _number("resource"))
 """Resources whose statements or strong references are others now."""
 leading = _table("leading", _number("root"), _number("resource"), Column("step", Integer, nullable=False))
@@ -124,6 +128,11 @@ def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) 
     insert_rows(connection, table, list(rows))
 
 
+def moved_rows(connection: Connection, statement: sa.Executable) -> int:
+    """Execute a statement that inserts or changes rows; returns how many."""
+    return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
+
+
 class _InOrder(Join):
     """A join that is made in the order in which it stands."""
 
@@ -137,6 +146,7 @@ def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
     right = element.right._compiler_dispatch(compiler, **how)
     if (linter := how.pop("from_linter", None)) is not None:  # which warns of tables that nothing joins
         linter.edges.update(product(element.left._from_objects, element.right._from_objects))
+    assert element.onclause is not None
     word = "LEFT JOIN" if element.isouter else "CROSS JOIN"
     return f"{left} {word} {right} ON {element.onclause._compiler_dispatch(compiler, **how)}"
 

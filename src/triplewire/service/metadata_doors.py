@@ -31,7 +31,7 @@ router = APIRouter(tags=["metadata"])
 Number = Annotated[int, Query(ge=0, lt=2**62)]
 Seconds = Annotated[float, Query(ge=0, le=60)]
 _NDJSON = "application/x-ndjson"
-Found = TypeVar("Found")
+News = TypeVar("News")
 
 
 def metadata_service(writing: Writing, settings: ServiceSettings) -> FastAPI:
@@ -114,7 +114,9 @@ async def log(request: Request, after: Number = 0, wait: Seconds = 0) -> Respons
 def results(request: Request, repository: str | None = None) -> Response:
     """Each rule, of one repository or of all, with the resources that it registers, a JSON object a line."""
     rows = _provider(request).results(repository)  # not sent as it is read: a slow client would hold up SQLite
-    return _lines([json.dumps({"repository": of, "rule": rule, "resources": some}) for of, rule, some in rows])
+    return _lines(
+        [json.dumps({"repository": of, "rule": rule, "resources": resources}) for of, rule, resources in rows]
+    )
 
 
 @router.get("/resources")
@@ -236,7 +238,7 @@ def acknowledge(request: Request, name: str, body: Acknowledged) -> dict[str, An
     return {"acknowledged": body.number}
 
 
-async def _awaited(streams: Streams, topic: str, look: Callable[[], Found], seconds: float) -> Found:
+async def _awaited(streams: Streams, topic: str, look: Callable[[], News], seconds: float) -> News:
     """What a look finds: at once, or what is the first within so many seconds, as soon as it is there. None, in place
     of an empty list, does not wait."""
     clock = asyncio.get_running_loop().time
@@ -244,10 +246,10 @@ async def _awaited(streams: Streams, topic: str, look: Callable[[], Found], seco
     with streams.waiting(topic) as woken:
         while True:
             woken.clear()
-            found = await run_in_threadpool(look)
+            news = await run_in_threadpool(look)
             left = until - clock()
-            if found or found is None or left <= 0 or streams.is_ending:
-                return found
+            if news or news is None or left <= 0 or streams.is_ending:
+                return news
             with suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), min(left, LOOK))
 

@@ -1,0 +1,123 @@
+"""The commands of providers and repositories over files: what they print, resume and refuse, with their exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from metadata.metadata_serving import TOKEN, provider_at
+from triplewire.cli import run
+from triplewire.metadata.backbone import Writing
+from triplewire.metadata.provider import Provider
+
+TERMS = "http://terms.example/"
+RULE = f"PREFIX : <{TERMS}> search Server s register s where s.memory > 64"
+EVENTS = [
+    {"seq": 1, "op": "add", "path": "one.ttl", "content": f"<#s> a <{TERMS}Server> ; <{TERMS}memory> 128 ."},
+    {"seq": 2, "op": "add", "path": "two.ttl", "content": f"<#s> a <{TERMS}Server> ; <{TERMS}memory> 32 ."},
+    {"seq": 3, "op": "update", "path": "two.ttl", "content": f"<#s> a <{TERMS}Server> ; <{TERMS}memory> 65 ."},
+    {"seq": 4, "op": "delete", "path": "one.ttl"},
+]
+
+Called = Callable[..., tuple[int, list[dict[str, object]], str]]
+
+
+@pytest.fixture
+def called(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Called:
+    """Runs a command in an empty folder; returns its exit code, the lines of JSON, and what it says."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("TRIPLEWIRE_TOKEN", TOKEN)
+
+    def call(*arguments: str) -> tuple[int, list[dict[str, object]], str]:
+        code = run(list(arguments))
+        out, err = capsys.readouterr()
+        return code, [json.loads(line) for line in out.splitlines() if line.startswith("{")], out + err
+
+    return call
+
+
+def written(name: str, *rows: object) -> str:
+    """A file of JSON Lines in the current folder."""
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return name
+
+
+def test_events_are_applied_once_and_in_order(called: Called) -> None:
+    store = ("--store", "sqlite:///provider.db")
+    assert called("metadata", "init", *store)[0] == 0
+    rules = written("rules.jsonl", {"id": "big", "language": "mdv", "query": RULE})
+    assert called("metadata", "subscribe", *store, "--repository", "north", rules)[1] == [
+        {"rule": "big", "resources": []}
+    ]
+    assert called("metadata", "apply", *store, written("events.jsonl", *EVENTS[:2]))[0] == 0
+    told = called("metadata", "results", *store)[1]
+    assert told == [{"repository": "north", "rule": "big", "resources": ["file:///one.ttl#s"]}]
+    code, _, said = called("metadata", "apply", *store, written("events.jsonl", *EVENTS), "--batch", "1")
+    assert (code, "2 events behind 2" in said) == (0, True)
+    assert called("metadata", "results", *store)[1][0]["resources"] == ["file:///two.ttl#s"]
+    assert called("metadata", "unsubscribe", *store, "--repository", "north", "big")[0] == 0
+    assert called("metadata", "results", *store)[1] == []
+    assert called("metadata", "unsubscribe", *store, "--repository", "north", "big")[0] == 2
+
+
+def test_what_is_wrong_is_refused_with_its_place_and_the_rest_goes_on(called: Called) -> None:
+    store = ("--store", "sqlite:///provider.db")
+    rows = [{"seq": 1, "op": "put", "path": "a.ttl"}, {**EVENTS[0], "seq": 2}, {**EVENTS[1], "seq": 1}, {"op": "add"}]
+    code, _, said = called("metadata", "apply", *store, written("events.jsonl", *rows))
+    assert code == 1
+    assert "events.jsonl (record 1): it is no event: there is no op 'put'" in said
+    assert "events.jsonl (record 3): it is no event: seq 1 comes behind 2" in said
+    assert "events.jsonl (record 4): it is no event: 'seq' is missing" in said
+    assert "1 event" in said
+    Path("bad.ttl").write_text("<#s> a")
+    code, _, said = called("metadata", "register", *store, "bad.ttl", "events.jsonl")
+    assert (code, "refused publication file:///bad.ttl" in said) == (1, True)
+    wrong = written("rules.jsonl", {"id": "wrong", "language": "mdv", "query": "search A a\nregister b"},
+                    {"id": "odd", "language": "sparql", "query": "ASK {}"})  # fmt: skip
+    code, _, said = called("metadata", "subscribe", *store, "--repository", "north", wrong)
+    assert code == 1
+    assert "rules.jsonl (record 1), query 2:10" in said
+    assert "it is in sparql" in said
+    assert called("metadata", "results", "--store", "mysql://x")[0] == 2
+    assert called("metadata", "results", "--provider", "http://127.0.0.1:9")[0] == 69
+
+
+def test_picks_become_rules_that_are_shown_first(called: Called) -> None:
+    store = ("--store", "sqlite:///provider.db")
+    called("metadata", "apply", *store, written("events.jsonl", *EVENTS[:3]))
+    assert f"{TERMS}Server   2" in called("metadata", "browse", *store)[2]
+    assert "file:///two.ttl#s" in called("metadata", "browse", *store, f"{TERMS}Server")[2]
+    pick = ("metadata", "browse", *store, "--repository", "north", "--yes", "--pick", f"{TERMS}Server")
+    shown = called(*pick, "--condition", "c.memory > 100")[2]
+    assert f"PREFIX : <{TERMS}>\nsearch <{TERMS}Server> c\nregister c\nwhere c.memory > 100\n" in shown
+    assert called("metadata", "results", *store)[1][0]["resources"] == ["file:///one.ttl#s"]
+    assert called("metadata", "browse", *store, "--repository", "north", "--pick", f"{TERMS}None")[0] == 2
+
+
+def test_a_repository_follows_asks_and_moves(called: Called, new_database: Callable[[], str]) -> None:
+    cache = ("--store", "sqlite:///north.db")
+    with Provider.open(new_database()) as provider, provider_at(Writing(provider)) as address:
+        rules = written("rules.jsonl", {"id": "big", "language": "mdv", "query": RULE})
+        follow = ("repository", "follow", "--provider", address, *cache, "--name", "north", "--once")
+        assert called(*follow, "--rules", rules)[0] == 0
+        assert called("metadata", "apply", "--provider", address, written("events.jsonl", *EVENTS))[0] == 0
+        assert called(*follow)[0] == 0
+        assert called("repository", "results", *cache)[1] == [{"rule": "big", "resources": ["file:///two.ttl#s"]}]
+        Path("mine.ttl").write_text(f"<file:///two.ttl#s> <{TERMS}price> 3 .")
+        assert called("repository", "register", *cache, "mine.ttl")[0] == 2  # it does not say --local
+        assert called("repository", "register", *cache, "--local", "mine.ttl")[0] == 0
+        query = f"PREFIX : <{TERMS}> search big s register s where s.price < 4"
+        (answer,) = called("repository", "query", *cache, query)[1]
+        assert answer["resource"] == "file:///two.ttl#s"
+        with Provider.open(new_database()) as second, provider_at(Writing(second)) as other:
+            second.apply([])  # so that it is not behind
+            for _ in range(provider.version):
+                second.apply([])
+            assert called("repository", "move", *cache, "--to", other)[0] == 0
+            assert [rule.id for _, rule in second.registry.rules("north")] == ["big"]
+            assert list(provider.registry.rules("north")) == []
+        assert called("repository", "results", *cache)[1] == [{"rule": "big", "resources": []}]
