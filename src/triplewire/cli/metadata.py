@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -29,6 +29,7 @@ from triplewire.cli.metadata_files import (
     told,
 )
 from triplewire.cli.report import Report, counted, say
+from triplewire.languages.sources.files import count_rows
 
 if TYPE_CHECKING:
     from triplewire.metadata.backbone import Writing
@@ -107,7 +108,7 @@ def register_command(paths: Paths, batch: BatchOption = 100, *, where: Where) ->
     with ExitStack() as running:
         writing = where.opened(running)
         _, base = writing.applied("")
-        _change(writing, documents(paths, base, report.refuse), batch, report)
+        _change(writing, documents(paths, base, report.refuse), batch, report, lambda: _files(paths))
     end(report)
 
 
@@ -129,20 +130,27 @@ def delete_command(
     with ExitStack() as running:
         writing = where.opened(running)
         _, base = writing.applied("")
-        _change(writing, [Withdraw(named(base, name)) for name in names], len(names), report)
+        _change(writing, [Withdraw(named(base, name)) for name in names], len(names), report, lambda: len(names))
     end(report)
 
 
-def _change(writing: Writing | RemoteProvider, changes: Iterable[Change], batch: int, report: Report) -> None:
+def _files(paths: Iterable[Path]) -> int:
+    """How many files there are, also below folders."""
+    return sum(sum(file.is_file() for file in path.rglob("*")) if path.is_dir() else 1 for path in paths)
+
+
+def _change(
+    writing: Writing | RemoteProvider, changes: Iterable[Change], batch: int, report: Report, total: Callable[[], int]
+) -> None:
     from triplewire.metadata.remote import portions
 
     count = 0
-    with report.progress("documents") as advance:
+    with report.progress("documents", total) as advance:
         for portion in portions(changes, batch):
             for refusal in writing.change(portion).refused:
                 report.refuse(refusal)
             count += len(portion)
-            advance(len(portion))
+            advance(count, 0)
     say(counted(count, "document"))
 
 
@@ -169,7 +177,7 @@ def apply_command(
     from triplewire.metadata.remote import portions
 
     report, source, count = Report(), source or file.name, 0
-    with ExitStack() as running, report.progress("events") as advance:
+    with ExitStack() as running, report.progress("events", lambda: count_rows([file])) as advance:
         writing = where.opened(running)
         after, base = writing.applied(source)
         for portion in portions(events(file, base, after, report.refuse), batch):
@@ -177,7 +185,7 @@ def apply_command(
             for refusal in applied.refused:
                 report.refuse(refusal)
             count += len(portion)
-            advance(len(portion))
+            advance(count, 0)
     say(counted(count, "event") + (f" behind {after:,}" if after else ""))
     end(report)
 
@@ -202,13 +210,13 @@ def subscribe_command(
     report = Report()
     rules, ids = Rules(report), list[str]()
     with provider_of(store) as provider, output.text_output(None) as stream:
-        with report.progress("rules") as advance:
+        with report.progress("rules", lambda: count_rows(files)) as advance:
             for portion in portions(rules.read(files), 5_000):
                 applied = provider.subscribe(repository, portion)
                 ids += applied.ids
                 for refusal in applied.refused:
                     rules.refuse(refusal)
-                advance(len(portion))
+                advance(len(ids), 0)
         say(counted(len(ids), "rule"))
         if show:
             new, form = set(ids), output.chosen_form(form, None, Format.TABLE, Format.JSONL)
