@@ -1,4 +1,4 @@
-"""The databases of a broker: what is tested for one is tested for both."""
+"""Databases and servers that tests share: what is tested for SQLite is tested for PostgreSQL, too."""
 
 from __future__ import annotations
 
