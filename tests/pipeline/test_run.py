@@ -131,6 +131,25 @@ def test_as_data_frames(spark: SparkSession, coast: Engine) -> None:
     df.unpersist()
 
 
+def test_from_narrows_to_a_source(spark: SparkSession) -> None:
+    """As in one process: rows carry where their publication was read to the workers."""
+    source = EXAMPLES / "publications" / "feeds"
+    texts = {
+        "all": "SELECT ?i WHERE (?i, rss:title, ?t)",
+        "one": "SELECT ?i FROM bird-log WHERE (?i, rss:title, ?t)",
+        "none": "SELECT ?i FROM nowhere WHERE (?i, rss:title, ?t)",
+    }
+    queries = [parse(text, "gql", id=id_) for id_, text in texts.items()]
+    engine = Engine()
+    for query in queries:
+        engine.subscribe(query)
+    wanted = sorted((match.publication, match.subscription) for match in engine.match(read(str(source))))
+    counts = Counter(subscription for _, subscription in wanted)
+    assert 0 < counts["one"] < counts["all"]
+    found = match_publications(publications(spark, source), queries).collect()
+    assert sorted((row.publication, row.subscription) for row in found) == wanted
+
+
 def test_a_refused_subscription_is_raised_or_handed_over(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / "wrong.rq"
     file.write_text("SELECT ?x WHERE { ?x ", encoding="utf-8")
