@@ -15,7 +15,6 @@ from triplewire.config import ServiceSettings
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service import (
-    dead_letters,
     deliveries,
     feeds,
     hub,
@@ -57,7 +56,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     problems.install(app, sessions.refused)
     doors = (opml, subscriptions, publish, feeds, streams, sources, taxonomy_door, hub)
     pages = (tester, sessions, rendered, shown, posted)
-    for door in (*doors, xml_rpc, sparql, metrics, deliveries, dead_letters, *pages):
+    for door in (*doors, xml_rpc, sparql, metrics, deliveries, *pages):
         app.include_router(door.router)
     app.add_middleware(BodyLimit, most=settings.most_body)
 
