@@ -15,7 +15,6 @@ from triplewire.config import ServiceSettings
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service import (
-    dead_letters,
     deliveries,
     feeds,
     hub,
@@ -50,7 +49,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     metrics.parsed_networks(settings.metrics_from)
     doors = (opml, subscriptions, publish, feeds, streams, sources, taxonomy_door, hub)
     pages = (tester, sessions, rendered, shown, posted)
-    others = (xml_rpc, sparql, metrics, deliveries, dead_letters)
+    others = (xml_rpc, sparql, metrics, deliveries)
     app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)
     app.state.broker, app.state.owner_of = broker, broker.owner_of
     how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)

@@ -15,7 +15,7 @@ from triplewire.broker.broker import DAY, Wanted
 from triplewire.broker.sources import POLL, PUSH, WantedSource
 from triplewire.broker.targets import Target
 from triplewire.errors import ArgumentError, TriplewireError
-from triplewire.service import dead_letters, deliveries, opml, sources
+from triplewire.service import deliveries, opml, sources
 from triplewire.service.access import PAGE, allowed, broker, delivering
 from triplewire.service.pages.sessions import Person, posted
 from triplewire.service.pages.shown import EMPTY, editor, own, sources_page, tokens
@@ -142,7 +142,7 @@ def delivery(request: Request, number: int, sent: Posted) -> Response:
     """Try a delivery again, or give it up."""
     given = _texts(sent[1])
     with suppress(Problem):  # it may have been settled since
-        (dead_letters.drop if given.get("do") == "drop" else dead_letters.resend)(request, 2 * number)
+        (deliveries.drop if given.get("do") == "drop" else deliveries.resend)(request, 2 * number)
     subscription = given.get("subscription", "")
     return _to(_number(subscription)) if subscription else RedirectResponse("/page/dead-letters", 303)
 
@@ -151,7 +151,7 @@ def delivery(request: Request, number: int, sent: Posted) -> Response:
 @allowed(PAGE)
 def refused(request: Request, number: int, sent: Posted) -> Response:
     """Have a publication matched after all that was refused. Only the owner of the service."""
-    dead_letters.resend(request, 2 * number + 1)
+    deliveries.resend(request, 2 * number + 1)
     return RedirectResponse("/page/dead-letters", 303)
 
 
