@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from typing import Self
 
 _log = logging.getLogger("triplewire.broker")
 
 
-class Repeating:
+class Repeating(ABC):
     """Calls `_turn` in a thread, with a pause of so many seconds after each call, from `start` or `with` on. What a
     turn raises, as for a database that is away, is logged: nothing is lost, so the next turn does it."""
 
@@ -35,8 +36,9 @@ class Repeating:
         if self._thread.is_alive():
             self._thread.join(seconds)
 
+    @abstractmethod
     def _turn(self) -> None:
-        raise NotImplementedError
+        """What is done each time."""
 
     def _run(self) -> None:
         while not self._stop.is_set():
