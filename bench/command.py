@@ -23,7 +23,7 @@ DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 LONG = ("partition", "spark", "operators", "broker", "peers")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
-_QUICK = 1_000  # subscriptions
+_SIZES = {False: None, True: 1_000}  # subscriptions, with --quick
 
 
 BENCH = Program("bench", "bench.command:app")
@@ -82,15 +82,13 @@ def bench_command(
         found_matcher(name, "--compare")
     _check_paths(data, figures, {"--json": json_file, "--plot": plot})
     operators_from(operators)
-    files = tuple([str(file.absolute()) for file in operators or ()])
-    called = Operators(files, checked_order(operator_order))
+    called = Operators(tuple([str(file.absolute()) for file in operators or ()]), checked_order(operator_order))
     prepare_kernels(matcher, "compiled")
     end_in_order()
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        size = subscriptions or (_QUICK if quick else None)
-        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
+        plan = BenchPlan(workload, matcher, compare or (), subscriptions or _SIZES[quick], data, called, figures)
         for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)

@@ -193,6 +193,7 @@ VARIABLES: Mapping[str, str] = {
     **{f"{PREFIX}{name.upper()}_FILE": f"the file that holds {name}" for name in IN_FILES},
     "TRIPLEWIRE_SERVICE": "the address of the service that commands as `triplewire publish` talk to",
     "TRIPLEWIRE_BENCH_DATA": "the folder of the bench's data",
+    "TRIPLEWIRE_BENCH_POSTGRES": "the address of an empty database for the bench of the broker",
     "TRIPLEWIRE_CACHE": "the folder of compiled code",
     "TRIPLEWIRE_CRASH_AT": "tests: the point at which the process ends, and the how manyth time",
     "TRIPLEWIRE_DAMAGE": "tests: all tries all generated cases, and every moment to stop",

@@ -24,6 +24,7 @@ from triplewire.broker.broker import Broker
 from triplewire.broker.folder_sources import Folders
 from triplewire.broker.intake import Intake, renew_all, take
 from triplewire.broker.publications import Came, read_body
+from triplewire.broker.repeating import Repeating
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, State
 from triplewire.broker.topic_sources import Topics
 from triplewire.errors import BusyError, ReadError, StoreError, TriplewireError, UnavailableError
@@ -51,37 +52,23 @@ class Polled:
     folder: Path | None = None
 
 
-class Polling:
+class Polling(Repeating):
     """Gets what the sources of a broker have, for as long as the block lasts."""
 
     def __init__(self, broker: Broker, how: Polled, clock: Callable[[], float] = time.time) -> None:
+        super().__init__("polling", _TAKE_OVER)
         self._broker = broker
         self._how = how
         self._clock = clock
         self._term = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="polling", daemon=True)
 
-    def __enter__(self) -> Polling:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                term = self._broker.database.alone_at(WORK, self._broker.holder)
-                if term is not None:
-                    self._term = term
-                    self._poll()
-            except BusyError:
-                _log.info("another process polls now")
-            except Exception:  # as of a database that is away: nothing is lost, so try again
-                _log.exception("polling failed, and is tried again")
-            self._stop.wait(_TAKE_OVER)
+    def _turn(self) -> None:
+        try:
+            if (term := self._broker.database.alone_at(WORK, self._broker.holder)) is not None:
+                self._term = term
+                self._poll()
+        except BusyError:
+            _log.info("another process polls now")
 
     def _poll(self) -> None:
         """Poll until the end, or until another process does."""

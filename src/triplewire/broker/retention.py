@@ -8,8 +8,6 @@ content each had last is still known, so that one that comes again is no new one
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker.matching import Matching
+from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions import parts
 from triplewire.store.database import Database, now
 from triplewire.store.tables import attachments, bands, deliveries, events, publications, stories, subscriptions
@@ -30,8 +29,6 @@ _BETWEEN = 3_600.0  # seconds between two passes
 _AT_ONCE = 100  # subscriptions that one step looks at
 _REMOVED = 250  # rows that one step removes, which others wait for
 
-_log = logging.getLogger("triplewire.broker")
-
 
 @dataclass(frozen=True)
 class Retention:
@@ -43,35 +40,20 @@ class Retention:
     window_seconds: float = 7 * DAY
 
 
-class Sweeper:
+class Sweeper(Repeating):
     """Removes in a thread, while this process matches."""
 
     def __init__(self, database: Database, matching: Matching, retention: Retention) -> None:
+        super().__init__("retention", _LOOK)
         self._database = database
         self._matching = matching
         self._retention = retention
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        self._due = time.monotonic() + _FIRST
 
-    def start(self) -> None:
-        """Begin in a thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End once the step that is under way is done."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        due = time.monotonic() + _FIRST
-        while not self._stop.wait(_LOOK):
-            try:
-                if time.monotonic() >= due and self._matching.is_ours:
-                    due = time.monotonic() + _BETWEEN
-                    self.sweep()
-            except Exception:  # as of a database that is away: the next look does it
-                _log.warning("what is over could not be removed, and is tried again", exc_info=True)
+    def _turn(self) -> None:
+        if time.monotonic() >= self._due and self._matching.is_ours:
+            self._due = time.monotonic() + _BETWEEN
+            self.sweep()
 
     def sweep(self) -> tuple[int, int]:
         """Remove what is not kept any more, step by step; returns how many events and publications."""

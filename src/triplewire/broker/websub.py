@@ -14,7 +14,6 @@ import hmac
 import json
 import logging
 import secrets
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,6 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.broker import DAY, Broker
+from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.targets import Target, add_target, end_target
 from triplewire.errors import RequestError
@@ -136,39 +136,28 @@ def message_of(broker: Broker, subscription: int, target: Target, render: Render
     return headers, body
 
 
-class Hub:
+class Hub(Repeating):
     """Asks callbacks whether they mean what was asked for in their name, and tells them when a topic ends. Any process
     of a store may have one."""
 
     def __init__(self, broker: Broker, allow_private_addresses: bool = False, clock: Callable[[], float] = now) -> None:
+        super().__init__("hub", _LOOK)
         self._broker = broker
         self._allow_private = allow_private_addresses
         self._clock = clock
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hub", daemon=True)
-
-    def __enter__(self) -> Hub:
-        self._thread.start()
-        return self
+        self._swept = 0.0
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "hub")
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        self.stop()
+        self._pool.shutdown(cancel_futures=True)
 
-    def _run(self) -> None:
-        swept = 0.0
-        with ThreadPoolExecutor(_AT_ONCE, "hub") as pool:
-            while not self._stop.is_set():
-                try:
-                    if abs(self._clock() - swept) > _MINUTE:
-                        swept = self._clock()
-                        self.sweep()
-                    while not self._stop.is_set() and (intent := self._take()) is not None:
-                        pool.submit(self._settle, intent)
-                except Exception:  # as of a database that is away: nothing is lost, so try again
-                    _log.exception("the hub failed, and tries again")
-                self._stop.wait(_LOOK)
-            pool.shutdown(cancel_futures=True)
+    def _turn(self) -> None:
+        if abs(self._clock() - self._swept) > _MINUTE:
+            self._swept = self._clock()
+            self.sweep()
+        while not self._stop.is_set() and (intent := self._take()) is not None:
+            self._pool.submit(self._settle, intent)
 
     def step(self) -> bool:
         """Ask the next callback that is due; False for none."""

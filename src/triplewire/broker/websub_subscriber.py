@@ -12,7 +12,6 @@ from __future__ import annotations
 import hmac
 import logging
 import re
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -25,6 +24,7 @@ from triplewire.broker import tickets
 from triplewire.broker.broker import DAY, Broker
 from triplewire.broker.intake import take
 from triplewire.broker.publications import read_body
+from triplewire.broker.repeating import Repeating
 from triplewire.errors import ReadError, RequestError, TriplewireError, text_of_raised
 from triplewire.net.addresses import Connections
 from triplewire.net.client import Client
@@ -106,7 +106,7 @@ def receive(broker: Broker, lease: Row[Any], body: bytes, content_type: str, sig
     return True
 
 
-class Subscriber:
+class Subscriber(Repeating):
     """Subscribes to the hubs of sources, from `with` on. `base_url`: the address of this service as hubs reach it."""
 
     def __init__(
@@ -116,32 +116,21 @@ class Subscriber:
         allow_private_addresses: bool = False,
         clock: Callable[[], float] = now,
     ) -> None:
+        super().__init__("subscriber", _LOOK)
         self._broker = broker
         self._base = base_url.rstrip("/")
         self._allow_private = allow_private_addresses
         allow = {"allow_private_addresses": "true" if allow_private_addresses else "false"}
         self._connections = Connections({"http:": allow, "https:": allow})
         self._clock = clock
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="subscriber", daemon=True)
-
-    def __enter__(self) -> Subscriber:
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(_SECONDS + 1)  # it is at one request; what comes of it is asked for again
+        self.stop(_SECONDS + 1)  # it is at one request; what comes of it is asked for again
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                for lease in self._due():
-                    if not self._stop.is_set():
-                        self._step(lease)
-            except Exception:  # as of a database that is away: it is tried again
-                _log.exception("hubs could not be asked, and are asked again")
-            self._stop.wait(_LOOK)
+    def _turn(self) -> None:
+        for lease in self._due():
+            if not self._stop.is_set():
+                self._step(lease)
 
     def step(self) -> int:
         """Look for the hubs that are due, and ask them; returns how many."""
