@@ -108,8 +108,8 @@ def _share(i: int, pattern: Any, edges: Edges) -> bool:
 
 @called_helper
 def map_stars(p0: int, p1: int, variables: int, mode: int, pattern: Any, edges: Edges) -> None:
-    """Give the nodes of a pattern that have no star such stars that it is an edge of G_M. False: there are none."""
-    the other; any other variable gets the lowest star that is free."""
+    """Give each variable of a clause a star. GREEDY: first those of patterns that can be edges of G_M, one after the
+    other; any other variable gets the lowest star that is free."""
     star, is_taken = edges.star, edges.is_taken
     for v in range(variables):
         star[v] = -1
