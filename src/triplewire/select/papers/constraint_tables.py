@@ -11,7 +11,7 @@ import numpy as np
 from triplewire.kernels.shared.columns import AT_MOST
 from triplewire.select.papers.growing import Capacity, PaperIndex, Store, new_lists, new_table
 from triplewire.select.papers.kernels import constraints as kernels
-from triplewire.select.papers.kernels.joins import Found, Source
+from triplewire.select.papers.kernels.joins import Selection, Source
 
 
 class ConstraintIndex(PaperIndex):
@@ -67,6 +67,6 @@ class ConstraintIndex(PaperIndex):
         """See `PaperIndex`: with its label or any, its subject or any, its object or any."""
         return 8
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match(done, most, self.number, source, self.store.structure, self.store.room, found)
+        return kernels.match(done, most, self.number, source, self.store.structure, self.store.room, selection)

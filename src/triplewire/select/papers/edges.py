@@ -14,7 +14,7 @@ import numpy as np
 from triplewire.clauses.clauses import mapped_zeros
 from triplewire.select.papers.growing import Capacity, PaperIndex, Store, new_lists, new_table
 from triplewire.select.papers.kernels import edges as kernels
-from triplewire.select.papers.kernels.joins import Found, Source
+from triplewire.select.papers.kernels.joins import Selection, Source
 
 
 class Naive(PaperIndex):
@@ -25,9 +25,12 @@ class Naive(PaperIndex):
         """The one table of all patterns."""
         return Store(capacity, mapped_zeros(capacity.patterns, np.int32), 1)
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def insert(self, first: int) -> None:
+        """See `PaperIndex`: the clauses are all there is."""
+
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match_naive(done, most, self.store.structure, source, self.store.room, found)
+        return kernels.match_naive(done, most, self.store.structure, source, self.store.room, selection)
 
 
 class StarEdges(PaperIndex):
@@ -77,9 +80,9 @@ class StarEdges(PaperIndex):
         stars, labels = map(int, self.store.structure.most)
         return (stars + 1) ** 2 * (labels + 1)
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match(done, most, self.mode, source, self.store.structure, self.store.room, found)
+        return kernels.match(done, most, self.mode, source, self.store.structure, self.store.room, selection)
 
 
 class Ops(StarEdges):

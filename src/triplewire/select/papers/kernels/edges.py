@@ -24,7 +24,7 @@ from triplewire.select.papers.kernels.joins import (
     CANDIDATES,
     LIST_STEPS,
     TRIES,
-    Found,
+    Selection,
     Source,
     Tables,
     add_row,
@@ -181,7 +181,7 @@ def delete(clause: int, p0: int, p1: int, edges: Edges) -> int:
 
 
 @called_helper
-def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, found: Found) -> None:
+def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, selection: Selection) -> None:
     """A triple matches an edge."""
     if add_row(edge, triple, room):
         entry = edges.clauses.first[edge]
@@ -190,11 +190,11 @@ def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, fou
         ):  # behind it are only clauses that came later
             count_hit(edges.clauses.value[entry], edges.wanted, room)
             entry = edges.clauses.next[entry]
-            found.counts[LIST_STEPS] += 1
+            selection.counts[LIST_STEPS] += 1
 
 
 @called_helper
-def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, found: Found) -> None:
+def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, selection: Selection) -> None:
     """Find the edges that a triple v -> w matches: those of the complete graph G'_P over v, w and all stars."""
     term, triples = source.features.term, source.triples
     label = _int(term[triples.predicate[triple]])
@@ -205,24 +205,24 @@ def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, found
             w = -1 - j if j > 0 else _int(term[triples.object[triple]])
             if v == -1 or w == -1 or (i > 0 and i == j and not is_loop):
                 continue
-            found.counts[TRIES] += 1
+            selection.counts[TRIES] += 1
             pair = find(v, w, edges.pair)
             if pair < 0:
                 continue
             for k in range(edges.most[LABEL_STARS] + 1):
-                found.counts[TRIES] += 1
+                selection.counts[TRIES] += 1
                 edge = find(pair, -1 - k if k > 0 else label, edges.edge)
                 if edge >= 0:
-                    _hit(edge, triple, source, edges, room, found)
+                    _hit(edge, triple, source, edges, room, selection)
 
 
 @kernel
-def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: Tables, found: Found) -> int:
+def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: Tables, selection: Selection) -> int:
     """Select for the publications from `done` on. `most`: so many bindings a match may have. Returns the number of the
     first for which there is no room."""
     triples = source.triples
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
@@ -230,27 +230,27 @@ def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: T
                 label = _int(source.features.term[triples.predicate[t]])
                 for turn in range(1 + (label >= 0)):  # any label, and its own
                     edge = find(label if turn > 0 else _int(-1), 0, edges.edge)
-                    found.counts[TRIES] += 1
+                    selection.counts[TRIES] += 1
                     if edge >= 0:
-                        _hit(edge, t, source, edges, room, found)
+                        _hit(edge, t, source, edges, room, selection)
             else:
-                _match_triple(t, source, edges, room, found)
+                _match_triple(t, source, edges, room, selection)
         for number in range(room.state[CANDIDATES]):
-            decide(room.candidate[number], most, p, mode != OPS, edges.table, source, room, found)
+            decide(room.candidate[number], most, p, mode != OPS, edges.table, source, room, selection)
     return int(triples.offset.size - 1)
 
 
 @kernel
-def match_naive(done: int, most: int, table: Any, source: Source, room: Tables, found: Found) -> int:
+def match_naive(done: int, most: int, table: Any, source: Source, room: Tables, selection: Selection) -> int:
     """The same, one clause after the other, with all triples as the one table of all patterns."""
     triples = source.triples
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
             add_row(0, t, room)
         for c in range(source.kind.size):
             if source.kind[c] != BEYOND:
-                decide(c, most, p, False, table, source, room, found)
+                decide(c, most, p, False, table, source, room, selection)
     return int(triples.offset.size - 1)
