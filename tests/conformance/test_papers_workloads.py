@@ -30,9 +30,7 @@ def rows_of(name: str, matcher: str) -> list[Any]:
 
 @pytest.mark.parametrize("matcher", OF_PAPERS)
 def test_graph(matcher: str, tmp_path: Path) -> None:
-    rows = list(
-        map(json.loads, islice(lines("10-workloads/graph-subscriptions-100k.jsonl.gz"), 0, None, step(matcher)))
-    )
+    rows = rows_of("graph-subscriptions-100k", matcher)
     queries = ((str(key), "gql", graph_query(edges, constraints)) for key, _, edges, constraints in rows)
     engine = loaded(tmp_path / "queries.jsonl", queries, taxonomy(), matcher)
     matches, stats = matched(engine, "10-workloads/graph-publications.nq.gz")
@@ -49,9 +47,7 @@ def test_graph(matcher: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", ["ft050", "ft100"])
 @pytest.mark.parametrize("matcher", ["rtf-m", "rtf-s", "ibroker"])
 def test_rtf(matcher: str, share: str, tmp_path: Path) -> None:
-    rows = list(
-        map(json.loads, islice(lines(f"10-workloads/rtf-queries-100k-{share}.jsonl.gz"), 0, None, step(matcher)))
-    )
+    rows = rows_of(f"rtf-queries-100k-{share}", matcher)
     queries = ((str(key), "sparql", rtf_query(tuples)) for key, _, tuples in rows)
     engine = loaded(tmp_path / "queries.jsonl", queries, matcher=matcher)
     matches, stats = matched(engine, "10-workloads/mixed-5000.nq.gz")
