@@ -47,12 +47,14 @@ def part(kind: str, file: str) -> list[Any]:
     return list(map(json.loads, islice(lines(f"{file}.jsonl.gz"), 0, None, 1 if IN_FULL else EACH[kind])))
 
 
-def loaded(file: Path, rows: Iterable[tuple[str, str, str]], taxonomy: Taxonomy | None = None) -> Engine:
+def loaded(
+    file: Path, rows: Iterable[tuple[str, str, str]], taxonomy: Taxonomy | None = None, matcher: str = "trie"
+) -> Engine:
     """An engine with subscriptions (id, language, text), by way of a file."""
     with file.open("w", encoding="utf-8") as stream:
         for id_, language, text in rows:
             stream.write(json.dumps({"id": id_, "language": language, "query": text}) + "\n")
-    engine = Engine(matcher="trie", taxonomy=taxonomy)
+    engine = Engine(matcher=matcher, taxonomy=taxonomy)
     engine.load_subscriptions(file)
     file.unlink()
     return engine

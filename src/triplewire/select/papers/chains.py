@@ -11,7 +11,7 @@ import numpy as np
 
 from triplewire.select.papers.growing import Capacity, PaperIndex, Store, new_lists, new_table
 from triplewire.select.papers.kernels import buckets as kernels
-from triplewire.select.papers.kernels.joins import Found, Source
+from triplewire.select.papers.kernels.joins import Selection, Source
 
 
 class ChainIndex(PaperIndex):
@@ -49,6 +49,6 @@ class ChainIndex(PaperIndex):
         """See `PaperIndex`: the bucket of its predicate, and that of any."""
         return 2
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match(done, source, self.store.structure, self.store.room, found)
+        return kernels.match(done, source, self.store.structure, self.store.room, selection)

@@ -11,7 +11,7 @@ import numpy as np
 from triplewire.kernels.shared.columns import AT_MOST
 from triplewire.select.papers.growing import Capacity, PaperIndex, Store, new_lists, new_table
 from triplewire.select.papers.kernels import constraints as kernels
-from triplewire.select.papers.kernels.joins import Found, Source
+from triplewire.select.papers.kernels.joins import Selection, Source
 
 
 class ConstraintIndex(PaperIndex):
@@ -52,7 +52,9 @@ class ConstraintIndex(PaperIndex):
         test = table.test[tables.lead[patterns]]
         patterns, test = patterns[tests.op[test] > 0], test[tests.op[test] > 0]
         rank = tests.rank[test]
-        order = np.argsort(np.where(tests.op[test] <= AT_MOST, rank, -rank), kind="stable")
+        order = np.lexsort(
+            (-patterns, np.where(tests.op[test] <= AT_MOST, rank, -rank))
+        )  # the last comes first in its list
         kernels.insert_ordered(patterns[order], table.columns, tests.columns, tables)
 
     def delete(self, clause: int) -> int:
@@ -65,6 +67,6 @@ class ConstraintIndex(PaperIndex):
         """See `PaperIndex`: with its label or any, its subject or any, its object or any."""
         return 8
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match(done, most, self.number, source, self.store.structure, self.store.room, found)
+        return kernels.match(done, most, self.number, source, self.store.structure, self.store.room, selection)

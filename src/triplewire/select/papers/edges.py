@@ -14,7 +14,7 @@ import numpy as np
 from triplewire.clauses.clauses import mapped_zeros
 from triplewire.select.papers.growing import Capacity, PaperIndex, Store, new_lists, new_table
 from triplewire.select.papers.kernels import edges as kernels
-from triplewire.select.papers.kernels.joins import Found, Source
+from triplewire.select.papers.kernels.joins import Selection, Source
 
 
 class Naive(PaperIndex):
@@ -25,9 +25,12 @@ class Naive(PaperIndex):
         """The one table of all patterns."""
         return Store(capacity, mapped_zeros(capacity.patterns, np.int32), 1)
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def insert(self, first: int) -> None:
+        """See `PaperIndex`: the clauses are all there is."""
+
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match_naive(done, most, self.store.structure, source, self.store.room, found)
+        return kernels.match_naive(done, most, self.store.structure, source, self.store.room, selection)
 
 
 class StarEdges(PaperIndex):
@@ -38,8 +41,8 @@ class StarEdges(PaperIndex):
     CheckConstraint on each row of it. It differs from the text where that is wrong: a clause is a candidate when all
     its distinct edges are there (the text counts rows, and one more than there are); tables and counts are empty for
     each publication; stars begin with 1 and end with G_M's; G'_P has loops, for (?x p ?x). Beyond it: stars on labels,
-    which section 7 calls straightforward; and GREEDY, the mapping of stars that section 4.1 leaves to the future: the
-    star with which the most edges are in G_M already.
+    which section 7 calls straightforward; and GREEDY, the mapping of stars that section 4.1 leaves to the future:
+    patterns that can be edges that G_M has already become these, one after the other.
     """
 
     most_variables: ClassVar[int] = 8
@@ -77,9 +80,9 @@ class StarEdges(PaperIndex):
         stars, labels = map(int, self.store.structure.most)
         return (stars + 1) ** 2 * (labels + 1)
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match(done, most, self.mode, source, self.store.structure, self.store.room, found)
+        return kernels.match(done, most, self.mode, source, self.store.structure, self.store.room, selection)
 
 
 class Ops(StarEdges):

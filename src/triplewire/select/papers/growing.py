@@ -7,6 +7,7 @@ the room is used up, and then it is doubled. One call at a time uses a store.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -18,9 +19,9 @@ from triplewire.encode.batch import Bytes, Ids
 from triplewire.forks import new_lock
 from triplewire.kernels.shared.columns import TermFeatures, Triples, fixed
 from triplewire.select.index import Selected, Space
-from triplewire.select.papers.kernels.joins import ASKED, BEYOND, CHECK, ROWS, Found, Source, Tables
+from triplewire.select.papers.kernels.joins import ASKED, BEYOND, CHECK, ROWS, Selection, Source, Tables
 from triplewire.select.papers.kernels.lists import Lists, Table, fill_slots
-from triplewire.select.papers.numbers import TestNumbers
+from triplewire.select.papers.own_numbers import TestNumbers
 
 if TYPE_CHECKING:
     from triplewire.clauses.view import View
@@ -118,7 +119,7 @@ class Store:
             self.room = self.room._replace(next=np.zeros(2 * rows, np.int32), triple=np.zeros(2 * rows, np.int32))
 
 
-class PaperIndex:
+class PaperIndex(ABC):
     """An index whose structure grows. A matcher makes a structure, inserts clauses into it, and matches with it."""
 
     order: ClassVar[None] = None
@@ -143,6 +144,13 @@ class PaperIndex:
             store.clauses = clauses.count
 
     @property
+    def left(self) -> Ids:
+        """See `triplewire.select.index.TellsLeft`. Of a matcher that joins nothing these are all subscriptions."""
+        owner, is_left = self.clauses.facts.owner, (self.kind == CHECK) | (self.kind == BEYOND) | self.names_clauses
+        left: Ids = np.unique(owner[is_left])
+        return left
+
+    @property
     def beyond(self) -> Ids:
         """The clauses that this matcher cannot hold: they are left to verification, for every publication."""
         return np.flatnonzero(self.kind == BEYOND).astype(np.int32)
@@ -155,6 +163,7 @@ class PaperIndex:
 
     def prepare(self, view: View) -> None:
         """Nothing serves several parts."""
+        del view
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Nothing: subscriptions are inserted again, which takes a second for a million."""
@@ -165,18 +174,18 @@ class PaperIndex:
         triples, publications, count = view.batch.triples, len(view), self.clauses.count
         end = np.zeros((2, publications + 1), np.int64)
         columns = np.empty(count + _LEAST, np.int32), np.empty(count + _LEAST, np.int32)
-        found = Found(end, *columns, np.zeros(3, np.int64))
+        selection = Selection(end, *columns, np.zeros(3, np.int64))
         with self.store.lock:
             self.store.fit(int(np.diff(triples.offset).max(initial=0)) * self.tables_of_triple())
             source, done = self._source(view), 0
-            while (done := self.match(done, most, source, found)) < publications:
+            while (done := self.match(done, most, source, selection)) < publications:
                 accepted, checked = (
-                    np.append(column, np.empty_like(column)) for column in (found.accepted, found.checked)
+                    np.append(column, np.empty_like(column)) for column in (selection.accepted, selection.checked)
                 )
-                found = found._replace(accepted=accepted, checked=checked)
-        tries, comparisons, list_steps = found.counts.tolist()
+                selection = selection._replace(accepted=accepted, checked=checked)
+        tries, comparisons, list_steps = selection.counts.tolist()
         return Selected(
-            end[0], found.accepted[: end[0, -1]], end[1], found.checked[: end[1, -1]],
+            end[0], selection.accepted[: end[0, -1]], end[1], selection.checked[: end[1, -1]],
             nodes=tries, comparisons=comparisons, list_steps=list_steps,
         )  # fmt: skip
 
@@ -189,10 +198,11 @@ class PaperIndex:
             clauses.table.columns, clauses.tests.columns, features, Triples(*fixed(*view.batch.triples)), *about
         )
 
+    @abstractmethod
     def new_store(self, capacity: Capacity) -> Store:
         """A store without clauses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert(self, first: int) -> None:
         """Add the clauses from a number on."""
 
@@ -200,6 +210,6 @@ class PaperIndex:
         """In so many binding tables a triple may be."""
         return 1
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    @abstractmethod
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """Select for the publications from `done` on; returns the number of the first for which there is no room."""
-        raise NotImplementedError

@@ -12,7 +12,7 @@ import numpy as np
 
 from triplewire.select.papers.growing import Capacity, PaperIndex, Store, new_lists, new_table
 from triplewire.select.papers.kernels import forest as kernels
-from triplewire.select.papers.kernels.joins import Found, Source
+from triplewire.select.papers.kernels.joins import Selection, Source
 
 
 class ForestIndex(PaperIndex):
@@ -60,6 +60,6 @@ class ForestIndex(PaperIndex):
         with self.store.lock:
             return kernels.delete(first, last, clause, self.store.structure)
 
-    def match(self, done: int, most: int, source: Source, found: Found) -> int:
+    def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""
-        return kernels.match(done, self.mode, self.number, source, self.store.structure, self.store.room, found)
+        return kernels.match(done, self.mode, self.number, source, self.store.structure, self.store.room, selection)

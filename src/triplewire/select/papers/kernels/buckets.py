@@ -23,7 +23,7 @@ from triplewire.select.papers.kernels.joins import (
     LIST_STEPS,
     MARK,
     TRIES,
-    Found,
+    Selection,
     Source,
     Tables,
     add_row,
@@ -71,7 +71,7 @@ def delete(first: int, last: int, chains: Chains) -> int:
 
 @called_helper
 def _has_triple(i: int, clause: int, publication: int, source: Source, chains: Chains, room: Tables,
-                found: Found) -> bool:  # fmt: skip
+                selection: Selection) -> bool:  # fmt: skip
     """Has the bucket of a pattern a triple with its subject, object and words?"""
     clauses, triples, term = source.clauses, source.triples, source.features.term
     if room.stamp[chains.table[i]] != room.state[MARK]:
@@ -80,7 +80,7 @@ def _has_triple(i: int, clause: int, publication: int, source: Source, chains: C
     while row >= 0:
         triple = room.triple[row]
         node = triples.object[triple]
-        found.counts[COMPARISONS] += 1
+        selection.counts[COMPARISONS] += 1
         is_such = (subject < 0 or term[triples.subject[triple]] == subject) and (target < 0 or term[node] == target)
         for t in range(clauses.test_offset[clause], clauses.test_offset[clause + 1]):
             if is_such and target == -1 - clauses.test_variable[t]:
@@ -94,18 +94,18 @@ def _has_triple(i: int, clause: int, publication: int, source: Source, chains: C
 
 
 @kernel
-def match(done: int, source: Source, chains: Chains, room: Tables, found: Found) -> int:
+def match(done: int, source: Source, chains: Chains, room: Tables, selection: Selection) -> int:
     """Select for the publications from `done` on; returns the number of the first for which there is no room."""
     clauses, triples, patterns = source.clauses, source.triples, chains.patterns
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         present = 0
         for t in range(triples.offset[p], triples.offset[p + 1]):
             label = _int(source.features.term[triples.predicate[t]])
             for turn in range(1 + (label >= 0)):  # any, and its own
-                found.counts[TRIES] += 1
+                selection.counts[TRIES] += 1
                 bucket = find(label if turn > 0 else _int(_ANY), 0, chains.bucket)
                 if bucket >= 0 and add_row(bucket, t, room):
                     chains.present[present], present = bucket, present + 1
@@ -114,12 +114,12 @@ def match(done: int, source: Source, chains: Chains, room: Tables, found: Found)
             while entry >= 0 and chains.clause[patterns.value[entry]] < source.kind.size:
                 i = patterns.value[entry]
                 clause = chains.clause[i]
-                found.counts[LIST_STEPS] += 1
+                selection.counts[LIST_STEPS] += 1
                 if i == clauses.pattern_offset[clause]:
                     last = clauses.pattern_offset[clause + 1]
-                    while i < last and _has_triple(i, clause, p, source, chains, room, found):
+                    while i < last and _has_triple(i, clause, p, source, chains, room, selection):
                         i += 1
                     if i == last:
-                        leave(clause, p, found)
+                        leave(clause, p, selection)
                 entry = patterns.next[entry]
     return int(triples.offset.size - 1)

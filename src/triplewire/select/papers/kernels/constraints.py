@@ -10,7 +10,7 @@ match, for each publication:
             do its other constraints hold of the triple? with the first such triple: count it for its clause
     for each clause of which all patterns are counted: join the binding tables of their edges, and decide
 
-insert, for each pattern: its edge; of its constraints the one by which it is found; its place in the list of that
+insert, for each pattern: its edge; of its constraints the one by which it is selection; its place in the list of that
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from triplewire.select.papers.kernels.joins import (
     LIST_STEPS,
     MARK,
     TRIES,
-    Found,
+    Selection,
     Source,
     Tables,
     add_row,
@@ -207,11 +207,11 @@ def delete(first: int, last: int, clause: int, tables: ConstraintTables) -> int:
 
 @called_helper
 def _reach(entry: int, triple: int, publication: int, source: Source, tables: ConstraintTables, room: Tables,
-           found: Found) -> None:  # fmt: skip
+           selection: Selection) -> None:  # fmt: skip
     """Count the pattern of an entry for its clause, if a triple satisfies all its constraints."""
     i = tables.patterns.value[entry]
     clause = _int(tables.clause[i])
-    found.counts[LIST_STEPS] += 1
+    selection.counts[LIST_STEPS] += 1
     if clause >= source.kind.size or tables.counted[i] == room.state[MARK]:  # it came later, or it is counted
         return
     clauses, triples, is_true = source.clauses, source.triples, True
@@ -228,17 +228,17 @@ def _reach(entry: int, triple: int, publication: int, source: Source, tables: Co
 
 @called_helper
 def _reach_all(number: int, triple: int, publication: int, source: Source, tables: ConstraintTables, room: Tables,
-               found: Found) -> None:  # fmt: skip
+               selection: Selection) -> None:  # fmt: skip
     """The patterns of a list."""
     entry = tables.patterns.first[number]
     while entry >= 0:
-        _reach(entry, triple, publication, source, tables, room, found)
+        _reach(entry, triple, publication, source, tables, room, selection)
         entry = tables.patterns.next[entry]
 
 
 @called_helper
 def _match_equal(end: int, node: int, triple: int, publication: int, number: Any, source: Source,
-                 tables: ConstraintTables, room: Tables, found: Found) -> None:  # fmt: skip
+                 tables: ConstraintTables, room: Tables, selection: Selection) -> None:  # fmt: skip
     """The = lists of an end: one look-up for each test that holds of the node."""
     features = source.features
     at, last = features.offset[node], features.offset[node + 1]
@@ -248,16 +248,16 @@ def _match_equal(end: int, node: int, triple: int, publication: int, number: Any
             last = features.node_offset[publication + 1]
             at = lower(features.node_term, features.node_offset[publication], last, node)
         while at < last and (side == 0 or features.node_term[at] == node):
-            found.counts[TRIES] += 1
+            selection.counts[TRIES] += 1
             row = find(end, number[values[at]], tables.equal)
             if row >= 0:
-                _reach_all(tables.equal_list[row], triple, publication, source, tables, room, found)
+                _reach_all(tables.equal_list[row], triple, publication, source, tables, room, selection)
             at += 1
 
 
 @called_helper
 def _match_ordered(end: int, node: int, triple: int, publication: int, source: Source, tables: ConstraintTables,
-                   room: Tables, found: Found) -> None:  # fmt: skip
+                   room: Tables, selection: Selection) -> None:  # fmt: skip
     """The ordered lists of an end, each up to the first constraint that does not hold."""
     lists, tests, features = tables.patterns, source.tests, source.features
     place = tables.ends.first[end]
@@ -269,9 +269,9 @@ def _match_ordered(end: int, node: int, triple: int, publication: int, source: S
                 test = source.clauses.test[tables.lead[i]]
                 low, high = features.low[tests.group[test], node], features.high[tests.group[test], node]
                 if range_holds(tests.op[test], tests.rank[test], low, high):
-                    _reach(entry, triple, publication, source, tables, room, found)
+                    _reach(entry, triple, publication, source, tables, room, selection)
                 else:
-                    found.counts[LIST_STEPS] += 1
+                    selection.counts[LIST_STEPS] += 1
                     is_in_order = tests.op[test] == UNEQUAL and low >= 0
             entry = lists.next[entry]
         place = tables.ends.next[place]
@@ -279,26 +279,26 @@ def _match_ordered(end: int, node: int, triple: int, publication: int, source: S
 
 @called_helper
 def _match_edge(edge: int, triple: int, publication: int, number: Any, source: Source, tables: ConstraintTables,
-                room: Tables, found: Found) -> None:  # fmt: skip
+                room: Tables, selection: Selection) -> None:  # fmt: skip
     """A triple matches an edge: put it into the edge's table, and find the patterns whose constraints hold."""
     if add_row(edge, triple, room):
-        _reach_all(tables.free[edge], triple, publication, source, tables, room, found)
+        _reach_all(tables.free[edge], triple, publication, source, tables, room, selection)
     for side in range(2):
         end = 2 * edge + side
         node = source.triples.object[triple] if side == 1 else source.triples.subject[triple]
         if tables.has_equal[end]:
-            _match_equal(end, node, triple, publication, number, source, tables, room, found)
-        _match_ordered(end, node, triple, publication, source, tables, room, found)
+            _match_equal(end, node, triple, publication, number, source, tables, room, selection)
+        _match_ordered(end, node, triple, publication, source, tables, room, selection)
 
 
 @kernel
 def match(done: int, most: int, number: Any, source: Source, tables: ConstraintTables, room: Tables,
-          found: Found) -> int:  # fmt: skip
+          selection: Selection) -> int:  # fmt: skip
     """Select for the publications from `done` on. `most`: so many bindings a match may have. Returns the number of the
     first for which there is no room."""
     triples, term = source.triples, source.features.term
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
@@ -309,11 +309,11 @@ def match(done: int, most: int, number: Any, source: Source, tables: ConstraintT
                 is_unknown = (label < 0) != (which & 1 > 0) or (subject < 0) != (which & 2 > 0)
                 if is_unknown or (target < 0) != (which & 4 > 0):
                     continue
-                found.counts[TRIES] += 1
+                selection.counts[TRIES] += 1
                 row = find(label, 0, tables.label)
                 edge = find(row, _nodes(subject, target), tables.edge) if row >= 0 else -1
                 if edge >= 0:
-                    _match_edge(edge, t, p, number, source, tables, room, found)
+                    _match_edge(edge, t, p, number, source, tables, room, selection)
         for n in range(room.state[CANDIDATES]):
-            decide(room.candidate[n], most, p, False, tables.table, source, room, found)
+            decide(room.candidate[n], most, p, False, tables.table, source, room, selection)
     return int(triples.offset.size - 1)

@@ -24,7 +24,7 @@ from triplewire.select.papers.kernels.joins import (
     CANDIDATES,
     LIST_STEPS,
     TRIES,
-    Found,
+    Selection,
     Source,
     Tables,
     add_row,
@@ -67,45 +67,67 @@ def _node(code: int, star: Any) -> Any:
     return code if code >= 0 else star[-1 - code]
 
 
+@helper
+def _is_edge(i: int, pattern: Any, edges: Edges) -> Any:
+    """Is a pattern an edge of G_M, with the stars that its variables have?"""
+    star = edges.star
+    pair = find(_node(pattern[i, 0], star), _node(pattern[i, 2], star), edges.pair)
+    return pair >= 0 and find(pair, _node(pattern[i, 1], star), edges.edge) >= 0
+
+
 @called_helper
-def _score(variable: int, p0: int, p1: int, pattern: Any, edges: Edges) -> int:
-    """How many patterns with a variable are edges of G_M, as far as all their variables have stars?"""
-    score, star = 0, edges.star
-    for i in range(p0, p1):
-        has, is_whole = False, True
-        for k in range(3):
-            has = has or pattern[i, k] == -1 - variable
-            is_whole = is_whole and _node(pattern[i, k], star) != -1
-        if has and is_whole:
-            pair = find(_node(pattern[i, 0], star), _node(pattern[i, 2], star), edges.pair)
-            score += pair >= 0 and find(pair, _node(pattern[i, 1], star), edges.edge) >= 0
-    return score
+def _share(i: int, pattern: Any, edges: Edges) -> bool:
+    """Give nodes of a pattern that have no star yet such stars that it is an edge of G_M. False: there are none."""
+    star, is_taken, most = edges.star, edges.is_taken, edges.most[STARS]
+    subject, target = -1 - pattern[i, 0], -1 - pattern[i, 2]
+    if subject >= 0 and star[subject] != -1:
+        subject = -1
+    if target >= 0 and (star[target] != -1 or target == subject):
+        target = -1
+    if (subject < 0 and target < 0) or _node(pattern[i, 1], star) == -1:
+        return False
+    for s in range(1, (most if subject >= 0 else 1) + 1):
+        for t in range(1, (most if target >= 0 else 1) + 1):
+            is_free = (subject < 0 or not is_taken[s]) and (target < 0 or not is_taken[t])
+            if not is_free or (subject >= 0 and target >= 0 and s == t):
+                continue
+            if subject >= 0:
+                star[subject] = -1 - s
+            if target >= 0:
+                star[target] = -1 - t
+            if _is_edge(i, pattern, edges):
+                is_taken[s] |= subject >= 0
+                is_taken[t] |= target >= 0
+                return True
+    if subject >= 0:
+        star[subject] = -1
+    if target >= 0:
+        star[target] = -1
+    return False
 
 
 @called_helper
 def map_stars(p0: int, p1: int, variables: int, mode: int, pattern: Any, edges: Edges) -> None:
-    """Give each variable of a clause a star. For GREEDY: the star with which the most of its edges are there."""
-    star, is_taken, count = edges.star, edges.is_taken, 0
+    """Give each variable of a clause a star. GREEDY: first those of patterns that can be edges of G_M, one after the
+    other; any other variable gets the lowest star that is free."""
+    star, is_taken = edges.star, edges.is_taken
     for v in range(variables):
         star[v] = -1
     for s in range(is_taken.size):
         is_taken[s] = 0
+    is_shared = mode == GREEDY
+    while is_shared:
+        is_shared = False
+        for i in range(p0, p1):
+            is_shared = is_shared or _share(i, pattern, edges)
     for i in range(p0, p1):
         for k in range(3):
             v = -1 - pattern[i, k]
-            if v < 0 or star[v] != -1:
-                continue
-            count += 1
-            chosen = count
-            if mode == GREEDY:
-                best, chosen = -1, 0
-                for s in range(1, max(edges.most[STARS], count) + 1):
-                    if not is_taken[s]:
-                        star[v] = -1 - s
-                        score = _score(v, p0, p1, pattern, edges)
-                        if score > best:
-                            best, chosen = score, s
-            star[v], is_taken[chosen] = -1 - chosen, 1
+            if v >= 0 and star[v] == -1:
+                s = 1
+                while is_taken[s]:
+                    s += 1
+                star[v], is_taken[s] = -1 - s, 1
 
 
 @kernel
@@ -159,7 +181,7 @@ def delete(clause: int, p0: int, p1: int, edges: Edges) -> int:
 
 
 @called_helper
-def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, found: Found) -> None:
+def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, selection: Selection) -> None:
     """A triple matches an edge."""
     if add_row(edge, triple, room):
         entry = edges.clauses.first[edge]
@@ -168,11 +190,11 @@ def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, fou
         ):  # behind it are only clauses that came later
             count_hit(edges.clauses.value[entry], edges.wanted, room)
             entry = edges.clauses.next[entry]
-            found.counts[LIST_STEPS] += 1
+            selection.counts[LIST_STEPS] += 1
 
 
 @called_helper
-def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, found: Found) -> None:
+def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, selection: Selection) -> None:
     """Find the edges that a triple v -> w matches: those of the complete graph G'_P over v, w and all stars."""
     term, triples = source.features.term, source.triples
     label = _int(term[triples.predicate[triple]])
@@ -183,24 +205,24 @@ def _match_triple(triple: int, source: Source, edges: Edges, room: Tables, found
             w = -1 - j if j > 0 else _int(term[triples.object[triple]])
             if v == -1 or w == -1 or (i > 0 and i == j and not is_loop):
                 continue
-            found.counts[TRIES] += 1
+            selection.counts[TRIES] += 1
             pair = find(v, w, edges.pair)
             if pair < 0:
                 continue
             for k in range(edges.most[LABEL_STARS] + 1):
-                found.counts[TRIES] += 1
+                selection.counts[TRIES] += 1
                 edge = find(pair, -1 - k if k > 0 else label, edges.edge)
                 if edge >= 0:
-                    _hit(edge, triple, source, edges, room, found)
+                    _hit(edge, triple, source, edges, room, selection)
 
 
 @kernel
-def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: Tables, found: Found) -> int:
+def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: Tables, selection: Selection) -> int:
     """Select for the publications from `done` on. `most`: so many bindings a match may have. Returns the number of the
     first for which there is no room."""
     triples = source.triples
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
@@ -208,27 +230,27 @@ def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: T
                 label = _int(source.features.term[triples.predicate[t]])
                 for turn in range(1 + (label >= 0)):  # any label, and its own
                     edge = find(label if turn > 0 else _int(-1), 0, edges.edge)
-                    found.counts[TRIES] += 1
+                    selection.counts[TRIES] += 1
                     if edge >= 0:
-                        _hit(edge, t, source, edges, room, found)
+                        _hit(edge, t, source, edges, room, selection)
             else:
-                _match_triple(t, source, edges, room, found)
+                _match_triple(t, source, edges, room, selection)
         for number in range(room.state[CANDIDATES]):
-            decide(room.candidate[number], most, p, mode != OPS, edges.table, source, room, found)
+            decide(room.candidate[number], most, p, mode != OPS, edges.table, source, room, selection)
     return int(triples.offset.size - 1)
 
 
 @kernel
-def match_naive(done: int, most: int, table: Any, source: Source, room: Tables, found: Found) -> int:
+def match_naive(done: int, most: int, table: Any, source: Source, room: Tables, selection: Selection) -> int:
     """The same, one clause after the other, with all triples as the one table of all patterns."""
     triples = source.triples
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
             add_row(0, t, room)
         for c in range(source.kind.size):
             if source.kind[c] != BEYOND:
-                decide(c, most, p, False, table, source, room, found)
+                decide(c, most, p, False, table, source, room, selection)
     return int(triples.offset.size - 1)

@@ -27,7 +27,7 @@ from triplewire.select.papers.kernels.joins import (
     LIST_STEPS,
     MARK,
     TRIES,
-    Found,
+    Selection,
     Source,
     Tables,
     begin,
@@ -49,8 +49,8 @@ class Forest(NamedTuple):
 
     nodes: Table  # (parent, content) -> node. The content: a term, _ANY, or the own number of a test
     tuples: Lists  # node -> the patterns whose path ends there
-    children: Lists  # node -> its children that are words; those of _WORDS are the last list
-    breadth: Any  # node -> how many these are
+    children: Lists  # node + 1 -> its children that are words; 0 -> those of _WORDS
+    breadth: Any  # of each such list: how many these are
     structure: Any  # pattern -> the node where its structure ends
     end: Any  # pattern -> the node where its path ends
     clause: Any  # pattern -> clause
@@ -81,7 +81,7 @@ def _words_of(i: int, t0: int, t1: int, number: Any, clauses: ClauseColumns, tes
 def _end_of_words(parent: int, count: int, forest: Forest) -> int:
     """The node where the path of some words ends, from a node on; they go the ways that are there, as far as there are
     any."""
-    words, node, last = forest.words, parent, forest.breadth.size - 1
+    words, node = forest.words, parent
     for first in range(count):
         chosen, child = first, _int(-1)
         for k in range(first, count):
@@ -91,8 +91,8 @@ def _end_of_words(parent: int, count: int, forest: Forest) -> int:
         words[first], words[chosen] = words[chosen], words[first]
         if child < 0:
             child = _int(entered(node, words[first], forest.nodes))
-            append(last if node == _WORDS else node, child, forest.children)
-            forest.breadth[last if node == _WORDS else node] += 1
+            append(max(node + 1, 0), child, forest.children)
+            forest.breadth[max(node + 1, 0)] += 1
         node = child
     return int(node)
 
@@ -134,12 +134,12 @@ def delete(first: int, last: int, clause: int, forest: Forest) -> int:
 
 
 @called_helper
-def _mark(node: int, mode: int, source: Source, forest: Forest, room: Tables, found: Found) -> None:
+def _mark(node: int, mode: int, source: Source, forest: Forest, room: Tables, selection: Selection) -> None:
     """Mark the tuples that end at a node."""
     entry = forest.tuples.first[node]
     while entry >= 0:
         i = forest.tuples.value[entry]
-        found.counts[LIST_STEPS] += 1
+        selection.counts[LIST_STEPS] += 1
         if forest.clause[i] >= source.kind.size:  # it came later, and so did those behind it
             break
         is_reached = mode != SHARED or forest.reached[forest.structure[i]] == forest.mark[0]
@@ -168,48 +168,50 @@ def _words_in(node: int, publication: int, number: Any, source: Source, forest: 
 
 
 @called_helper
-def _walk_words(node: int, count: int, mode: int, source: Source, forest: Forest, room: Tables, found: Found) -> None:
+def _walk_words(
+    node: int, count: int, mode: int, source: Source, forest: Forest, room: Tables, selection: Selection
+) -> None:
     """Depth first, to the children whose word the object has; they, or its words, are gone through: the fewer."""
     stack, depth = forest.stack, 1
     stack[0] = node
     while depth > 0:
         depth -= 1
         node = stack[depth]
-        place = forest.breadth.size - 1 if node == _WORDS else node
+        place = max(node + 1, 0)
         if forest.breadth[place] > count:
             for k in range(count):
-                found.counts[TRIES] += 1
+                selection.counts[TRIES] += 1
                 child = find(node, forest.words[k], forest.nodes)
                 if child >= 0:
                     stack[depth], depth = child, depth + 1
-                    _mark(child, mode, source, forest, room, found)
+                    _mark(child, mode, source, forest, room, selection)
             continue
         entry = forest.children.first[place]
         while entry >= 0:
             child = forest.children.value[entry]
-            found.counts[TRIES] += 1
+            selection.counts[TRIES] += 1
             if forest.has_word[forest.nodes.key[child, 1]] == forest.mark[0]:
                 stack[depth], depth = child, depth + 1
-                _mark(child, mode, source, forest, room, found)
+                _mark(child, mode, source, forest, room, selection)
             entry = forest.children.next[entry]
 
 
 @helper
-def _step(node: int, k: int, term: int, which: int, forest: Forest, found: Found) -> Any:
+def _step(node: int, k: int, term: int, which: int, forest: Forest, selection: Selection) -> Any:
     """The child of a node for position k: with the term, or, where bit k of `which` is set, with _ANY; -1 for none."""
     content = _int(_ANY) if which >> k & 1 else _int(term)
     if content < 0 and not which >> k & 1:
         return -1
-    found.counts[TRIES] += 1
+    selection.counts[TRIES] += 1
     return find(node, content, forest.nodes)
 
 
 @kernel
-def match(done: int, mode: int, number: Any, source: Source, forest: Forest, room: Tables, found: Found) -> int:
+def match(done: int, mode: int, number: Any, source: Source, forest: Forest, room: Tables, selection: Selection) -> int:
     """Select for the publications from `done` on; returns the number of the first for which there is no room."""
     triples, term = source.triples, source.features.term
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, found):
+        if not has_room(p, source, selection):
             return int(p)
         begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
@@ -217,16 +219,16 @@ def match(done: int, mode: int, number: Any, source: Source, forest: Forest, roo
             count = _words_in(triples.object[t], p, number, source, forest)
             is_reached = False
             for which in range(8):
-                node = _int(_step(_ROOT, 0, term[triples.subject[t]], which, forest, found))
-                node = _int(_step(node, 1, term[triples.predicate[t]], which, forest, found)) if node >= 0 else node
-                node = _int(_step(node, 2, term[triples.object[t]], which, forest, found)) if node >= 0 else node
+                node = _int(_step(_ROOT, 0, term[triples.subject[t]], which, forest, selection))
+                node = _int(_step(node, 1, term[triples.predicate[t]], which, forest, selection)) if node >= 0 else node
+                node = _int(_step(node, 2, term[triples.object[t]], which, forest, selection)) if node >= 0 else node
                 if node >= 0:
                     is_reached, forest.reached[node] = True, forest.mark[0]
-                    _mark(node, mode, source, forest, room, found)
+                    _mark(node, mode, source, forest, room, selection)
                     if mode == PER_STRUCTURE and count > 0:
-                        _walk_words(node, count, mode, source, forest, room, found)
+                        _walk_words(node, count, mode, source, forest, room, selection)
             if mode == SHARED and is_reached and count > 0:
-                _walk_words(_WORDS, count, mode, source, forest, room, found)
+                _walk_words(_WORDS, count, mode, source, forest, room, selection)
         for n in range(room.state[CANDIDATES]):
-            leave(room.candidate[n], p, found)
+            leave(room.candidate[n], p, selection)
     return int(triples.offset.size - 1)

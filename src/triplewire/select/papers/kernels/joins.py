@@ -76,7 +76,7 @@ class Tables(NamedTuple):
 MARK, USED_ROWS, CANDIDATES = 0, 1, 2
 
 
-class Found(NamedTuple):
+class Selection(NamedTuple):
     """Room for what is selected, as slices by publication (`triplewire.select.index.Selected`)."""
 
     end: Any  # shape (2, publications + 1)
@@ -244,39 +244,40 @@ def solutions(clause: int, most: int, publication: int, late: bool, table: Any, 
 
 @called_helper
 def decide(clause: int, most: int, publication: int, late: bool, table: Any, source: Source, room: Tables,
-           found: Found) -> None:  # fmt: skip
+           selection: Selection) -> None:  # fmt: skip
     """Accept a clause, leave it to verification, or neither, as the join of its tables says. `most`: so many bindings a
     match may have."""
-    kind, end = source.kind[clause], found.end
+    kind, end = source.kind[clause], selection.end
     limit = most if kind == ROWS else 0
-    count = solutions(clause, limit, publication, late, table, source, room, found.counts)
+    count = solutions(clause, limit, publication, late, table, source, room, selection.counts)
     if count > 0 and (kind == ASKED or (kind == ROWS and count <= limit)):
         if room.told[source.owner[clause]] != room.state[MARK]:  # of an ASK query several clauses may hold
             room.told[source.owner[clause]] = room.state[MARK]
-            found.accepted[end[0, publication + 1]] = source.owner[clause]
+            selection.accepted[end[0, publication + 1]] = source.owner[clause]
             end[0, publication + 1] += 1
     elif count != 0:
-        leave(clause, publication, found)
+        leave(clause, publication, selection)
 
 
 @helper
-def leave(clause: int, publication: int, found: Found) -> None:
+def leave(clause: int, publication: int, selection: Selection) -> None:
     """Leave a clause to verification."""
-    found.checked[found.end[1, publication + 1]] = clause
-    found.end[1, publication + 1] += 1
+    selection.checked[selection.end[1, publication + 1]] = clause
+    selection.end[1, publication + 1] += 1
 
 
 @helper
-def has_room(publication: int, source: Source, found: Found) -> Any:
+def has_room(publication: int, source: Source, selection: Selection) -> Any:
     """Begin the slices of a publication, and those of clauses that no matcher of this kind can hold. False: there might
     be no room for all of it."""
-    end, clauses = found.end, source.kind.size
+    end, clauses = selection.end, source.kind.size
     for side in range(2):
         end[side, publication + 1] = end[side, publication]
     is_room = (
-        end[0, publication] + clauses <= found.accepted.size and end[1, publication] + clauses <= found.checked.size
+        end[0, publication] + clauses <= selection.accepted.size
+        and end[1, publication] + clauses <= selection.checked.size
     )
     if is_room:
         for number in range(source.beyond.size):
-            leave(source.beyond[number], publication, found)
+            leave(source.beyond[number], publication, selection)
     return is_room
