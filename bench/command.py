@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out, as they take long
+LONG = ("partition", "spark", "operators", "metadata")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
 
 
