@@ -84,26 +84,39 @@ def measure(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     largest = place.sized(BASES[-1])
     bases = sorted({max(base * largest // BASES[-1], 1) for base in BASES})
     batches = [batch for batch in BATCHES if batch <= bases[0]]
-    costs: dict[tuple[str, int, int], float] = {}
     for figure, kind in ((11, "OID"), (12, "PATH"), (13, "COMP"), (14, "JOIN"), (0, "contains")):
         about = f"figure {figure}, {kind}" if figure else kind
         for base in bases:
             for batch, cost in _costs(place, kind, base, batches, share=10):
-                costs[kind, base, batch] = cost
                 yield Figure("metadata", f"{about}, {base:,} rules, batch {batch:,}: a document", cost, _MILLIS)
     yield from _shared(place, min(SHARED_RULES, largest), batches)
     at = 100 if 100 in batches else batches[-1]
     for kind, target in (("OID", OID_GROWTH), ("contains", CONTAINS_GROWTH)):
-        ratio = costs[kind, bases[-1], at] / costs[kind, bases[0], at]
-        name = f"{kind}, a document, {bases[-1]:,} rules over {bases[0]:,}"
+        name = f"{kind}, a document, {bases[-1]:,} rules over {bases[0]:,}, batch {at}"
+        ratio = _growth(place, kind, bases, at)
         yield Figure("metadata", name, ratio, "x", target if place.size is None else None)
     yield _over_evaluation(place, min(SHARED_RULES, largest), at)
 
 
+def _file(place: Place, kind: str, base: int, share: int) -> str:
+    return f"sqlite:///{place.work / f'{kind}-{base}-{share}.db'}"
+
+
+def _growth(place: Place, kind: str, bases: Sequence[int], batch: int) -> float:
+    """How many times as much a document costs with the most rules as with the fewest, measured by turns."""
+    few, many = bases[0], bases[-1]
+    with (
+        Registry.open(_file(place, kind, few, 10)) as small,
+        Registry.open(_file(place, kind, many, 10)) as large,
+    ):
+        return statistics.median(
+            _milliseconds(large, many, batch, 0) / _milliseconds(small, few, batch, 0) for _ in range(_RUNS)
+        )
+
+
 def _costs(place: Place, kind: str, base: int, batches: Sequence[int], *, share: int) -> Iterator[tuple[int, float]]:
     """Batch sizes and the cost of a document; `share`: the percentage of COMP rules that fit."""
-    file = place.work / f"{kind}-{base}-{share}.db"
-    with Registry.open(f"sqlite:///{file}") as registry:
+    with Registry.open(_file(place, kind, base, share)) as registry:
         registry.subscribe("lmr", rules(kind, base))
         _milliseconds(registry, base, 1, 0)  # the parsing process starts
         for batch in batches:
