@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark", "operators", "broker", "peers")  # experiments that `all` leaves out, as they take long
+LONG = ("partition", "spark", "operators", "broker", "metadata", "peers")
+"""Experiments that `all` leaves out, as they take long."""
 NAMES = (*WORKLOADS, *LONG)
 _SIZES = {False: None, True: 1_000}  # subscriptions, with --quick
 
@@ -67,8 +68,8 @@ def bench_command(
     python -m bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, `spark`, `operators`, `broker` and `peers`, which take long. A missed target is told, and no failure.
-    Files go to the temporary folder.
+    `partition`, `spark`, `operators`, `broker`, `metadata` and `peers`, which take long. A missed target is told, and
+    no failure. Files go to the temporary folder.
     """
     # imported here so that --help does not load NumPy
     from bench.measure import Operators

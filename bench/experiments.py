@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import broker, measure, partition, spark
+from bench import broker, measure, metadata, partition, spark
 from bench import operators as targets
 from bench.handover import handover_cases, handover_figures
 from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
@@ -334,6 +334,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     broker.NAME: Experiment("broker", "the broker", broker.cases, broker.figures, by_name=True),
     "spark": Experiment("spark", "the pipeline on Spark", spark.cases, spark.measure_pipeline, by_name=True),
+    "metadata": Experiment(
+        "metadata", "rules over documents that change", metadata.cases, metadata.measure, by_name=True
+    ),
     "peers": Experiment("peers", "systems of today", peers_cases, peers_figures, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }

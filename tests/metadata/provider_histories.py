@@ -1,20 +1,15 @@
-"""Generated histories of a provider, and what follows from its documents by plain evaluation (the slow twin).
-
-`Expected` knows documents as sets of triples and rules as parsed queries. What a repository has to cache is worked out
-anew each time: each rule is evaluated by the reference over one publication that has all triples, and strong references
-are followed from there.
-"""
+"""Generated histories of a provider, and what follows from its documents by plain evaluation (`metadata.naive`)."""
 
 from __future__ import annotations
 
 import random
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from metadata.naive import Content, Naive
 from triplewire.ir.evaluation.evaluate import World, evaluate
-from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.metadata.messages import Change, Put, RuleText, Withdraw
 from triplewire.model.publication import Publication
@@ -39,42 +34,27 @@ SCHEMA = (
     + ":Host a rdfs:Class . :Server a rdfs:Class .\n"
 )
 
-Cache = dict[str, frozenset[tuple[str, str]]]
-
 
 @dataclass
 class Expected:
-    """The documents that there are, and the rules of each repository."""
+    """The documents that there are, and the rules of each repository: what is plainly evaluated."""
 
-    documents: dict[str, frozenset[Triple]] = field(default_factory=dict)
     rules: dict[str, dict[str, RuleText]] = field(default_factory=dict)
+    _naive: Naive = field(default_factory=lambda: Naive(STRONG))
 
     def apply(self, changes: Iterable[Change]) -> None:
         """A malformed document withdraws its version before."""
-        for change in changes:
-            self.documents.pop(change.document, None)
-            if isinstance(change, Put):
-                self.documents[change.document] = triples_of(change)
+        self._naive.apply(changes)
 
     def results(self, repository: str) -> dict[str, list[str]]:
         """The resources of each rule of a repository."""
-        everything = frozenset[Triple]().union(*self.documents.values())
-        return {id: evaluated(RULES[id], everything) for id in self.rules.get(repository, ())}
+        self._naive.rules = {(name, id): rule for name, rules in self.rules.items() for id, rule in rules.items()}
+        return {id: iris for (name, id), iris in self._naive.results().items() if name == repository}
 
-    def cache(self, repository: str) -> Cache:
+    def cache(self, repository: str) -> Content:
         """What a repository has to cache."""
-        everything: dict[str, set[tuple[str, str]]] = {}
-        for triple in frozenset[Triple]().union(*self.documents.values()):
-            of = everything.setdefault(str(triple.subject)[1:-1], set())
-            of.add((triple.predicate.value, str(triple.object)))
-        cache: Cache = {}
-        waiting = [iri for resources in self.results(repository).values() for iri in resources]
-        while waiting:
-            iri = waiting.pop()
-            if iri in everything and iri not in cache:
-                cache[iri] = frozenset(everything[iri])
-                waiting += (value[1:-1] for name, value in cache[iri] if name in STRONG)
-        return dict(sorted(cache.items()))
+        self.results(repository)
+        return self._naive.caches().get(repository, {})
 
 
 def triples_of(put: Put) -> frozenset[Triple]:
@@ -87,16 +67,9 @@ def triples_of(put: Put) -> frozenset[Triple]:
 def evaluated(rule: RuleText, triples: Iterable[Triple]) -> list[str]:
     """The resources that a rule registers, by the reference."""
     publication = Publication("http://all.example/", triples=tuple(triples))
-    answer = evaluate(_parsed(rule), publication, World())
+    answer = evaluate(parse(rule.query, "mdv"), publication, World())
     terms = [term for binding in answer.bindings for term in dict(binding).values()]
     return sorted(term.value for term in terms if isinstance(term, IRI))
-
-
-def _parsed(rule: RuleText) -> Subscription:
-    names: Mapping[str, Subscription] = {}
-    if rule.id == "over":
-        names = {"fast": _parsed(RULES["fast"])}
-    return parse(rule.query, "mdv", id=rule.id, rules=names)
 
 
 def document(chance: random.Random, number: int) -> Put:
@@ -131,10 +104,3 @@ def rules(chance: random.Random) -> list[RuleText]:
     some = chance.sample(sorted(RULES), chance.randint(1, 3))
     ids = ["fast", *some] if "over" in some else some
     return [RULES[id] for id in dict.fromkeys(ids)]
-
-
-def steps(seed: int) -> Iterator[random.Random]:
-    """The source of chance of each step of a history."""
-    chance = random.Random(seed)
-    while True:
-        yield chance

@@ -43,6 +43,7 @@ def quiet(follower: Follower) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(usually(2, 200)))
 def test_caches_agree_over_a_network_that_fails(seed: int, new_database: Callable[[], str]) -> None:
     chance, expected = random.Random(seed), Expected()
@@ -121,8 +122,26 @@ def test_only_reading_needs_no_token(database_url: str) -> None:
             assert refused.value.status == 401
         assert [row["rule"] for row in anybody.results()] == ["all"]
         assert anybody.log(0) == []
-        assert anybody.health() == {"healthy": True, "version": 0}
+        assert anybody.health() == {"healthy": True, "provider": provider.identity, "version": 0}
         assert anybody.batches("north", "none", 0) is None
+
+
+def test_another_address_of_a_provider_is_no_other_provider(new_database: Callable[[], str]) -> None:
+    with (
+        Provider.open(new_database()) as provider,
+        Repository.open(new_database(), "north") as repository,
+        provider_at(Writing(provider)) as address,
+        network(address, 0) as network_of_faults,
+        RemoteProvider(address, TOKEN) as remote,
+    ):
+        network_of_faults.faults = False
+        provider.apply([Put("urn:d", b"<urn:a> a <http://terms.example/Host> .")])
+        quiet(Follower(repository, remote, [RULES["all"]]))
+        with RemoteProvider(network_of_faults.url, TOKEN) as same:
+            assert move(repository, remote, same) == []
+            quiet(Follower(repository, same))
+        assert dict(repository.results()) == {"all": ["urn:a"]}
+        assert [rule.id for _, rule in provider.registry.rules("north")] == ["all"]
 
 
 def test_a_rule_that_is_wrong_is_refused_with_its_place(database_url: str) -> None:

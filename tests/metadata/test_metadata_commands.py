@@ -67,11 +67,13 @@ def test_events_are_applied_once_and_in_order(called: Called) -> None:
 def test_what_is_wrong_is_refused_with_its_place_and_the_rest_goes_on(called: Called) -> None:
     store = ("--store", "sqlite:///provider.db")
     rows = [{"seq": 1, "op": "put", "path": "a.ttl"}, {**EVENTS[0], "seq": 2}, {**EVENTS[1], "seq": 1}, {"op": "add"}]
+    rows.append({**EVENTS[0], "seq": 3, "path": "http://an example/"})
     code, _, said = called("metadata", "apply", *store, written("events.jsonl", *rows))
     assert code == 1
     assert "events.jsonl (record 1): it is no event: there is no op 'put'" in said
     assert "events.jsonl (record 3): it is no event: seq 1 comes behind 2" in said
     assert "events.jsonl (record 4): it is no event: 'seq' is missing" in said
+    assert "events.jsonl (record 5): it is no event: " in said
     assert "1 event" in said
     Path("bad.ttl").write_text("<#s> a")
     code, _, said = called("metadata", "register", *store, "bad.ttl", "events.jsonl")

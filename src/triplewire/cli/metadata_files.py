@@ -19,6 +19,7 @@ from triplewire.cli.arguments import check_files, file_argument, settings_from_e
 from triplewire.cli.report import Report
 from triplewire.errors import ArgumentError, ReadError, Refusal, StoreError
 from triplewire.folders import entries_of
+from triplewire.model.terms import IRI
 
 if TYPE_CHECKING:
     from triplewire.languages.sources.rows import Row
@@ -115,9 +116,10 @@ def token_of(file: Path | None) -> str:
 
 
 def named(base: str, path: str) -> str:
-    """The IRI of a document: an IRI as it is, and the name of a file behind the base."""
+    """The IRI of a document: an IRI as it is, and the name of a file behind the base. Raises `ArgumentError` where
+    the IRI is none."""
     if path.startswith(("http://", "https://", "urn:", base)):
-        return path
+        return IRI(path).value
     return base + quote(path, safe="/~:@!$&'()*+,;=")
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Term)
 
 def numbers_of(connection: Connection, wanted_terms: Iterable[T]) -> dict[T, int]:
     """The number of each term; new ones are added. Those of IRIs and literals are above 0, of blank nodes below."""
-    digests = {term: _digest(str(term)) for term in wanted_terms}
+    digests = {term: digest_of(str(term)) for term in wanted_terms}
     fill(connection, wanted, ((digest,) for digest in set(digests.values())))
     query = sa.select(terms.c.digest, terms.c.number).select_from(wanted.join(terms, terms.c.digest == wanted.c.digest))
     known: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
@@ -39,7 +39,8 @@ def numbers_of(connection: Connection, wanted_terms: Iterable[T]) -> dict[T, int
     return {term: known[digest] for term, digest in digests.items()}
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """What a text of any length is found by."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

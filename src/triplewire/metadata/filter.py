@@ -310,11 +310,11 @@ def _all(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
     h, begins = _begun(j, Kind.ALL, level, driver)
     o = hits.alias("o")
 
-    def some(version: str) -> Any:
-        is_there = sa.exists().where(o.c.rule == j.c.child, o.c[version] == 1).correlate(j)
-        return (h.c[version] * sa.case((is_there, 1), else_=0)).label(version)
+    def is_there(version: str) -> Any:
+        any_child = sa.exists().where(o.c.rule == j.c.child, o.c[version] == 1).correlate(j)
+        return (h.c[version] * sa.case((any_child, 1), else_=0)).label(version)
 
-    return sa.select(j.c.rule, h.c.resource, some("was"), some("stays")).select_from(in_order(h, (j, begins)))
+    return sa.select(j.c.rule, h.c.resource, is_there("was"), is_there("stays")).select_from(in_order(h, (j, begins)))
 
 
 _JOINS: dict[Kind, Callable[[sa.Table, int, str], sa.Select[Any]]] = {

@@ -103,7 +103,8 @@ def move(
     repository.restore(snapshot, new.address)
     if old is not None:
         try:
-            old.forget(name)
+            if old.health()["provider"] != new.health()["provider"]:  # else it has only another address
+                old.forget(name)
         except (UnavailableError, ServiceError):
             refusals.append(Refusal("warning", old.address, "", "it does not answer, and goes on keeping batches"))
     return refusals

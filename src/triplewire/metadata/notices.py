@@ -66,8 +66,8 @@ def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tu
     for (repository, resource), rules in ceased.items():
         out[repository].append(Dropped(names[resource], tuple(sorted(rules))))
     return {
-        name: tuple(sorted(some, key=lambda notice: (notice.resource, isinstance(notice, Told))))
-        for name, some in out.items()
+        name: tuple(sorted(items, key=lambda notice: (notice.resource, isinstance(notice, Told))))
+        for name, items in out.items()
     }
 
 

@@ -80,6 +80,8 @@ class Provider:
                 raise StoreError(f"names of its documents are resolved against {known}", source=url)
             if base:
                 provider.state("base", base)
+            if not provider.identity:
+                provider.state("identity", secrets.token_hex(8))
         except BaseException:
             provider.close()
             raise
@@ -104,6 +106,11 @@ class Provider:
         """State something in the place of what was stated."""
 
         self.database.write(lambda connection: _state(connection, name, value))
+
+    @property
+    def identity(self) -> str:
+        """A random name of the store, by which a provider that has several addresses is known."""
+        return self.fact("identity")
 
     @property
     def base(self) -> str:

@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.metadata import changes, subscribing
-from triplewire.metadata.dictionary import numbers_of
+from triplewire.metadata.dictionary import digest_of, numbers_of
 from triplewire.metadata.documents import Malformed, Parsed, parsed, rows_of
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
 from triplewire.metadata.notices import contents, count, follow, notices, pairs_of_ends
@@ -181,8 +181,8 @@ class Registry:
             numbers: list[int] = []
             prepare(connection)
             for start in range(0, len(iris), 500):
-                some = [str(made_iri(iri)) for iri in iris[start : start + 500]]
-                numbers += connection.execute(sa.select(terms.c.number).where(terms.c.term.in_(some))).scalars()
+                digests = [digest_of(str(made_iri(iri))) for iri in iris[start : start + 500]]
+                numbers += connection.execute(sa.select(terms.c.number).where(terms.c.digest.in_(digests))).scalars()
             fill(connection, told, (("", number, 0) for number in numbers))
             return {now.resource: now for now in contents(connection, sa.select(told.c.resource)).values()}
 
@@ -200,7 +200,11 @@ class Registry:
         with self.database.reading() as connection:
             source = of_class.join(types, types.c.class_ == of_class.c.number)
             source = source.join(terms, terms.c.number == types.c.resource)
-            query = sa.select(terms.c.label).select_from(source).where(of_class.c.term == str(made_iri(class_)))
+            query = (
+                sa.select(terms.c.label)
+                .select_from(source)
+                .where(of_class.c.digest == digest_of(str(made_iri(class_))))
+            )
             query = query.where(terms.c.label > after).distinct().order_by(terms.c.label).limit(most)
             return list(connection.execute(query).scalars())
 

@@ -7,7 +7,6 @@ level by level from above: references are counted where they are, in the tables.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.languages.mdv import CONTAINS
 from triplewire.metadata.decompose import GRAM, Atomic, Decomposition, Join, Kind, Trigger
-from triplewire.metadata.dictionary import numbers_of
+from triplewire.metadata.dictionary import digest_of, numbers_of
 from triplewire.metadata.keys import BRIEF
 from triplewire.metadata.tables import ANY, SUBJECT, groups, joins, rules, subscriptions, triggers
 from triplewire.metadata.working import fill, removable, wanted
@@ -26,11 +25,6 @@ from triplewire.store.database import insert_rows
 
 BOTH_WAYS = (Kind.SAME, Kind.REFERS, Kind.REFERRED)
 """Kinds of join rules that are evaluated from either input; others begin with what their parent registers."""
-
-
-def digest_of(text: str) -> str:
-    """What a long text is found by."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def merge(connection: Connection, decomposition: Decomposition) -> list[int]:

@@ -161,22 +161,22 @@ def _listed(connection: Connection, repository: str, ids: Sequence[str] | None) 
         return [tuple(row) for row in connection.execute(query)]
     rows: list[tuple[int, str, int]] = []
     for start in range(0, len(ids), 500):
-        some = query.where(subscriptions.c.id.in_(ids[start : start + 500]))
-        rows += (tuple(row) for row in connection.execute(some))
+        part = query.where(subscriptions.c.id.in_(ids[start : start + 500]))
+        rows += (tuple(row) for row in connection.execute(part))
     return rows
 
 
 def _held(connection: Connection, listed: Sequence[tuple[int, str, int]]) -> Iterator[tuple[str, list[int]]]:
     for start in range(0, len(listed), AT_ONCE):
-        some = listed[start : start + AT_ONCE]
-        matching.evaluated(connection, (rule for _, _, rule in some))
-        fill(connection, picked, ((rule,) for rule in {rule for _, _, rule in some}))
+        part = listed[start : start + AT_ONCE]
+        matching.evaluated(connection, (rule for _, _, rule in part))
+        fill(connection, picked, ((rule,) for rule in {rule for _, _, rule in part}))
         source = in_order(picked, (hits, hits.c.rule == picked.c.number))
         query = sa.select(hits.c.rule, hits.c.resource).select_from(source).where(hits.c.resource > 0)
         by_rule: dict[int, list[int]] = defaultdict(list)
         for rule, resource in connection.execute(query):
             by_rule[rule].append(resource)
-        for _, name, rule in some:
+        for _, name, rule in part:
             yield name, by_rule.get(rule, [])
 
 
@@ -190,12 +190,12 @@ def _collect(
 ) -> None:
     """Add to `pairs` what rules hold. `counts`: they begin (1) or cease (0) to hold it, or nothing changes (None)."""
     for start in range(0, len(listed), AT_ONCE):
-        some = listed[start : start + AT_ONCE]
-        for name, resources in _held(connection, some):
+        part = listed[start : start + AT_ONCE]
+        for name, resources in _held(connection, part):
             for resource in resources:
                 pairs[repository, resource].append(name)
         if counts is not None:
-            fill(connection, picked, ((number,) for number, _, _ in some))
+            fill(connection, picked, ((number,) for number, _, _ in part))
             source = in_order(picked, (subscriptions, subscriptions.c.number == picked.c.number))
             source = in_order(source, (hits, hits.c.rule == subscriptions.c.rule))
             rows = sa.select(picked.c.number, hits.c.resource, sa.literal(repository), sa.literal(counts))

@@ -58,8 +58,9 @@ def _lines(lines: list[str]) -> Response:
 @router.get("/health")
 @allowed(ANYBODY)
 def health(request: Request) -> dict[str, Any]:
-    """Does the provider answer, and which version have its documents?"""
-    return {"healthy": True, "version": _provider(request).version}
+    """Does the provider answer, which one is it, and which version have its documents?"""
+    provider = _provider(request)
+    return {"healthy": True, "provider": provider.identity, "version": provider.version}
 
 
 # --- documents -------------------------------------------------------------------------------------------------------
