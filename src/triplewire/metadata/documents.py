@@ -35,20 +35,12 @@ def parsed(iri: str, content: bytes, settings: Settings) -> Parsed:
     publications = read_document(content, iri, base=iri, split="document", settings=settings, on_refusal=told.append)
     for refusal in told:
         if not refusal.is_warning:
-            raise Malformed(refusal)
+            raise ReadError(refusal.reason, source=refusal.where, remedy=refusal.remedy)
     triples = tuple(triple for publication in publications for triple in publication.triples)
     for _, _, value in triples:
         if isinstance(value, Literal) and "\x00" in value.lexical:
             raise ReadError("a text holds U+0000, which databases do not take", source=iri, remedy="leave it out")
     return Parsed(iri, triples, tuple(told))
-
-
-class Malformed(ReadError):
-    """A part of a document was refused."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.reason, remedy=refusal.remedy)
-        self.refusal = refusal
 
 
 @dataclass

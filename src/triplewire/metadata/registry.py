@@ -24,7 +24,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.metadata import changes, subscribing
 from triplewire.metadata.dictionary import digest_of, numbers_of
-from triplewire.metadata.documents import Malformed, Parsed, parsed, rows_of
+from triplewire.metadata.documents import Parsed, parsed, rows_of
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
 from triplewire.metadata.notices import contents, count, follow, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
@@ -108,7 +108,7 @@ class Registry:
         try:
             document = parsed(iri, change.content, self._settings)
         except ReadError as error:
-            refusal = error.refusal if isinstance(error, Malformed) else Refusal.of("publication", iri, error)
+            refusal = Refusal.of("publication", iri, error)
             withdrawn = f"{refusal.reason}; what the document said before is withdrawn"
             refused.append(replace(refusal, subject=iri, reason=withdrawn, remedy=refusal.remedy or _REMEDY))
             read[iri] = None
