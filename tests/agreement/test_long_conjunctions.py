@@ -8,15 +8,14 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from amounts import usually
-from triplewire import plugins
+from amounts import MATCHERS, usually
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal, Triple
 
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
-MATCHERS = [name for name in plugins.names("matcher") if name != "reference"]
+INDEXES = [name for name in MATCHERS if name != "reference"]
 
 Outcomes = dict[tuple[str, str], tuple[bool, object]]
 """Of a publication and a subscription: is the match truncated, and its bindings where it is not?"""
@@ -89,7 +88,7 @@ def compared(seed: int, folder: Path) -> int:
         return engine
 
     wanted, refused = outcomes(engine_of("reference"), publications)
-    for matcher in MATCHERS:
+    for matcher in INDEXES:
         engine = engine_of(matcher)
         engine.save(folder / matcher)
         for way, each in (("made", engine), ("opened", Engine.load(folder / matcher))):

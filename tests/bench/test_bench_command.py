@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from amounts import MATCHERS
 from bench import handover, measure, nodes, partition
 from bench.command import BENCH, LONG, NAMES
 from bench.experiments import EXPERIMENTS
@@ -18,7 +19,6 @@ from bench.run import BenchPlan
 from bench.workloads import catalogue as workloads
 from bench.workloads.catalogue import WORKLOADS, Place
 from cli.runner import Done, triplewire
-from triplewire import plugins
 
 
 def bench(*arguments: object) -> Done:
@@ -35,7 +35,7 @@ def test_all_matchers_give_the_same_counts(workload: str, tmp_path: Path, monkey
     for case in WORKLOADS[workload](Place(tmp_path, 60)):
         source = measure.split_publications(case.publications, (12,), tmp_path)[0]
         counts = {}
-        for name in plugins.names("matcher"):
+        for name in MATCHERS:
             engine = measure.load(name, case.subscriptions)
             stats = measure.match(engine, source)
             counts[name] = (stats.publications, stats.triples, stats.matches, stats.truncated)
