@@ -13,6 +13,7 @@ from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
+from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates
 
 MOST = 64
@@ -79,17 +80,18 @@ def _row(index: Clauses, number: int) -> tuple[object, ...]:
 
 def _both(texts: list[tuple[str, str]]) -> tuple[Clauses, Clauses, int]:
     """Two indexes of the same texts, by templates where there are some and in full; and how many had one."""
-    templates, by_template, plain, count = Templates(), ClauseBuilder(), ClauseBuilder(), 0
-    for language, text in texts:
+    by_template, plain, count, row = ClauseBuilder(), ClauseBuilder(), 0, 0
+    batch = by_template.batch(Templates().find_all([Row(str(n), *text) for n, text in enumerate(texts)]))
+    for number, (language, text) in enumerate(texts):
         subscription = parse(text, language)
         whole = normal_form(subscription, most=MOST)
         plain.add(whole, subscription.select, subscription.ask)
-        found = templates.find(text, language)
-        if found is None:
+        if row == number:
+            row = by_template.add_from(batch, number)
+            count += row - number
+        if row == number:
             by_template.add(whole, subscription.select, subscription.ask)
-        else:
-            by_template.add_from_template(*found)
-            count += 1
+            row += 1
     return by_template.build(), plain.build(), count
 
 

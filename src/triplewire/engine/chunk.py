@@ -339,6 +339,9 @@ class Snapshot(Protocol):
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered."""
 
+    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
+        """The ids of those of these rows that are surely registered as they are; `lines`: what is kept of each."""
+
     def all_ids(self) -> list[str]:
         """The ids in the order of registration."""
 
