@@ -38,6 +38,14 @@ TEXTS = {
         'SELECT * {{ ?s <urn:p> ?o, ?b FILTER(?o > {0} && ?o != ?b) FILTER contains(str(?o), "a{1}") }}',
     ),
     "numbers in patterns": ("sparql", "ASK {{ ?s <urn:p{0}> {1} , ?o ; <urn:q> {2}.5 FILTER(?o = -{1}) }}"),
+    "wildcards": ("sparql", "SELECT * {{ ?s * ?o . ?s <urn:p{0}> * . ?o * <urn:a{1}> . ?s * ?o . }}"),
+    "selected": (
+        "sparql",
+        "PREFIX e: <urn:e> SELECT ?o ?s WHERE {{ FILTER(?o > {2}) ?s e:p ?o ; <urn:p{0}> ?a . <urn:a{1}> ?o ?s }}",
+    ),
+    "asked": ("sparql", 'ASK {{ ?s <urn:p{0}> "x{1}"@en . FILTER ftcontains(?s, "w{2}") . FILTER(?s != <urn:s{1}>) }}'),
+    "no variable": ("sparql", "SELECT * {{ <urn:s{0}> <urn:p{1}> <urn:o{2}> . <urn:s{0}> <urn:p> <urn:o> }}"),
+    "equal conditions": ("sparql", "SELECT * {{ ?s ?p ?o FILTER(?o > {0}) FILTER(?o > {1}) FILTER(?o > {0}) }}"),
     "numbers": ("gql", "SELECT * WHERE ((?s, <urn:p{0}>, ?o) SUCHTHAT (?o > {1} AND ?o <= {2}.5))"),
     "classes": ("gql", "SELECT * WHERE ((?s, <urn:p>, ?o) SUCHTHAT (?o ISA <urn:c{0}> AND ?o CONTAINS 'a {1}'))"),
     "tuples": (

@@ -201,7 +201,7 @@ def _join(row: int, parts: Parts, tables: TemplateTables, out: Rows, state: Any)
         if count >= 0:
             count = _patterns(part, parts, tables, first, count, out, state)
             flags &= tables.flags[parts.template[part]]
-    good = count > 0
+    good = count >= 0
     if good:
         for part in range(head + 1, last):
             _tests(part, parts, tables, first, count, out, state)

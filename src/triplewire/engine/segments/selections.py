@@ -47,6 +47,9 @@ class Selections:
             if self._parameters is not forms.parameters:  # other numbers, other names
                 self._parameters, self._pool, self._of_names = forms.parameters, Pool(), np.zeros(0, np.int32)
             numbers[is_joined] = self._joined(forms.parameters, names, offset, np.flatnonzero(is_joined))
+            asks = np.array([head.ask for head in forms.heads], np.bool_)[forms.template[forms.first[rows][is_joined]]]
+            if asks.any():
+                numbers[np.flatnonzero(is_joined)[asks]] = self.number(None)
         return numbers
 
     def _joined(self, parameters: ParameterPool, names: Ids, offset: Ids, rows: NDArray[np.int64]) -> Ids:
@@ -56,6 +59,6 @@ class Selections:
         )
         before, places = len(self._pool), self._pool.add(spans)
         new = [np.frombuffer(self._pool[number], np.int32).tolist() for number in range(before, len(self._pool))]
-        selections = [tuple([content(parameters.text(name)) for name in its]) or None for its in new]
+        selections = [tuple([content(parameters.text(name)) for name in its]) for its in new]
         self._of_names = np.concatenate((self._of_names, np.array(list(map(self.number, selections)), np.int32)))
         return self._of_names[places]
