@@ -69,7 +69,8 @@ def load(
         if batch is None:
             break
         try:
-            yield registrar.add(batch if difference is None else difference.of(batch))
+            if count := registrar.add(batch if difference is None else difference.of(batch)):
+                yield count
         except GeneratorExit:  # the caller has raised something
             registrar.finish()
             raise
