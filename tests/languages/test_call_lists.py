@@ -14,9 +14,8 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
-from triplewire.languages.templates import Templates
-from triplewire.languages.templates import conjunctions as call_lists
-from triplewire.languages.templates.conjunctions import CallList
+from triplewire.languages.templates import Templates, call_lists
+from triplewire.languages.templates.call_lists import CallList
 from triplewire.model.operator import Argument, Operator, Parameter
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators import function_operator

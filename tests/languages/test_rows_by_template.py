@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_data import lines
-from triplewire.errors import Refusal
+from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources import files
-from triplewire.languages.sources.files import ParsedRow, read_rows, read_subscriptions
-from triplewire.languages.sources.rows import Ids
+from triplewire.languages.sources.files import read_batches, read_subscriptions
+from triplewire.languages.sources.rows import Ids, Row
 from triplewire.languages.templates import Templates
 
 WORD = 'SELECT * {{ ?s <urn:p{}> ?o FILTER ftcontains(?o, "w{}") }}'
@@ -37,38 +36,58 @@ def _row(id: str, query: str, language: str = "sparql", **more: object) -> dict[
     return {"id": id, "language": language, "query": query, **more}
 
 
-def _subscription(one: ParsedRow) -> Subscription:
-    if one.subscription is not None:
-        return one.subscription
-    assert one.template is not None
-    row = one.row
-    return one.template.subscription(one.parameters, row.id, row.query, row.prefixes, row.base)
+class Loaded(NamedTuple):
+    """A row, and whether a template says what it is."""
+
+    row: Row
+    subscription: Subscription
+    has_template: bool
+    is_plain: bool
 
 
-def _both(*paths: Path) -> tuple[list[ParsedRow], list[Refusal]]:
+def _by_template(paths: Iterable[Path], refuse: Callable[[Refusal], None]) -> Iterator[Loaded]:
+    """The rows as they are loaded, a few at a time."""
+    templates = Templates()
+    for batch in read_batches(paths, at_once=7):
+        rows = [row for row in batch.rows if isinstance(row, Row)]
+        found = templates.find_all(rows)
+        found.leave_out(found.naming(rows, batch.rules))
+        number = 0
+        for row in batch.rows:
+            if isinstance(row, Refusal):
+                refuse(row)
+                continue
+            if found.last[number] > found.first[number]:
+                form, parameters = found.form(number)
+                stated = form.subscription(parameters, row.id, row.query, row.prefixes, row.base)
+                yield Loaded(row, stated, True, True)
+            else:
+                try:
+                    parsed = batch.parse(row)
+                    yield Loaded(row, parsed.subscription, False, parsed.is_plain)
+                except TriplewireError as error:
+                    refuse(row.refusal(error))
+            number += 1
+
+
+def _both(*paths: Path) -> tuple[list[Loaded], list[Refusal]]:
     """What both ways read and refuse, having seen that it is the same."""
     refused: list[Refusal] = []
     refused_plain: list[Refusal] = []
     plain = list(read_subscriptions(paths, on_refusal=refused_plain.append))
-    parsed = list(read_rows(paths, Templates(), on_refusal=refused.append))
+    parsed = list(_by_template(paths, refused.append))
     assert refused == refused_plain
     assert [one.row.id for one in parsed] == [one.id for one in plain]
     for one, wanted in zip(parsed, plain, strict=True):
-        found = _subscription(one)
-        assert (found, found.warnings) == (wanted, wanted.warnings), one.row.query
+        assert (one.subscription, one.subscription.warnings) == (wanted, wanted.warnings), one.row.query
     return parsed, refused
-
-
-@pytest.fixture(autouse=True)
-def few_rows_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ROWS_AHEAD", 7)
 
 
 def test_most_rows_have_a_template(tmp_path: Path) -> None:
     path = _file(tmp_path / "a.jsonl", [_row(f"q{n}", WORD.format(n % 3, n)) for n in range(40)])
     parsed, refused = _both(path)
     assert not refused
-    assert [one.template is None for one in parsed] == [True] + [False] * 39
+    assert all(one.has_template for one in parsed)
     assert parsed[1].row.record == 2
 
 
@@ -105,7 +124,7 @@ def test_prefixes_and_base_are_part_of_a_template(tmp_path: Path) -> None:
         rows.append(_row(f"q{n}", query.format("rel" if n % 3 else "urn:abs", n), **more))
     parsed, refused = _both(_file(tmp_path / "a.jsonl", rows))
     assert not refused
-    assert sum(one.template is not None for one in parsed) >= 12
+    assert sum(one.has_template for one in parsed) >= 12
 
 
 def test_folders_gzip_parquet_and_single_queries(tmp_path: Path) -> None:
@@ -136,7 +155,7 @@ def test_rules_come_last_and_may_name_others(tmp_path: Path) -> None:
     by_id = {one.row.id: one for one in parsed}
     assert [refusal.subject for refusal in refused] == ["gone", "over gone"]
     assert parsed[0].row.id == "q"
-    assert sum(one.template is not None for one in parsed) >= 18
+    assert sum(one.has_template for one in parsed) >= 18
     assert [id for id, one in by_id.items() if not one.is_plain] == ["over"]
 
 
@@ -173,7 +192,7 @@ def _rtf(count: int) -> Iterator[dict[str, Any]]:
 def test_queries_of_the_shared_data(tmp_path: Path) -> None:
     parsed, refused = _both(_file(tmp_path / "a.jsonl", _rtf(4_000)))
     assert not refused
-    assert sum(one.subscription is not None for one in parsed) < 800
+    assert sum(not one.has_template for one in parsed) < 800
 
 
 @pytest.mark.slow
@@ -185,7 +204,7 @@ def test_rules_of_the_shared_data(tmp_path: Path) -> None:
     )
     parsed, refused = _both(_file(tmp_path / "a.jsonl", texts))
     assert not refused
-    assert sum(one.subscription is not None for one in parsed) < 100
+    assert sum(not one.has_template for one in parsed) < 100
 
 
 @pytest.mark.slow
@@ -205,7 +224,7 @@ def test_graph_subscriptions_of_the_shared_data(tmp_path: Path) -> None:
         texts.append(_row(f"g{id}", "SELECT * WHERE " + " AND ".join(parts), "gql"))
     parsed, refused = _both(_file(tmp_path / "a.jsonl", texts))
     assert not refused
-    assert sum(one.subscription is not None for one in parsed) < 250
+    assert sum(not one.has_template for one in parsed) < 250
 
 
 # --- ids -----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
+from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates
 
 MOST = 64
@@ -37,6 +38,14 @@ TEXTS = {
         'SELECT * {{ ?s <urn:p> ?o, ?b FILTER(?o > {0} && ?o != ?b) FILTER contains(str(?o), "a{1}") }}',
     ),
     "numbers in patterns": ("sparql", "ASK {{ ?s <urn:p{0}> {1} , ?o ; <urn:q> {2}.5 FILTER(?o = -{1}) }}"),
+    "wildcards": ("sparql", "SELECT * {{ ?s * ?o . ?s <urn:p{0}> * . ?o * <urn:a{1}> . ?s * ?o . }}"),
+    "selected": (
+        "sparql",
+        "PREFIX e: <urn:e> SELECT ?o ?s WHERE {{ FILTER(?o > {2}) ?s e:p ?o ; <urn:p{0}> ?a . <urn:a{1}> ?o ?s }}",
+    ),
+    "asked": ("sparql", 'ASK {{ ?s <urn:p{0}> "x{1}"@en . FILTER ftcontains(?s, "w{2}") . FILTER(?s != <urn:s{1}>) }}'),
+    "no variable": ("sparql", "SELECT * {{ <urn:s{0}> <urn:p{1}> <urn:o{2}> . <urn:s{0}> <urn:p> <urn:o> }}"),
+    "equal conditions": ("sparql", "SELECT * {{ ?s ?p ?o FILTER(?o > {0}) FILTER(?o > {1}) FILTER(?o > {0}) }}"),
     "numbers": ("gql", "SELECT * WHERE ((?s, <urn:p{0}>, ?o) SUCHTHAT (?o > {1} AND ?o <= {2}.5))"),
     "classes": ("gql", "SELECT * WHERE ((?s, <urn:p>, ?o) SUCHTHAT (?o ISA <urn:c{0}> AND ?o CONTAINS 'a {1}'))"),
     "tuples": (
@@ -79,17 +88,18 @@ def _row(index: Clauses, number: int) -> tuple[object, ...]:
 
 def _both(texts: list[tuple[str, str]]) -> tuple[Clauses, Clauses, int]:
     """Two indexes of the same texts, by templates where there are some and in full; and how many had one."""
-    templates, by_template, plain, count = Templates(), ClauseBuilder(), ClauseBuilder(), 0
-    for language, text in texts:
+    by_template, plain, count, row = ClauseBuilder(), ClauseBuilder(), 0, 0
+    batch = by_template.batch(Templates().find_all([Row(str(n), *text) for n, text in enumerate(texts)]))
+    for number, (language, text) in enumerate(texts):
         subscription = parse(text, language)
         whole = normal_form(subscription, most=MOST)
         plain.add(whole, subscription.select, subscription.ask)
-        found = templates.find(text, language)
-        if found is None:
+        if row == number:
+            row = by_template.add_from(batch, number)
+            count += row - number
+        if row == number:
             by_template.add(whole, subscription.select, subscription.ask)
-        else:
-            by_template.add_from_template(*found)
-            count += 1
+            row += 1
     return by_template.build(), plain.build(), count
 
 

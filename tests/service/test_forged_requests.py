@@ -218,7 +218,6 @@ def properties(schema: Any, whole: Any) -> dict[str, Any]:
 def test_no_door_takes_one(canary: Canary, tmp_path: Path, is_guarded: bool) -> None:
     url = f"sqlite:///{tmp_path / 'broker.db'}"
     with Broker.open(url, b"s" * 32, engine=Engine(matcher="reference")) as broker:
-        broker.compiled("SELECT ?s { ?s ?p ?o }", "sparql")
         app = service(broker, ServiceSettings(token=TOKEN, allow_private_addresses=not is_guarded))
         client, schema = TestClient(app), app.openapi()
         targets = doors_with_addresses(schema)

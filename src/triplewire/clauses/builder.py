@@ -6,32 +6,25 @@ import gc
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
-from functools import cache
-from operator import itemgetter
-from typing import Any, TypeAlias
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
 from triplewire.clauses import clauses as table
 from triplewire.clauses.clauses import (
-    ASK,
-    CALLS,
-    DISTINCT,
-    EXACT,
     Clauses,
     ClauseTable,
     RequiredCalls,
     too_many_rows,
 )
+from triplewire.clauses.from_templates import Batch, ColumnMaker, Columns, TemplateRows
+from triplewire.clauses.kernels.filling import Rows
 from triplewire.clauses.node_tests.table import TestTable, build
 from triplewire.encode.names import term_names
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import FullText, Variable, Word
-from triplewire.ir.normal_form import Clause, NormalForm, Test, X
-from triplewire.languages.templates import AnyTemplate
-from triplewire.languages.templates.conjunctions import CallList
-from triplewire.languages.templates.template import Conjunction, Parameters, Template, leaves, replaced, term_of
+from triplewire.ir.normal_form import NormalForm
+from triplewire.languages.templates import TextForms
 from triplewire.model.terms import IRI, Literal
 
 
@@ -49,11 +42,10 @@ class GrowingTable:
         self.selected = array("i")
         self.flags = array("B")
 
-    def end_clause(self, variables: int) -> None:
-        """The patterns and tests that were added last are a clause with so many variables."""
-        self.pattern_offset.append(len(self.pattern) // 3)
-        self.test_offset.append(len(self.test))
-        self.variables.append(variables)
+    @property
+    def rows(self) -> int:
+        """How many clauses, patterns or tests there are, whatever are most."""
+        return max(len(self.variables), len(self.pattern) // 3, len(self.test))
 
     def end(self, selected: int, flags: int) -> None:
         """The clauses that were added last are a subscription."""
@@ -61,45 +53,30 @@ class GrowingTable:
         self.selected.append(selected)
         self.flags.append(flags)
 
+    def extend(self, rows: Rows, count: Sequence[int]) -> None:
+        """Add what a kernel has written; `count`: how much."""
+        subscriptions, clauses, patterns, tests, _ = count
+        for column, first, numbers in (
+            (self.clause_offset, len(self.variables), rows.clause_offset[1 : subscriptions + 1]),
+            (self.pattern_offset, len(self.pattern) // 3, rows.pattern_offset[1 : clauses + 1]),
+            (self.test_offset, len(self.test), rows.test_offset[1 : clauses + 1]),
+        ):
+            column.frombytes((numbers + np.int32(first)).tobytes())
+        for column, numbers in (
+            (self.pattern, rows.pattern[: 3 * patterns]),
+            (self.test, rows.test[:tests]),
+            (self.test_variable, rows.test_variable[:tests]),
+            (self.variables, rows.variables[:clauses]),
+            (self.selected, rows.selected[:subscriptions]),
+            (self.flags, rows.flags[:subscriptions]),
+        ):
+            column.frombytes(numbers.tobytes())
+
     def table(self) -> ClauseTable:
         """All of it."""
         columns = {field.name: getattr(self, field.name) for field in fields(ClauseTable)}
         arrays: dict[str, Any] = {name: np.array(values, values.typecode) for name, values in columns.items()}
         return ClauseTable(**{**arrays, "pattern": arrays["pattern"].reshape(-1, 3)})
-
-
-Ids: TypeAlias = dict[Any, int]
-"""From parameters, one or a tuple of several, to ids."""
-
-
-@dataclass(frozen=True, slots=True)
-class _TestGap:
-    """The place of a test with parameters; `key` takes them from those of the text."""
-
-    place: int
-    key: Callable[[Parameters], Any]
-    ids: Ids
-    test: Test
-
-
-@dataclass(slots=True)
-class _Columns:
-    """The columns of one subscription. `clauses`: the ends of patterns and tests, and the count of variables.
-
-    Those of a template have gaps, `terms` and `test_gaps`. In a template of a `Conjunction`, variables are written with
-    a question mark; `names` and `test_names` say where they stand.
-    """
-
-    clauses: list[tuple[int, int, int]]
-    pattern: list[int]
-    terms: list[tuple[int, int]]  # place and number of the parameter
-    names: list[tuple[int, int | str]]  # place, and number of the parameter or variable
-    test: list[int]
-    test_variable: list[int]
-    test_names: list[int | str]
-    test_gaps: list[_TestGap]
-    selected: int
-    flags: int
 
 
 _MANY = 1 << 14  # subscriptions for which it is worth the time to release small objects
@@ -115,9 +92,7 @@ class ClauseBuilder:
         self._table = GrowingTable()
         self._calls: dict[CallKey, int] = {}
         self._call_offset, self._call = array("i", [0]), array("i")
-        self._columns: dict[Template, _Columns] = {}
-        self._term_of_parameter = cache(lambda parameter: self._term(term_of(parameter)))
-        self._words: Ids = {}
+        self._rows = TemplateRows(self._term, self._tests)
 
     def __len__(self) -> int:
         return len(self._table.flags)
@@ -125,31 +100,31 @@ class ClauseBuilder:
     @property
     def is_full(self) -> bool:
         """Is there no room for a subscription? What one adds is little against what is left then."""
-        rows = self._table
-        return max(len(rows.variables), len(rows.pattern) // 3, len(rows.test)) >= table.MOST_ROWS
+        return self._table.rows >= table.MOST_ROWS
 
     def add(self, form: NormalForm, select: Sequence[str], ask: bool) -> None:
         """The next subscription. `select` names its selected variables, none of an ASK query. Raises `LimitError` where
         there is no room for it."""
         if self.is_full:
             raise too_many_rows()
-        self._append(_Maker(self._term, self._tests, self._words).columns(form, select, ask))
+        self._append(ColumnMaker(self._term, self._tests).columns(form, select, ask))
         self._add_calls(form.asked)
 
-    def add_from_template(self, template: AnyTemplate, parameters: Parameters, asked: Sequence[CallKey] = ()) -> None:
-        """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster. `asked`:
-        the calls that have to hold."""
-        if self.is_full or isinstance(template, CallList):
-            is_added = False
-        elif isinstance(template, Conjunction):
-            is_added = self._add_conjunction(template, parameters)
+    def batch(self, forms: TextForms) -> Batch:
+        """The rows of subscriptions that `triplewire.languages.templates` forms, for `add_from`."""
+        return self._rows.batch(forms)
+
+    def add_from(self, batch: Batch, row: int, asked: Callable[[int], Sequence[CallKey]] | None = None) -> int:
+        """The subscriptions of a batch from a row on, to the first one that has no template, or for which there is no
+        room: the same as `add` of each, and faster. Returns which that is. `asked`: the calls that a row needs."""
+        end = batch.write(row, table.MOST_ROWS - self._table.rows)
+        self._table.extend(batch.rows, batch.count.tolist())
+        if asked is None:
+            self._call_offset.frombytes(np.full(end - row, len(self._call), np.int32).tobytes())
         else:
-            self._append(self._filled_columns(template, parameters))
-            is_added = True
-        if is_added:
-            self._add_calls(asked)
-        else:
-            self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
+            for number in range(row, end):
+                self._add_calls(asked(number))
+        return end
 
     def _add_calls(self, calls: Iterable[CallKey]) -> None:
         """The next subscription needs these."""
@@ -164,132 +139,22 @@ class ClauseBuilder:
         made, so that their memory can be given back."""
         constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
         asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
-        del self._calls, self._constants, self._tests, self._table, self._columns, self._term_of_parameter, self._words
+        del self._calls, self._constants, self._tests, self._table, self._rows
         if len(table) >= _MANY:  # then whole arenas of Python's allocator become free (decision 025)
             gc.collect()
             # the type cache holds names as they were asked for: thousands of strings, each in an arena of its own
             (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
         return Clauses.of(constants, build(specs), table, asked)
 
-    def _append(self, columns: _Columns) -> None:
-        """Add a subscription whose columns have no gaps any more."""
-        rows, pattern, test = self._table, columns.pattern, columns.test
-        rows.pattern.extend(pattern)
-        if test:
-            rows.test.extend(test)
-            rows.test_variable.extend(columns.test_variable)
-        if len(columns.clauses) == 1:
-            rows.end_clause(columns.clauses[0][2])
-        else:
-            patterns, tests = len(rows.pattern) - len(pattern), len(rows.test) - len(test)
-            for last_pattern, last_test, variables in columns.clauses:
-                rows.pattern_offset.append((patterns + last_pattern) // 3)
-                rows.test_offset.append(tests + last_test)
-                rows.variables.append(variables)
-        rows.end(columns.selected, columns.flags)
-
-    def _filled_columns(self, template: Template, parameters: Parameters) -> _Columns:
-        """The columns of a template, with the ids of these parameters in the gaps."""
-        columns = self._columns.get(template)
-        if columns is None:
-            maker = _Maker(self._term, self._tests, self._words, template)
-            columns = self._columns[template] = maker.columns(template.example_form, template.select, template.ask)
-        pattern, term = columns.pattern, self._term_of_parameter
-        for place, number in columns.terms:
-            pattern[place] = term(parameters[number])
-        for gap in columns.test_gaps:
-            key = gap.key(parameters)
-            test = gap.ids.get(key)
-            if test is None:
-                test = gap.ids[key] = self._tests.add(replaced(gap.test, template.replacement(parameters)))
-            columns.test[gap.place] = test
-        return columns
-
-    def _add_conjunction(self, conjunction: Conjunction, parameters: Parameters) -> bool:
-        variables: dict[str, int] = {}  # name -> number, in order of appearance: all are selected
-        pattern: list[int] = []
-        tests: list[tuple[int, int]] = []
-        flags = EXACT | DISTINCT
-        for template, of_template in conjunction.parts(parameters):
-            columns = self._filled_columns(template, of_template)
-            for place, variable in columns.names:
-                name = variable if isinstance(variable, str) else of_template[variable]
-                columns.pattern[place] = -1 - variables.setdefault(name, len(variables))
-            pattern += columns.pattern
-            if columns.test:
-                names = [name if isinstance(name, str) else of_template[name] for name in columns.test_names]
-                tested = [variables[name] for name in names]
-                tests += zip(tested, columns.test, strict=True)
-            flags &= columns.flags | DISTINCT
-        triples = set(zip(pattern[::3], pattern[1::3], pattern[2::3], strict=True))
-        if 3 * len(triples) < len(pattern) or len(set(tests)) < len(tests):
-            return False
+    def _append(self, columns: Columns) -> None:
+        """Add a subscription whose columns have no gaps."""
         rows = self._table
-        rows.pattern.extend(pattern)
-        for number, test in tests:
-            rows.test_variable.append(number)
-            rows.test.append(test)
-        rows.end_clause(len(variables))
-        rows.end(len(variables), flags)
-        return True
-
-
-class _Maker:
-    """Makes the columns of a subscription; of those of a template, with the gaps where its parameters go."""
-
-    def __init__(
-        self, term: Callable[[IRI | Literal], int], tests: TestTable, words: Ids, template: Template | None = None
-    ) -> None:
-        self._term = term
-        self._tests = tests
-        self._words = words
-        self._has_variables = template is not None and template.has_variables
-        self._numbers: dict[object, int] = {}  # node of the example -> number of the parameter that takes its place
-        for number, placeholder in enumerate(template.placeholders if template is not None else ()):
-            # nothing takes the place of a fixed one
-            self._numbers |= dict.fromkeys(placeholder.replacement(placeholder.example), number)
-        self._filled = _Columns([], [], [], [], [], [], [], [], 0, 0)
-
-    def columns(self, form: NormalForm, selected: Sequence[str], ask: bool) -> _Columns:
-        """All of them."""
-        columns, distinct = self._filled, True
-        selected = () if ask else tuple(dict.fromkeys(selected))
-        for clause in form.clauses:
-            variables = {name: number for number, name in enumerate(selected)}
-            self._clause(clause, variables)
-            distinct = distinct and len(variables) == len(selected)
-            columns.clauses.append((len(columns.pattern), len(columns.test), len(variables)))
-        columns.selected = len(selected)
-        columns.flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
-        columns.flags |= DISTINCT if distinct else 0
-        return columns
-
-    def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
-        columns = self._filled
-        for pattern in clause.patterns:
-            for position in pattern:
-                place, number = len(columns.pattern), self._numbers.get(position)
-                if isinstance(position, Variable):
-                    if self._has_variables:
-                        columns.names.append((place, f"?{position.name}" if number is None else number))
-                    columns.pattern.append(-1 - variables.setdefault(position.name, len(variables)))
-                elif number is None:
-                    columns.pattern.append(self._term(position))
-                else:
-                    columns.terms.append((place, number))
-                    columns.pattern.append(0)
-        for name, test in clause.tests:
-            columns.test_names.append(self._numbers.get(Variable(name), f"?{name}"))
-            columns.test_variable.append(variables[name])
-            self._test(test)
-
-    def _test(self, test: Test) -> None:
-        varying = [leaf for leaf in leaves(test) if leaf in self._numbers] if self._numbers else ()
-        numbers = sorted({self._numbers[leaf] for leaf in varying})
-        if not numbers:
-            self._filled.test.append(self._tests.add(test))
-            return
-        is_word = isinstance(test, FullText) and test.variable == X and isinstance(test.expression, Word)
-        gap = _TestGap(len(self._filled.test), itemgetter(*numbers), self._words if is_word else {}, test)
-        self._filled.test_gaps.append(gap)
-        self._filled.test.append(0)
+        patterns, tests = len(rows.pattern) // 3, len(rows.test)
+        rows.pattern.extend(columns.pattern)
+        rows.test.extend(columns.test)
+        rows.test_variable.extend(columns.test_variable)
+        for last_pattern, last_test, variables in columns.clauses:
+            rows.pattern_offset.append(patterns + last_pattern)
+            rows.test_offset.append(tests + last_test)
+            rows.variables.append(variables)
+        rows.end(columns.selected, columns.flags)

@@ -174,11 +174,8 @@ def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
         count += 1
         remarks.append(Remark.of(refusal))
 
-    for parsed in read_rows(
-        map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refuse
-    ):
+    for parsed in read_rows(map(str, files), operators=world.operators, settings=world.settings, on_refusal=refuse):
         count += 1
-        assert parsed.subscription is not None
         row = parsed.row
         place = f"{row.source} (record {row.record})" if row.record else row.source
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +32,9 @@ from triplewire.cli.report import Report, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.cli.saved_index import Said
     from triplewire.engine import Engine
+    from triplewire.engine.loading import LoadedCount
     from triplewire.model.publication import Publication
     from triplewire.read.rdf.contexts import Loader
 
@@ -68,19 +71,28 @@ def engine_of(meaning: Meaning, calls: OperatorCalls, matcher: str) -> Engine:
     )
 
 
-def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
-    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported. Returns how many
-    there are."""
+def load(
+    engine: Engine,
+    files: Iterable[Path],
+    report: Report,
+    *,
+    only: str = "",
+    said: Said | None = None,
+    replace: bool = False,
+) -> LoadedCount:
+    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported, or goes to `said`.
+    With `replace`, they take the place of those that are there. Returns how many there are."""
     from triplewire.languages.sources.files import count_rows
 
     paths = list(map(str, files))
     with report.progress("subscriptions", lambda: 0 if only else count_rows(paths)) as advance:
         return engine.load_subscriptions(
             paths,
-            on_refusal=report.refuse,
-            on_warning=report.warn,
+            on_refusal=(said or report).refuse,
+            on_warning=(said or report).warn,
             progress=lambda count: advance(count, 0),
             ids=[only] if only else None,
+            replace=replace,
         )
 
 
@@ -228,6 +240,50 @@ class ResolvedInputs:
         files = self.publications
         return files if self.inputs.allow_empty else refuse_hollow(files, "publication", report.refuse)
 
+    def indexed(self, matcher: str, report: Report, cache: Path | None) -> Engine:
+        """An engine with the query and the subscriptions of the files; those of large files by the index that an
+        earlier command has left in the folder `cache`."""
+        files = self.subscriptions
+        if cache is None or self.query or Path("-") in files:
+            return self._subscribed(matcher, report)
+        from triplewire.cli import saved_index
+
+        if not saved_index.are_large(files):
+            return self._subscribed(matcher, report)
+        from importlib.metadata import version
+
+        from triplewire.engine import Engine
+
+        meaning, calls = self.inputs.meaning, self.inputs.calls
+        engine = self.engine(matcher)  # its taxonomy and operators were read, and refused where they are wrong
+
+        def opened(place: Path) -> Engine:
+            operators, order = engine.operators, calls.operator_order
+            return Engine.load(place, operators=operators, operator_order=order, operator_cache=calls.operator_cache)
+
+        rest = [*(meaning.taxonomy or ()), *(meaning.operators or ())]
+        settings = repr(settings_from_environment())
+        named = saved_index.digest(rest, matcher, meaning.entailment, settings, version("triplewire"))
+        loaded = partial(self._loaded, report)
+        return saved_index.load_with(cache, named, files, report, new=lambda: engine, opened=opened, loaded=loaded)
+
+    def _loaded(self, report: Report, engine: Engine, said: Said, replace: bool) -> LoadedCount:
+        """Register the subscriptions of the files."""
+        filled = self._filled_subscriptions(said.refuse)
+        count = load(engine, filled, report, said=said, replace=replace)
+        if not (len(engine) or report.refused or self.inputs.allow_empty):
+            said.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))
+        return count
+
+    def _subscribed(self, matcher: str, report: Report) -> Engine:
+        engine = self.engine(matcher)
+        self.subscribe(engine, report)
+        return engine
+
+    def _filled_subscriptions(self, refuse: Callable[[Refusal], None]) -> list[Path]:
+        files = self.subscriptions
+        return files if self.inputs.allow_empty else refuse_hollow(files, "subscription", refuse)
+
     def subscribe(self, engine: Engine, report: Report, *, only: str = "") -> None:
         """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
         reported."""
@@ -241,7 +297,6 @@ class ResolvedInputs:
             except TriplewireError as error:
                 report.refuse(Refusal.of("subscription", QUERY_ID, error))
         if self.subscriptions:
-            allow_empty, files = self.inputs.allow_empty, self.subscriptions
-            filled = files if allow_empty else refuse_hollow(files, "subscription", report.refuse)
-            if not (load(engine, filled, report, only=only) or report.refused or only or allow_empty):
+            filled = self._filled_subscriptions(report.refuse)
+            if not (load(engine, filled, report, only=only) or report.refused or only or self.inputs.allow_empty):
                 report.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import MatcherOption, SameOption, choice_option, grouped, refuse_nothing
+from triplewire.cli.arguments import MatcherOption, SameOption, choice_option, folder_option, grouped, refuse_nothing
 from triplewire.cli.inputs import Inputs, ResolvedInputs, found_matcher
 from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
@@ -71,6 +71,9 @@ def match_command(
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
     ] = None,
+    cache: Annotated[
+        Path | None, folder_option("--cache", help="Keep the index of large subscription files, for the next command.")
+    ] = None,
 ) -> None:
     """
     \b
@@ -97,8 +100,7 @@ def match_command(
         report = Report(partial(output.write_refusal, letters) if letters else None)
         with clock("load"):
             prepare_kernels(matcher)
-            engine = given.engine(matcher)
-            given.subscribe(engine, report)
+            engine = given.indexed(matcher, report, cache)
         table, lines = _writers(engine if told.why else None, out, file, told.bindings, ended)
         writer = table if form is Format.TABLE else lines
         once, begun = Once(writer, told.same), time.perf_counter()

@@ -200,7 +200,7 @@ class Rules:
 
         files = list(files)
         check_files(files)
-        with Reader(None, settings_from_environment(), None, {}) as reader:
+        with Reader(None, settings_from_environment(), {}) as reader:
             for row in reader.rows(files):
                 if isinstance(row, Refusal):
                     self._report.refuse(row)

@@ -345,6 +345,9 @@ class Snapshot(Protocol):
     def left_to_verification(self) -> list[str]:
         """The ids of subscriptions that the index tells it never accepts (`triplewire.select.index.TellsLeft`)."""
 
+    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
+        """The ids of those of these rows that are surely registered as they are; `lines`: what is kept of each."""
+
     def all_ids(self) -> list[str]:
         """The ids in the order of registration."""
 

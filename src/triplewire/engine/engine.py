@@ -33,7 +33,7 @@ from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
 from triplewire.engine.subscriptions import Rules, SubscriptionsView
 from triplewire.engine.tiers.interpreted import empty_snapshot
-from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
+from triplewire.errors import ArgumentError, Refusal, SubscriptionError, TriplewireError, raise_refusal
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from triplewire.engine.explain.explanation import Explanation
+    from triplewire.engine.loading import LoadedCount
     from triplewire.operators.calling.cache import OutcomeCache
     from triplewire.operators.order.statistics import LearnedCalls
 
@@ -172,7 +173,8 @@ class Engine:
         on_warning: Callable[[str, str], None] | None = None,
         progress: Callable[[int], None] | None = None,
         ids: Collection[str] | None = None,
-    ) -> int:
+        replace: bool = False,
+    ) -> LoadedCount:
         """Register the subscriptions of files, folders (`triplewire.languages.sources`) and tables; returns how many.
 
         Texts of a table (`triplewire.extend.TableTexts`) stay there, but with "reference", or of rules that name rules.
@@ -180,8 +182,15 @@ class Engine:
         `SubscriptionError`; what came before it stays, and so may what was read with it. `on_warning` gets a
         subscription's id and what its author should know; `progress` gets the number of those registered so far, now
         and then. With `ids`, others than these are passed over.
+
+        With `replace`, they take the place of all that are registered: what has not changed stays, what the files do
+        not have any more goes, and the result says how many were `new`, `changed` and `gone`. Publications that are
+        matched meanwhile see some of it.
         """
         files = arguments.subscription_files(paths, on_refusal, on_warning, progress, ids)
+        if replace and ids is not None:
+            what, remedy = "some ids cannot take the place of all subscriptions", "leave out ids or replace"
+            raise ArgumentError(what, source="load_subscriptions(replace=...)", remedy=remedy)
         refuse = raise_refusal if on_refusal is None else on_refusal
         wanted = None if ids is None else frozenset(map(plain_text, ids))
         if any(isinstance(file, SubscriptionTexts) for file in files):
@@ -189,14 +198,16 @@ class Engine:
         elif wanted is None:
             self._current.prepare_for_loading(files)
         loaded = 0
-        from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
+        # it brings Arrow along, which takes a fifth of a second to load
+        from triplewire.engine.loading import Difference, LoadedCount, load
 
-        for registered in load(files, self._compiler, self._current, refuse, on_warning, wanted):
+        difference = Difference(self._current) if replace else None
+        for registered in load(files, self._compiler, self._current, refuse, on_warning, wanted, difference):
             loaded += registered
             if progress is not None:
                 progress(loaded)
         self._current.settle()
-        return loaded
+        return LoadedCount(loaded) if difference is None else difference.count
 
     @property
     def subscriptions(self) -> SubscriptionsView:

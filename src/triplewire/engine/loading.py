@@ -6,18 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
-from triplewire.engine.compiler import Compiler, id_is_taken
+from triplewire.engine.compiler import Compiler, id_is_taken, kept_line
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.subscriptions import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows
+from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, RowBatch, parsed_rows, read_batches
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
-from triplewire.languages.templates import Templates
 from triplewire.read.documents import bytes_of
 
 if TYPE_CHECKING:
@@ -37,49 +35,98 @@ def load(
     refuse: Refuse,
     warn: Warn | None,
     ids: frozenset[str] | None,
+    difference: Difference | None = None,
 ) -> Iterator[int]:
     """Register the subscriptions of files and tables; with `ids`, only those with these ids. Texts in tables stay
-    there, where the snapshot is one of segments. Yields the number registered since the last yield. Where `refuse`,
+    there, where the snapshot is one of segments. With a `difference`, the subscriptions of the files take the place of
+    those that are registered. Yields the number registered since the last yield. Where `refuse`,
     `warn`, reading or the caller raises, the rows before that are registered, and perhaps some of those after it."""
-    world, templates, together = compiler.world, None, OBJECTS_TOGETHER
+    world, together = compiler.world, 1
     compiler.tables.update({source.name: source for source in sources if isinstance(source, SubscriptionTexts)})
     raised: list[Exception] = []
     tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
-    registrar: ObjectRegistrar | SegmentRegistrar = ObjectRegistrar(current, tell, warn)
+    registrar: ObjectRegistrar | SegmentRegistrar = ObjectRegistrar(current, tell, warn, ids)
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
-        registrar = SegmentRegistrar(compiler, current, bytes_of(sources), tell, warn)
-        meant = None if compiler.entailment == "none" else compiler.meant
-        templates, together = Templates(world.settings, world.operators, meant), ROWS_AHEAD
-    rows = read_rows(
+        registrar = SegmentRegistrar(compiler, current, bytes_of(sources), tell, warn, ids)
+        together = ROWS_AHEAD
+    batches = read_batches(
         sources,
-        templates,
         operators=world.operators,
         settings=world.settings,
-        registered=Rules.of(current.snapshot),
+        registered=None if difference is not None else Rules.of(current.snapshot),
         ids=ids,
-        on_refusal=refuse,
+        at_once=together,
     )
-    wanted = rows if ids is None else (parsed for parsed in rows if parsed.row.id in ids)
-    del rows, templates  # so that the templates go when there are no more rows
     unread: list[Exception] = []
     while not (raised or unread):
-        batch: list[ParsedRow] = []
         try:
-            batch.extend(islice(wanted, together))  # those before one that raises stay in the list
+            batch = next(batches, None)
         except Exception as error:
             unread.append(error)
-        if not batch:
+            break
+        if batch is None:
             break
         try:
-            yield registrar.add(batch)
+            if count := registrar.add(batch if difference is None else difference.of(batch)):
+                yield count
         except GeneratorExit:  # the caller has raised something
             registrar.finish()
             raise
     yield registrar.finish()
+    if difference is not None and not (raised or unread):
+        difference.finish()
     for first in raised + unread:  # what is refused when it is registered was read before
         raise first
+
+
+class LoadedCount(int):
+    """How many subscriptions were registered: `new` ones, and `changed` ones, which took the place of others of their
+    ids; `gone` are those that the files do not have any more. `anew`: the ids of new and changed ones."""
+
+    new: int = 0
+    changed: int = 0
+    gone: int = 0
+    anew: frozenset[str] = frozenset()
+
+
+class Difference:
+    """What changes where the subscriptions of files take the place of all that are registered. A row that is registered
+    as it is stays. MDV rules are always registered anew, as what one means depends on others."""
+
+    def __init__(self, current: CurrentSnapshot) -> None:
+        self._current = current
+        self._before = frozenset(current.snapshot.all_ids())
+        self._there: set[str] = set()  # of the rows that stay
+        self._anew: list[str] = []
+        self.count = LoadedCount()
+
+    def of(self, batch: RowBatch) -> RowBatch:
+        """The rows of a batch that are to be registered. What is registered with their ids is removed."""
+        rows = [row for row in batch.rows if not isinstance(row, Refusal)]
+        lines = {row.id: kept_line(row) for row in rows if row.id in self._before and row.language != "mdv"}
+        same = self._current.snapshot.unchanged(lines) if lines else set()
+        self._there |= same
+        anew = [row.id for row in rows if row.id not in same]
+        self._anew += anew
+        self._remove(self._before.intersection(anew))
+        return batch._replace(rows=[row for row in batch.rows if isinstance(row, Refusal) or row.id not in same])
+
+    def finish(self) -> None:
+        """Remove what the files do not have, once all rows are registered, and count."""
+        snapshot = self._current.snapshot
+        anew = frozenset(id for id in self._anew if id in snapshot)
+        self._remove(self._before - self._there - anew)
+        self.count = LoadedCount(len(anew))
+        self.count.anew, self.count.changed = anew, len(anew & self._before)
+        self.count.new = len(anew) - self.count.changed
+        self.count.gone = len(self._before) - self.count.changed - len(self._there)
+
+    def _remove(self, ids: Collection[str]) -> None:
+        with self._current.lock:
+            if there := [id for id in ids if id in self._current.snapshot]:
+                self._current.snapshot = self._current.snapshot.changed((), there)
 
 
 def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callable[Told, None]:
@@ -96,20 +143,28 @@ def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callabl
 
 
 class ObjectRegistrar:
-    """Registers rows that were parsed in full."""
+    """Registers rows that were parsed in full, many together."""
 
-    def __init__(self, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
-        self._current, self._refuse, self._warn = current, refuse, warn
+    def __init__(self, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None) -> None:
+        self._current, self._refuse, self._warn, self._ids = current, refuse, warn, ids
+        self._waiting: list[ParsedRow] = []
 
-    def add(self, rows: list[ParsedRow]) -> int:
-        """Register the subscriptions of the rows together, those that can be. Returns how many."""
+    def add(self, batch: RowBatch) -> int:
+        """Parse the rows. Returns how many were registered, which is when many are there."""
+        for parsed in parsed_rows(batch, self._refuse):
+            if self._ids is None or parsed.row.id in self._ids:
+                self._waiting.append(parsed)
+        return self.finish() if len(self._waiting) >= OBJECTS_TOGETHER else 0
+
+    def finish(self) -> int:
+        """Register the subscriptions of the rows that are left, those that can be. Returns how many."""
+        rows, self._waiting = self._waiting, []
         checked: dict[str, Subscription] = {}
         refusals: list[Refusal] = []  # told outside of the lock: whoever is told may call the engine
         with self._current.lock:
             snapshot = self._current.snapshot
             for parsed in rows:
                 id_ = parsed.row.id
-                assert parsed.subscription is not None
                 try:
                     if id_ in snapshot:
                         raise id_is_taken(id_)
@@ -124,7 +179,3 @@ class ObjectRegistrar:
                 for warning in subscription.warnings:
                     self._warn(subscription.id, warning)
         return len(checked)
-
-    def finish(self) -> int:
-        """A correction of the counts that `add` gave, once all rows are registered: nothing is left here."""
-        return 0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows
-from triplewire.engine.compiler import Compiler
+from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
@@ -101,6 +101,11 @@ class ReferenceSnapshot:
 
     def __len__(self) -> int:
         return self._count
+
+    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        stated = {id: self.get(id) for id in lines}
+        return {id for id, each in stated.items() if each is not None and line_of(row_of(each)) == lines[id]}
 
     def all_ids(self) -> list[str]:
         """See `triplewire.engine.chunk.Snapshot`."""

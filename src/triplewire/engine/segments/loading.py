@@ -8,45 +8,36 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.clauses.builder import ClauseBuilder
+from triplewire.clauses.from_templates import Batch
 from triplewire.clauses.node_tests.columns import Strings, to_bytes
 from triplewire.engine.chunk import Chunk
-from triplewire.engine.compiler import Compiler, call_warnings, class_warning, id_is_taken, line_of
+from triplewire.engine.compiler import Compiler, call_warnings, id_is_taken, kept_line
 from triplewire.engine.current_snapshot import CurrentSnapshot
+from triplewire.engine.segments.advice import TemplateAdvice
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.segment import Segment, SegmentContext, Selection, selection_of
+from triplewire.engine.segments.selections import Selections
 from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
 from triplewire.engine.segments.texts import SEED, IdTable, Texts, TextWriter
 from triplewire.engine.stats import Clock
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
-from triplewire.ir.advice.conditions import contradictions
-from triplewire.ir.advice.places import may_be_misplaced, misplaced, placed_conditions
-from triplewire.ir.advice.questions import (
-    CONDITIONS,
-    Questions,
-    conditions_of,
-    questions_of,
-    schema_of,
-    schema_warning,
-    term_warning,
-)
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import Call, Expression, In, InstanceOf, Variable
+from triplewire.ir.nodes import Call, Variable
 from triplewire.ir.normal_form import Clause, normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import calls_in, walk
-from triplewire.languages.sources.files import ParsedRow
+from triplewire.ir.walk import calls_in
+from triplewire.languages.sources.files import ParsedRow, RowBatch
 from triplewire.languages.sources.rows import Row
-from triplewire.languages.sources.tables import pointer_to
-from triplewire.languages.templates import AnyTemplate
-from triplewire.languages.templates.conjunctions import CallList
-from triplewire.languages.templates.template import Parameters, Template, content, replaced
+from triplewire.languages.templates import Templates, TextForms
+from triplewire.languages.templates.template import Template
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
@@ -59,46 +50,69 @@ _NODE = "urn:triplewire:rehearsal:"
 _MANY = (1 << 10) + 1  # publications, and distinct terms, of a batch that kernels for few do not take
 Refuse = Callable[[Refusal], None]
 Tell = Callable[[str, str], None]
-_MOST_KNOWN = 1 << 16  # entries of each cache (of templates, classes, calls)
+_MOST_KNOWN = 1 << 16  # calls that are remembered
 
 
 class SegmentRegistrar:
-    """Registers rows in segments of their own. `size`: bytes of the files, about."""
+    """Registers rows in segments of their own. `size`: bytes of the files, about; `ids`: of the rows that are wanted,
+    None for all."""
 
     def __init__(
-        self, compiler: Compiler, current: CurrentSnapshot, size: int, refuse: Refuse, warn: Tell | None
+        self,
+        compiler: Compiler,
+        current: CurrentSnapshot,
+        size: int,
+        refuse: Refuse,
+        warn: Tell | None,
+        ids: frozenset[str] | None = None,
     ) -> None:
-        self._compiler, self._current, self._size = compiler, current, size
+        self._compiler, self._current, self._size, self._ids = compiler, current, size, ids
         self._refuse, self._warn = refuse, warn
-        self._loader = Loader(self._snapshot.context, compiler, size)
+        meant = None if compiler.entailment == "none" else compiler.meant
+        self._templates = Templates(compiler.world.settings, compiler.world.operators, meant)
+        self._loader = self._new_loader()
 
-    def add(self, rows: list[ParsedRow]) -> int:
-        """Take rows out of the list. Returns how many were registered."""
-        added = 0
-        self._refuse_taken(rows)
-        while rows:
+    def _new_loader(self) -> Loader:
+        return Loader(self._snapshot.context, self._compiler, self._size, self._refuse, self._warn)
+
+    def add(self, batch: RowBatch) -> int:
+        """Register the rows of a batch, but for those that are not wanted. Returns how many were registered."""
+        rows = [row for row in batch.rows if isinstance(row, Row)]
+        taken = self._snapshot.registered([row.id for row in rows]) if len(self._snapshot) and rows else frozenset()
+        added, parse = 0, partial(self._parsed, batch, taken)
+        forms = self._templates.find_all(rows)
+        forms.leave_out(forms.naming(rows, batch.rules) if batch.by_template else np.arange(len(rows)))
+        waiting = LoadBatch(rows, _by_place(batch.rows), forms, parse, self._is_left_out(rows, taken))
+        while waiting.begin <= len(rows):
             before = len(self._loader)
-            taken = self._loader.add(rows, self._refuse, self._warn)
-            del rows[:taken]  # before the next ones are made, or the segment
+            self._loader.add(waiting)
             added += len(self._loader) - before
             if len(self._loader) >= LARGE or self._loader.is_full:
                 added -= self._install()
-                self._loader = Loader(self._snapshot.context, self._compiler, self._size)
+                self._loader = self._new_loader()
         return added
 
-    def _refuse_taken(self, rows: list[ParsedRow]) -> None:
-        """Refuse the rows whose ids are taken, before anything is said of them, and take them out of the list."""
-        if not rows or not len(self._snapshot):
-            return
-        taken = self._snapshot.registered([parsed.row.id for parsed in rows])
-        for parsed in rows:
-            if parsed.row.id in taken:
-                self._refuse(parsed.row.refusal(id_is_taken(parsed.row.id)))
-        rows[:] = [parsed for parsed in rows if parsed.row.id not in taken]
+    def _is_left_out(self, rows: Sequence[Row], taken: Collection[str]) -> NDArray[np.bool_]:
+        """Which rows are not registered, though they may be good: those that are not wanted, or whose ids are taken."""
+        ids = self._ids
+        if ids is None and not taken:
+            return np.zeros(len(rows), np.bool_)
+        return np.array([row.id in taken or (ids is not None and row.id not in ids) for row in rows], np.bool_)
+
+    def _parsed(self, batch: RowBatch, taken: Collection[str], row: Row, is_good: bool) -> ParsedRow | None:
+        """A row, parsed in full unless it `is_good`; None where it is not wanted. Raises `TriplewireError` where it is
+        refused, or its id is taken."""
+        parsed = None if is_good else batch.parse(row)
+        if self._ids is not None and row.id not in self._ids:
+            return None
+        if row.id in taken:
+            raise id_is_taken(row.id)
+        return parsed
 
     def finish(self) -> int:
         """Register the remaining rows. Returns 0, or minus the number of counted rows whose ids were taken
         meanwhile."""
+        del self._templates  # before the arrays of the segment are made
         return -self._install() if len(self._loader) else 0
 
     @property
@@ -119,25 +133,49 @@ class SegmentRegistrar:
         return len(taken)
 
 
+def _by_place(items: Iterable[Row | Refusal]) -> dict[int, list[Refusal]]:
+    """The refusals among rows, by the number of rows before each."""
+    refusals: dict[int, list[Refusal]] = {}
+    count = 0
+    for item in items:
+        if isinstance(item, Refusal):
+            refusals.setdefault(count, []).append(item)
+        else:
+            count += 1
+    return refusals
+
+
+@dataclass
+class LoadBatch:
+    """Rows to be registered. `refusals`: those that come before a row, by its number. `parse` parses a row in full, or
+    says of one that `is_left_out` whether it is refused. `begin`: how many rows are done; one more at the end."""
+
+    rows: Sequence[Row]
+    refusals: dict[int, list[Refusal]]
+    forms: TextForms
+    parse: Callable[[Row, bool], ParsedRow | None]
+    is_left_out: NDArray[np.bool_]
+    begin: int = 0
+
+
 class Loader:
     """Collects the rows of one segment. For one thread. `size`: bytes of the files, about."""
 
-    def __init__(self, context: SegmentContext, compiler: Compiler, size: int) -> None:
-        self._context = context
-        self._compiler = compiler
-        self._most = compiler.world.settings.max_branches
+    def __init__(
+        self, context: SegmentContext, compiler: Compiler, size: int, refuse: Refuse, warn: Tell | None
+    ) -> None:
+        self._context, self._compiler, self._refuse, self._warn = context, compiler, refuse, warn
         self._builder = ClauseBuilder()
         self._writer = TextWriter(size)
         self._starts, self._lengths = array("q"), array("i")
         self._ids, self._id_ends = bytearray(), array("q", [0])
-        self._selections: dict[Selection, int] = {}
+        self._selections = Selections()
         self._selection = array("i")
         self._construct = bytearray()
         self._pinned: dict[int, Subscription] = {}
         self._operators: set[tuple[str, int]] = set()
         world = compiler.world
-        self._facts = lru_cache(_MOST_KNOWN)(_TemplateFacts)
-        self._class_warning = lru_cache(_MOST_KNOWN)(partial(class_warning, taxonomy=world.taxonomy))
+        self._advice = TemplateAdvice(world.taxonomy)
         self._is_silent = lru_cache(_MOST_KNOWN)(partial(_is_silent, operators=world.operators))
 
     def __len__(self) -> int:
@@ -148,125 +186,117 @@ class Loader:
         """Is there no room for a subscription?"""
         return self._builder.is_full
 
-    def add(self, rows: Sequence[ParsedRow], refuse: Refuse, warn: Tell | None) -> int:
-        """The next rows, as long as there is room; those that are refused are left out. Returns how many are done."""
-        texts: list[bytes] = []
-        done = 0
-        for parsed in rows:
-            if self.is_full:
+    def add(self, batch: LoadBatch) -> None:
+        """The next rows of the batch, as long as there is room; those that are refused are left out."""
+        forms, rows = batch.forms, batch.rows
+        asked = self._asked(forms)
+        is_good = batch.is_left_out & (forms.last > forms.first)
+        forms = forms.without(batch.is_left_out)
+        columns = self._builder.batch(forms)
+        tells = np.zeros(len(rows), np.bool_) if self._warn is None else self._advice.tells(forms)
+        lines: list[bytes] = []
+        while batch.begin <= len(rows) and not self.is_full:
+            begin = batch.begin
+            end = self._builder.add_from(columns, begin, (lambda row: asked.get(row, ())) if asked else None)
+            self._end_rows(batch, columns, end)
+            lines += [kept_line(row) for row in rows[begin:end]]
+            for row in (np.flatnonzero(tells[begin:end]) + begin).tolist() if self._warn is not None else ():
+                for warning in self._advice.warnings(*forms.form(row)):
+                    self._warn(rows[row].id, warning)  # type: ignore[misc]  # it is not None
+            for row in range(begin, end + 1):
+                for refusal in batch.refusals.pop(row, ()):
+                    self._refuse(refusal)
+            batch.begin = end
+            if end < len(rows) and self.is_full:
                 break
-            done += 1
-            try:
-                texts.append(self._add(parsed, warn))
-            except TriplewireError as error:
-                refuse(parsed.row.refusal(error))
-        starts, lengths = self._writer.append(texts)
+            if end < len(rows):
+                try:
+                    lines += self._parsed(batch, end, bool(is_good[end]), asked.get(end))
+                except TriplewireError as error:
+                    self._refuse(rows[end].refusal(error))
+            batch.begin = end + 1
+        starts, lengths = self._writer.append(lines)
         self._starts.frombytes(starts.tobytes())
         self._lengths.frombytes(lengths.tobytes())
-        return done
 
-    def _add(self, parsed: ParsedRow, warn: Tell | None) -> bytes:
-        row, template, parameters, subscription, is_plain = parsed
-        calls = () if template is None else self._asked(template, parameters)
-        if template is not None and calls is None:
-            subscription = template.subscription(parameters, row.id, row.query, row.prefixes, row.base)
-        if subscription is not None:
-            return self._add_compiled(row, subscription, is_plain, warn)
-        assert template is not None
-        assert calls is not None
-        self._operators.update([(call.operator, len(call.arguments)) for call in calls])
-        if warn is not None:
-            for warning in self._warnings(template, parameters):
-                warn(row.id, warning)
-        self._builder.add_from_template(template, parameters, calls)
-        self._end(row.id, self._select(template, parameters), False)
-        return _line(row)
+    def _end_rows(self, batch: LoadBatch, columns: Batch, end: int) -> None:
+        """What is kept of the rows that have just been added by template."""
+        count = end - batch.begin
+        if not count:
+            return
+        for row in batch.rows[batch.begin : end]:
+            self._ids += to_bytes(row.id)
+            self._id_ends.append(len(self._ids))
+        self._selection.frombytes(self._selections.of(batch.forms, batch.begin, *columns.names()).tobytes())
+        self._construct += bytes(count)
 
-    def _add_compiled(self, row: Row, subscription: Subscription, plain: bool, warn: Tell | None) -> bytes:
-        if warn is None and plain:  # then it is made anew from its text, with its warnings, when somebody asks for it
+    def _parsed(self, batch: LoadBatch, number: int, is_good: bool, calls: tuple[CallKey, ...] | None) -> list[bytes]:
+        """Add a row that is not added by template. Returns the line that is kept of it, if it is added."""
+        row = batch.rows[number]
+        call_list = batch.forms.calls.get(number) if calls is not None else None
+        parsed = batch.parse(row, is_good or call_list is not None)
+        if call_list is not None and not batch.is_left_out[number]:
+            self._builder.add(call_list.normal_form(()), (), False)
+            self._end(row.id, (), False)
+            return [kept_line(row)]
+        if parsed is None:
+            return []
+        return [self._add_compiled(row, parsed.subscription, parsed.is_plain)]
+
+    def _add_compiled(self, row: Row, subscription: Subscription, plain: bool) -> bytes:
+        if self._warn is None and plain:  # then it is made anew from its text, with its warnings, when it is asked for
             self._compiler.check_calls(subscription)
         else:
             subscription = self._compiler.checked(subscription)
-        if warn is not None:
+        if self._warn is not None:
             for warning in subscription.warnings:
-                warn(subscription.id, warning)
-        form = normal_form(self._compiler.meant(subscription), most=self._most)
+                self._warn(subscription.id, warning)
+        form = normal_form(self._compiler.meant(subscription), most=self._compiler.world.settings.max_branches)
         self._builder.add(form, subscription.select, subscription.ask)
         self._operators.update((call.operator, len(call.arguments)) for call in calls_in(subscription.where))
         if not plain:
             self._pinned[len(self)] = subscription
         self._end(subscription.id, selection_of(subscription), subscription.construct is not None)
-        return _line(row) if plain else b""
+        return kept_line(row) if plain else b""
 
     def _end(self, id: str, select: Selection, construct: bool) -> None:
         self._ids += to_bytes(id)
         self._id_ends.append(len(self._ids))
-        self._selection.append(self._selections.setdefault(select, len(self._selections)))
+        self._selection.append(self._selections.number(select))
         self._construct.append(construct)
 
-    def _asked(self, template: AnyTemplate, parameters: Parameters) -> tuple[CallKey, ...] | None:
-        """The calls that must hold; None where the text has other calls, or an operator warns of one or refuses it."""
-        if isinstance(template, CallList):
-            calls = template.calls
-        else:
-            facts = [self._facts(part) for part, _ in template.parts(parameters)]
-            if not any(of.calls for of in facts):
-                return ()
-            if not isinstance(template, Template) or not template.example_form.asked:
-                return None
-            calls = template.asked(parameters)
-        return calls if all(map(self._is_silent, calls)) else None
-
-    def _select(self, template: AnyTemplate, parameters: Parameters) -> Selection:
-        if isinstance(template, Template) and (facts := self._facts(template)).is_one_selection:
-            return facts.selection
-        return tuple(dict.fromkeys(template.selected(parameters)))
-
-    def _warnings(self, template: AnyTemplate, parameters: Parameters) -> dict[str, None]:
-        """The warnings that `Compiler.checked` gives the subscription of this text."""
-        warnings = dict.fromkeys(template.warnings)
-        schemas: set[int] = set()
-        together: list[Expression] = []  # conditions of all parts of a conjunction
-        parts, asks_places = list(template.parts(parameters)), False
-        for part, values in parts:
-            facts = self._facts(part)
-            schemas |= facts.schemas
-            warnings |= facts.fixed
-            for number in facts.iris:
-                iri = content(values[number])
-                schemas.add(schema_of(iri))
-                if warning := term_warning(iri):
-                    warnings[warning] = None
-            if facts.classes or facts.asks or facts.conditions:
-                replacement = part.replacement(values)
-                for cls in facts.classes:
-                    if warning := self._class_warning(replaced(cls, replacement)):
-                        warnings[warning] = None
-                if facts.asks:
-                    warnings |= dict.fromkeys(replaced(facts.asked, replacement).of_conditions())
-                if len(parts) > 1:
-                    together += replaced(facts.conditions, replacement)
-            asks_places |= facts.asks_places
-        if asks_places and len(parts) > 1:
-            warnings |= dict.fromkeys(filter(None, map(misplaced, placed_conditions(template.where(parameters)))))
-        warnings |= dict.fromkeys(contradictions(together))
-        if warning := schema_warning(schemas):
-            warnings[warning] = None
-        return warnings
+    def _asked(self, forms: TextForms) -> dict[int, tuple[CallKey, ...]]:
+        """The calls that must hold, of texts that have some. Those with other calls, or with one of which an operator
+        warns or which it refuses, have no template any more."""
+        asked = {row: listed.calls for row, listed in forms.calls.items()}
+        calling = np.array([self._advice.of(template).calls for template in forms.templates], np.bool_)
+        others: list[int] = []
+        for row in np.flatnonzero((forms.last > forms.first) & ~forms.is_joined).tolist() if calling.any() else ():
+            if calling[forms.template[forms.first[row]]]:
+                template, parameters = forms.form(row)
+                if isinstance(template, Template) and template.example_form.asked:
+                    asked[row] = template.asked(parameters)
+                else:
+                    others.append(row)
+        good = {row: calls for row, calls in asked.items() if all(map(self._is_silent, calls))}
+        others += asked.keys() - good.keys()
+        forms.leave_out(np.array(others, np.int64))
+        for calls in good.values():
+            self._operators.update([(call.operator, len(call.arguments)) for call in calls])
+        return good
 
     def segment(self) -> Segment:
         """The segment of all rows. The loader cannot be used afterwards: it drops its small objects before the arrays
         of the segment are made, so that their memory can be given back (decision 025)."""
-        selections = json.dumps(list(self._selections))
-        self._selections.clear()
-        for cached in (self._facts, self._class_warning, self._is_silent):
-            cached.cache_clear()
+        selections = json.dumps(self._selections.stated)
+        del self._selections, self._advice
+        self._is_silent.cache_clear()
         clauses, starts = self._builder.build(), np.array(self._starts, np.int64)
         return Segment(
             self._context,
             clauses,
             self._context.maker.build(clauses),
-            IdTable(Strings(np.array(self._ids, np.uint8), np.array(self._id_ends, np.int64)).names(SEED)),
+            IdTable(Strings(np.frombuffer(self._ids, np.uint8).copy(), np.array(self._id_ends, np.int64)).names(SEED)),
             Texts((self._writer,), np.zeros(len(starts), np.uint8), starts, np.array(self._lengths, np.int32)),
             tuple([None if names is None else tuple(names) for names in json.loads(selections)]),
             np.array(self._selection, np.int32),
@@ -283,38 +313,6 @@ def _is_silent(call: CallKey, operators: Mapping[str, Operator]) -> bool:
         return not call_warnings(stated, "", operators)
     except SubscriptionError:
         return False
-
-
-def _line(row: Row) -> bytes:
-    """What a segment keeps of a row: all of it, or where its text stays."""
-    if row.table:
-        return line_of(pointer_to(row))
-    prefixes = dict(sorted(row.prefixes.items())) if row.prefixes else {}
-    stated = {"id": row.id, "language": row.language, "query": row.query, "prefixes": prefixes, "base": row.base}
-    return line_of(stated)
-
-
-class _TemplateFacts:
-    """What a template calls, asks and selects, looked up once."""
-
-    def __init__(self, template: Template) -> None:
-        nodes = list(walk(template.stated))
-        questions = questions_of(template.stated, nodes)
-        varying = {content(template.placeholders[number].example): number for number in template.varying}
-        fixed = [iri for iri in questions.iris if iri.value not in varying]
-        self.iris = [varying[iri.value] for iri in questions.iris if iri.value in varying]
-        self.schemas = {schema_of(iri.value) for iri in fixed}
-        self.fixed = dict.fromkeys(filter(None, (term_warning(iri.value) for iri in fixed)))
-        self.fixed |= dict.fromkeys(Questions(questions.unbound, (), (), (), questions.empty).warnings())
-        placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
-        self.asked = replace(questions, unbound=(), iris=(), empty=(), placed=placed)
-        self.asks = bool(questions.comparisons or questions.scopes or placed or questions.texts_for_classes)
-        self.asks_places = any(type(node) in CONDITIONS or isinstance(node, In) for node in nodes)
-        self.conditions = conditions_of(template.stated)
-        self.calls = any(isinstance(node, Call) for node in nodes)
-        self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
-        self.is_one_selection = template.ask or not template.has_variables
-        self.selection: Selection = None if template.ask else tuple(dict.fromkeys(template.select))
 
 
 def rehearse(segment: Segment) -> None:

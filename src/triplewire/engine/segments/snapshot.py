@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -183,6 +183,20 @@ class SegmentSnapshot:
         table = IdTable.of(ids)
         waiting = {compiled.subscription.id for compiled in self.delta}
         return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
+
+    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        table = IdTable.of(tuple(lines))
+        ids, same = list(lines), set[str]()
+        for layer in self.layers:
+            number = layer.segment.ids.find_all(table)
+            is_here = number >= 0
+            if layer.is_removed is not None:
+                is_here[is_here] = ~layer.is_removed[number[is_here]]
+            for row in np.flatnonzero(is_here).tolist():
+                if layer.segment.texts.read(int(number[row])) == lines[ids[row]]:
+                    same.add(ids[row])
+        return same
 
     def background_work(self) -> Callable[[], Install] | None:
         """See `triplewire.engine.chunk.Snapshot`."""

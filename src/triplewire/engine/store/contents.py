@@ -82,7 +82,7 @@ def fill(
     table_by_id = {row["id"]: row["table"] for row in parsed if is_pointer(row)}
     if table_by_id:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels, as in `save`
-        from triplewire.languages.sources.files import ParsedRow  # Arrow
+        from triplewire.languages.sources.files import ParsedRow, RowBatch  # Arrow
         from triplewire.languages.sources.rows import Row
 
         current.compiled()  # objects would hold the texts
@@ -96,7 +96,8 @@ def fill(
         while together := list(islice(checked, LOADED_TOGETHER)):
             if table and current.snapshot.columnar:
                 registrar = SegmentRegistrar(compiler, current, 0, raise_refusal, None)
-                registrar.add([ParsedRow(Row(**rows[each.id], table=table), None, (), each) for each in together])
+                stated = [ParsedRow(Row(**rows[each.id], table=table), each) for each in together]
+                registrar.add(RowBatch.of(stated))
                 registrar.finish()
             else:
                 current.snapshot = current.snapshot.changed(together, (), plain=plain)

@@ -185,38 +185,3 @@ def copy_strings(text: Any, start: Any, offset: Any, out: Any) -> None:
     for i in range(start.size):
         for j in range(offset[i + 1] - offset[i]):
             out[offset[i] + j] = text[start[i] + j]
-
-
-# --- which of many byte strings were there before? A set that grows, without a Python object a string ----------------
-
-
-@kernel
-def refill(pool: Any, ends: Any, count: int, seed: int, slots: Any) -> None:
-    """Enter the first `count` strings of the pool into an empty table of a power of two at least twice as many."""
-    slots[:] = -1
-    for row in range(count):
-        enter(slots, _int(hash_bytes(pool, ends[row], ends[row + 1], seed) & _wide(slots.size - 1)), row)
-
-
-@kernel
-def insert(text: Any, offset: Any, pool: Any, ends: Any, count: int, seed: int, slots: Any, out: Any) -> int:
-    """Add those strings of `text` that are new; `out` says which were there before. Returns how many there are now.
-
-    The pool, its `ends` (the first is 0) and the table must have room for all of them.
-    """
-    mask = slots.size - 1
-    for i in range(offset.size - 1):
-        start, end, is_there = offset[i], offset[i + 1], False
-        slot = _int(hash_bytes(text, start, end, seed) & _wide(mask))
-        while slots[slot] >= 0 and not is_there:
-            row = slots[slot]
-            is_there = ends[row + 1] - ends[row] == end - start and same_bytes(text, start, end, pool, ends[row])
-            slot = (slot + 1) & mask
-        out[i] = is_there
-        if not is_there:
-            for j in range(end - start):
-                pool[ends[count] + j] = text[start + j]
-            ends[count + 1] = ends[count] + end - start
-            slots[slot] = count
-            count += 1
-    return count

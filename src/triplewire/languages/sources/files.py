@@ -2,7 +2,7 @@
 
 Each may be gzipped. What is wrong becomes a `Refusal` and the rest goes on. Rows are not kept, with one exception: MDV
 rules may name rules that come later, so they are set aside, in a temporary file past some size, until all are known.
-Texts that differ in their constants only are parsed once, if the caller wants it: `triplewire.languages.templates`.
+Texts that differ in their constants only are parsed once where they are registered: `triplewire.languages.templates`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.rows import FEW, Ids, Row, is_storable, json_rows, parquet_rows, refused
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
-from triplewire.languages.templates import AnyTemplate, Templates
-from triplewire.languages.templates.template import Parameters
 from triplewire.model.operator import Operator
 
 LANGUAGES = {
@@ -60,17 +58,29 @@ _PIECE = 1 << 20
 
 
 class ParsedRow(NamedTuple):
-    """A row that can be registered: with its template and parameters, or with its subscription.
-
-    `template.subscription(parameters, row.id, row.query, row.prefixes, row.base)` is what parsing gives. `is_plain`:
-    the subscription is what the text gives by itself. That of a rule that names other rules is not.
-    """
+    """A row with its subscription. `is_plain`: that is what the text gives by itself. That of a rule that names other
+    rules is not."""
 
     row: Row
-    template: AnyTemplate | None
-    parameters: Parameters
-    subscription: Subscription | None
+    subscription: Subscription
     is_plain: bool = True
+
+
+class RowBatch(NamedTuple):
+    """Some rows, and refusals in their places. `parse` parses one, and raises `TriplewireError` where it is refused.
+    `rules`: names of MDV rules that are there: a row that names another one is what it is by that one. `by_template`:
+    may rows have templates?"""
+
+    rows: list[Row | Refusal]
+    parse: Callable[[Row], ParsedRow]
+    rules: Container[str] = ()
+    by_template: bool = True
+
+    @classmethod
+    def of(cls, parsed: Iterable[ParsedRow]) -> RowBatch:
+        """Rows that are parsed already."""
+        by_id = {its.row.id: its for its in parsed}
+        return cls([its.row for its in by_id.values()], lambda row: by_id[row.id], by_template=False)
 
 
 def read_subscriptions(
@@ -80,83 +90,83 @@ def read_subscriptions(
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None],
 ) -> Iterator[Subscription]:
-    """The subscriptions of the rows that `read_rows` gives, all parsed in full."""
-    for parsed in read_rows(paths, None, operators=operators, settings=settings, on_refusal=on_refusal):
-        assert parsed.subscription is not None
+    """The subscriptions of the rows that `read_rows` gives."""
+    for parsed in read_rows(paths, operators=operators, settings=settings, on_refusal=on_refusal):
         yield parsed.subscription
 
 
 def read_rows(
     paths: Iterable[SubscriptionSource],
-    templates: Templates | None,
+    *,
+    operators: Mapping[str, Operator] | None = None,
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None],
+) -> Iterator[ParsedRow]:
+    """The rows of `read_batches`, parsed in full, each when it is asked for; what is refused goes to `on_refusal`."""
+    for batch in read_batches(paths, operators=operators, settings=settings):
+        yield from parsed_rows(batch, on_refusal)
+
+
+def parsed_rows(batch: RowBatch, refuse: Callable[[Refusal], None]) -> Iterator[ParsedRow]:
+    """The rows of a batch, parsed in full."""
+    for row in batch.rows:
+        if isinstance(row, Refusal):
+            refuse(row)
+            continue
+        try:
+            parsed = batch.parse(row)
+        except TriplewireError as error:
+            refuse(row.refusal(error))
+        else:
+            yield parsed
+
+
+def read_batches(
+    paths: Iterable[SubscriptionSource],
     *,
     operators: Mapping[str, Operator] | None = None,
     settings: Settings | None = None,
     registered: Mapping[str, Subscription] | None = None,
     ids: Collection[str] | None = None,
-    on_refusal: Callable[[Refusal], None],
-) -> Iterator[ParsedRow]:
+    at_once: int = 1,
+) -> Iterator[RowBatch]:
     """The rows of files, of folders (all files below, by path; hidden ones left out), of tables, and of `-`, which is
-    JSON Lines from standard input. MDV rules come last; they may name each other, and the MDV rules that are
-    `registered` already. Of tables, only the rows with these `ids` are read, where some are given.
+    JSON Lines from standard input; `at_once` at a time. MDV rules come last; they may name each other, and the MDV
+    rules that are `registered` already. Of tables, only the rows with these `ids` are read, where some are given.
 
-    With `templates`, made with the same operators and settings, few texts are parsed in full, and rows are read
-    `ROWS_AHEAD` at a time. Without, each row is read when it is asked for.
-
-    A bad file, row or query becomes a `Refusal` of kind "subscription". Its subject is the id (the file where none is
-    known), its place file, row, and line and column of the query. So does a row whose id was met before.
+    A bad file or row is a `Refusal` of kind "subscription". Its subject is the id (the file where none is known), its
+    place file, row, and line and column of the query. So is a row whose id was met before.
     """
-    at_once, few_ids = (1, sys.maxsize) if templates is None else (ROWS_AHEAD, FEW)
-    known = Ids(few_ids)
-    with Reader(operators, settings or Settings(), templates, {} if registered is None else registered) as reader:
+    known = Ids(sys.maxsize if at_once == 1 else FEW)
+    with Reader(operators, settings or Settings(), {} if registered is None else registered) as reader:
         rows = reader.rows(paths, ids)
         while ahead := list(islice(rows, at_once)):
             taken = iter(known.add([row.id for row in ahead if isinstance(row, Row)]))
+            batch: list[Row | Refusal] = []
             for row in ahead:
-                parsed = _parsed(reader, row, isinstance(row, Row) and next(taken), on_refusal)
-                if parsed is not None:
-                    yield parsed
-        yield from _parsed_rules(reader, on_refusal)
+                if isinstance(row, Refusal):
+                    batch.append(row)
+                elif next(taken):
+                    error = SubscriptionError(f"an earlier row has the id {row.id!r}", remedy=_OTHER_ID)
+                    batch.append(row.refusal(error))
+                elif row.language == "mdv":
+                    reader.set_aside(row)
+                else:
+                    batch.append(row)
+            yield RowBatch(batch, reader.parsed)
+        rules, waiting = Rules(reader), iter(reader.places)
+        while of_rules := list(islice(waiting, at_once)):
+            yield RowBatch([reader.row(id) for id in of_rules], rules.parsed, rules)
 
 
 def rows_of_ids(paths: Iterable[str | os.PathLike[str]], ids: Container[str], settings: Settings) -> dict[str, Row]:
     """The first row of each of these ids in files, as for `read_rows`; what cannot be read is passed over."""
     rows: dict[str, Row] = {}
-    with Reader(None, settings, None, {}) as reader:
+    with Reader(None, settings, {}) as reader:
         for row in reader.rows(paths):
             if isinstance(row, Row) and row.id in ids:
                 rows.setdefault(row.id, row)
     return rows
-
-
-def _parsed(reader: Reader, row: Row | Refusal, is_taken: bool, refuse: Callable[[Refusal], None]) -> ParsedRow | None:
-    """The row, parsed; None where it is refused, or an MDV rule, which is set aside. `is_taken`: has an earlier row its
-    id?"""
-    if isinstance(row, Refusal):
-        refuse(row)
-    elif is_taken:
-        refuse(row.refusal(SubscriptionError(f"an earlier row has the id {row.id!r}", remedy=_OTHER_ID)))
-    elif row.language == "mdv":
-        reader.set_aside(row)
-    else:
-        try:
-            return reader.by_template(row) or ParsedRow(row, None, (), reader.compile(row, {}))
-        except TriplewireError as error:
-            refuse(row.refusal(error))
-    return None
-
-
-def _parsed_rules(reader: Reader, refuse: Callable[[Refusal], None]) -> Iterator[ParsedRow]:
-    """The MDV rules, now that all are known. One that names another is parsed in full, as it contains the other."""
-    rules = Rules(reader)
-    for id in reader.places:
-        row = reader.row(id)
-        if parsed := reader.by_template(row):
-            yield parsed
-        elif isinstance(compiled := rules.compiled(id), Subscription):
-            yield ParsedRow(row, None, (), compiled, is_plain=id not in rules.with_others)
-        else:
-            refuse(row.refusal(compiled))
 
 
 class Reader(AbstractContextManager["Reader"]):
@@ -166,15 +176,12 @@ class Reader(AbstractContextManager["Reader"]):
         self,
         operators: Mapping[str, Operator] | None,
         settings: Settings,
-        templates: Templates | None,
         registered: Mapping[str, Subscription],
     ) -> None:
         self._spool = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115  # see __exit__
         self._operators = operators
         self._settings = settings
-        self._templates = templates
         self.registered = registered
-        self._is_registered = lru_cache(_MOST_NAMES)(lambda name: name in registered)  # most are names of classes
         self.places: dict[str, int] = {}  # where the row of each MDV rule lies in the spool
 
     def __exit__(self, *_: object) -> None:
@@ -257,18 +264,9 @@ class Reader(AbstractContextManager["Reader"]):
             settings=self._settings,
         )
 
-    def by_template(self, row: Row) -> ParsedRow | None:
-        """A row with its template; None where it has none, or names a rule that is there."""
-        if self._templates is None:
-            return None
-        known = self._templates.find(row.query, row.language, row.prefixes, row.base)
-        if known is None:
-            return None
-        template, parameters = known
-        named = (name for name in template.rules(parameters) if name != row.id)
-        if any(name in self.places or self._is_registered(name) for name in named):
-            return None
-        return ParsedRow(row, template, parameters, None)
+    def parsed(self, row: Row) -> ParsedRow:
+        """The same, with its row."""
+        return ParsedRow(row, self.compile(row, {}))
 
     def row(self, id: str) -> Row:
         """The row of an MDV rule."""
@@ -295,7 +293,13 @@ class Rules(Mapping[str, Subscription]):
         self._named: dict[str, Subscription] = {}
         self._refused: dict[str, str] = {}
         self._looked_up = False
-        self.with_others: set[str] = set()  # those compiled that name other rules
+        self._with_others: set[str] = set()  # those compiled that name other rules
+        self._is_there = lru_cache(_MOST_NAMES)(
+            lambda name: name in reader.places or name in reader.registered  # most are names of classes
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return self._is_there(name)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -313,6 +317,13 @@ class Rules(Mapping[str, Subscription]):
         if id in self._reader.places:
             raise _Needed(id)
         raise KeyError(id)
+
+    def parsed(self, row: Row) -> ParsedRow:
+        """A rule. One that names another contains it."""
+        compiled = self.compiled(row.id)
+        if isinstance(compiled, Subscription):
+            return ParsedRow(row, compiled, row.id not in self._with_others)
+        raise compiled
 
     def compiled(self, id: str) -> Subscription | TriplewireError:
         """The rule, or why it is refused. Those that it names are compiled first, without recursion."""
@@ -336,7 +347,7 @@ class Rules(Mapping[str, Subscription]):
             except TriplewireError as error:
                 compiled = error
             if self._looked_up:
-                self.with_others.add(last)
+                self._with_others.add(last)
             if last == id:
                 return compiled
             if isinstance(compiled, Subscription):

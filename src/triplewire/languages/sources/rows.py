@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,9 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.model.references import has_scheme
 from triplewire.plugins import registered
+
+if TYPE_CHECKING:
+    from triplewire.languages.templates.splitting import Pool
 
 _BATCH = 1_024  # rows of a Parquet file held at a time, at most
 _BATCH_BYTES = 1 << 28  # of texts in them that the file holds only in part
@@ -58,6 +60,51 @@ class Row:
         return Refusal("subscription", self.id, where, error.what, error.remedy)
 
 
+class JsonRow(Row):
+    """A row of JSON Lines in the usual form, of which nothing is decoded before somebody asks. `utf8`: the query;
+    `line`: the whole row, as `json.dumps` writes it."""
+
+    __slots__ = ("_id", "_raw", "utf8")
+
+    def __init__(self, id: bytes, language: str, raw: bytes, source: str, record: int) -> None:
+        self.id, self.language, self.prefixes, self.base = id.decode(), language, _NONE, ""
+        self.source, self.record, self.table = source, record, ""
+        self._id, self._raw = id, raw
+        quotes_only = raw.replace(b'\\"', b'"') if b"\\" in raw else raw
+        self.utf8 = quotes_only if b"\\" not in quotes_only else json.loads(b'"%b"' % raw).encode()
+
+    @property
+    def query(self) -> str:  # type: ignore[override]  # it is only read
+        """The text."""
+        return self.utf8.decode()
+
+    @property
+    def line(self) -> bytes:
+        """The row as a line."""
+        stated = self._id, self.language.encode(), self._raw
+        return b'{"id": "%b", "language": "%b", "query": "%b", "prefixes": {}, "base": ""}\n' % stated
+
+
+_USUAL = re.compile(
+    rb'\{"id" ?: ?"([^"\\\x00-\x1f]++)", ?"language" ?: ?"(\w++)"'
+    rb', ?"query" ?: ?"((?:[^"\\\x00-\x1f]++|\\["\\nrtbf])*+)"'
+    rb'(?:, ?"prefixes" ?: ?\{\})?(?:, ?"base" ?: ?"")?\}[ \t\r\n]*+'
+)
+
+
+def _usual_row(line: bytes, source: str, record: int) -> JsonRow | None:
+    """The row of a line, if that has the usual form."""
+    usual = _USUAL.fullmatch(line)
+    if usual is None:
+        return None
+    try:
+        if not line.isascii():
+            line.decode()
+        return JsonRow(usual[1], registered("language", usual[2].decode()), usual[3], source, record)
+    except UnicodeDecodeError:
+        return None
+
+
 def too_large(limit: int) -> SubscriptionError:
     """The error of a file that has more bytes, when it is unpacked."""
     return SubscriptionError(f"it has more than {limit:,} bytes", remedy="raise max_input_bytes")
@@ -74,6 +121,10 @@ def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row
     for record, line in enumerate(_lines(stream, limit, settings.max_input_bytes), 1):
         if line is None:
             yield refused(source, record, f"the line is longer than {limit:,} bytes", "raise max_query_bytes")
+            continue
+        usual = _usual_row(line, source, record)
+        if usual is not None:
+            yield usual
             continue
         try:
             text = line.decode("utf-8-sig" if record == 1 else "utf-8")
@@ -234,24 +285,22 @@ class Ids:
 
     def __init__(self, few: int = FEW) -> None:
         self._few = few
-        self._set: set[str] | None = set()
-        self._count = 0
-        self._seed = secrets.randbits(31)  # so that nobody can choose ids with equal hashes
-        self._texts = np.empty(1 << 10, np.uint8)
-        self._ends = np.zeros(1 << 7, np.int64)
-        self._table = np.full(1 << 7, -1, np.int32)
+        self._set: set[str] = set()
+        self._pool: Pool | None = None
 
     def __len__(self) -> int:
-        return self._count if self._set is None else len(self._set)
+        return len(self._pool or self._set)
 
     def add(self, ids: Sequence[str]) -> list[bool]:
         """Add ids, which hold no lone surrogates. Returns for each whether it was there before."""
         known = self._set
-        if known is None:
-            return self._insert(ids)
-        if len(known) + len(ids) > self._few:
-            self._set = None
+        if self._pool is None and len(known) + len(ids) > self._few:
+            from triplewire.languages.templates.splitting import Pool  # compiled kernels, which small sets do without
+
+            self._pool = Pool()
             self._insert(tuple(known))
+            known.clear()
+        if self._pool is not None:
             return self._insert(ids)
         was_there = []
         for id in ids:
@@ -260,30 +309,10 @@ class Ids:
         return was_there
 
     def _insert(self, ids: Sequence[str]) -> list[bool]:
-        from triplewire.kernels.text import names as seen  # compiled kernels, which small sets do without
+        from triplewire.languages.templates.splitting import Texts
 
-        if not ids:
-            return []
-        texts = [id.encode() for id in ids]
-        offset = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offset[1:])
-        text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-        self._texts = _with_room(self._texts, int(self._ends[self._count] + offset[-1]))
-        self._ends = _with_room(self._ends, self._count + len(ids) + 1)
-        if 2 * (self._count + len(ids)) > len(self._table):
-            self._table = np.empty(1 << (4 * (self._count + len(ids))).bit_length(), np.int32)
-            seen.refill(self._texts, self._ends, self._count, self._seed, self._table)
-        was_there = np.empty(len(ids), np.uint8)
-        self._count = seen.insert(
-            text, offset, self._texts, self._ends, self._count, self._seed, self._table, was_there
-        )
-        return was_there.astype(bool).tolist()
-
-
-def _with_room(array: np.ndarray, size: int) -> np.ndarray:
-    """The array, or a longer one that begins with it."""
-    if size <= len(array):
-        return array
-    longer = np.empty(max(size, len(array) + len(array) // 2), array.dtype)
-    longer[: len(array)] = array
-    return longer
+        assert self._pool is not None
+        before = len(self._pool)
+        numbers = self._pool.add(Texts.of([id.encode() for id in ids]))
+        largest = np.maximum.accumulate(np.concatenate(([before - 1], numbers)))  # new ones have ascending numbers
+        return (numbers <= largest[:-1]).tolist()  # type: ignore[no-any-return]  # NumPy's types do not say of what

@@ -1,56 +1,123 @@
 """Loading by template: texts that differ in their parameters only are parsed once.
 
-`Templates.find` splits a text at its parameters and looks its template up. When such a text comes for the second time,
-its template is built and checked (`builder`), unless that was done for so many texts already that parsing all of them
-in full would have been cheaper. GQL texts are first looked at tuple by tuple, those of operator predicates call by call
-(`conjunctions`). What has no template is parsed in full by `triplewire.languages.parse`, which also says what is wrong
-with it: no text that is refused has a template. What a template is: `template`.
+`Templates.find_all` splits many texts by a kernel (`splitting`) and looks their templates up, those of all parts of one
+form together (`families`). SPARQL queries of triples and conditions and GQL texts are taken part by part
+(`conjunctions`), those of operator predicates call by call (`call_lists`), others as a whole. When a form comes for the
+second time, its template is built and checked (`builder`), unless that was done for so many texts already that parsing
+all of them in full would have been cheaper. What has no template is parsed in full by `triplewire.languages.parse`,
+which also says what is wrong with it: no text that is refused has a template. What a template is: `template`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import itemgetter
-from typing import TypeAlias
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.config import Settings
+from triplewire.errors import TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.keywords import quoted
-from triplewire.languages.templates.builder import USUAL, Built, Equal, Key, TemplateBuilder, Variants, equal_to
-from triplewire.languages.templates.conjunctions import LANGUAGE, CallList, CallLists, Conjunctions
-from triplewire.languages.templates.template import (
-    CONSTANTS,
-    MARK,
-    WITHOUT_VOCABULARIES,
-    Conjunction,
-    Environment,
-    Parameters,
-    SplitText,
-    Template,
-    can_be_split,
-    is_word,
-)
+from triplewire.languages.templates import conjunctions
+from triplewire.languages.templates.builder import Meant, TemplateBuilder
+from triplewire.languages.templates.call_lists import LANGUAGE as CALLS
+from triplewire.languages.templates.call_lists import CallList, CallLists
+from triplewire.languages.templates.conjunctions import Head
+from triplewire.languages.templates.families import Family, Form
+from triplewire.languages.templates.splitting import GQL, SPARQL, UNSURE, WHOLE, ParameterPool, Pool, SplitTexts, Texts
+from triplewire.languages.templates.template import Conjunction, Environment, Parameters, ParsedForm, Template, is_word
 from triplewire.model.operator import Operator, takes_any_constants
 from triplewire.operators import built_in_operators
 
-__all__ = ["AnyTemplate", "Templates"]
-
-AnyTemplate: TypeAlias = "Template | Conjunction | CallList"
-"""What `Templates.find` may give: one template, several, or a list of calls."""
+__all__ = ["Templates", "TextForms"]
 
 KEYWORDS = "keywords"
-LANGUAGES = frozenset(["gql", "sparql", "mdv", KEYWORDS, LANGUAGE])
-MOST_TEMPLATES = 65_536  # past that all are forgotten
+LANGUAGES = frozenset(["gql", "sparql", "mdv", KEYWORDS])
+MOST_TEMPLATES = 65_536  # past that, or past so many environments or four times as many forms, all are forgotten
 MOST_WORDS = 1_000_000  # parameters that are remembered as words or none
 ADVANCE = 20_000  # texts that may be parsed for templates before as many were looked up
-_QUOTATIONS = frozenset("\"'")
+_MODES = {"gql": GQL, "sparql": SPARQL}
+_NONE = -1
+_VARIABLE = ord("?")
+UNKNOWN, TRUSTED, REFUSED = 0, 1, 2
+"""Of a part of conjunctions: is it, beside others, what it is alone?"""
 
-_Family: TypeAlias = tuple[str, str, Environment, "Equal | None"]
-"""Text with marks, first characters of the parameters, environment, equal variables."""
 
-_first = itemgetter(0)
+class Text(Protocol):
+    """A text to be looked up: a row of a subscription file."""
+
+    id: str
+    language: str
+    query: str
+    prefixes: Mapping[str, str]
+    base: str
+
+
+@dataclass
+class _OneText:
+    id: str
+    language: str
+    query: str
+    prefixes: Mapping[str, str]
+    base: str
+
+
+@dataclass
+class TextForms:
+    """What was found of some texts. `is_joined`: a text is a head and several templates; else it is one template, or,
+    where it has no parts, none. `template`: of each part a place in `templates`, or of a head one in `heads`."""
+
+    templates: Sequence[Template]
+    heads: Sequence[Head]
+    parameters: ParameterPool
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    is_joined: NDArray[np.bool_]
+    template: NDArray[np.int32]
+    parameter_offset: NDArray[np.int32]
+    parameter: NDArray[np.int32]
+    calls: dict[int, CallList]
+
+    def leave_out(self, rows: NDArray[np.integer]) -> None:
+        """These texts have no template any more."""
+        self.last[rows] = self.first[rows]
+
+    def without(self, is_left_out: NDArray[np.bool_]) -> TextForms:
+        """The same, where these texts have no template."""
+        return replace(self, last=np.where(is_left_out, self.first, self.last).astype(np.int32))
+
+    def naming(self, rows: Sequence[Text], rules: Container[str]) -> NDArray[np.int64]:
+        """The texts that name other rules which are there."""
+        alone = np.flatnonzero((self.last > self.first) & ~self.is_joined)
+        naming = [bool(template.named) for template in self.templates]
+        asked = alone[np.array([*naming, False], np.bool_)[self.template[self.first[alone]]]]
+        named: list[int] = []
+        for row in asked.tolist():
+            ((number, parameters),) = self.parts(row)
+            names = self.templates[number].rules(parameters)
+            if any(name in rules for name in names if name != rows[row].id):
+                named.append(row)
+        return np.array(named, np.int64)
+
+    def parts(self, row: int) -> Iterator[tuple[int, Parameters]]:
+        """The parts of a text: a template, or a head, and the parameters."""
+        for part in range(int(self.first[row]), int(self.last[row])):
+            numbers = self.parameter[self.parameter_offset[part] : self.parameter_offset[part + 1]].tolist()
+            yield int(self.template[part]), tuple(map(self.parameters.text, numbers))
+
+    def form(self, row: int) -> tuple[Template | Conjunction, Parameters]:
+        """A text as a template, or a conjunction of some, and its parameters."""
+        parts = list(self.parts(row))
+        if not self.is_joined[row]:
+            return self.templates[parts[0][0]], parts[0][1]
+        (head, selected), *others = parts
+        form = self.heads[head].joined([self.templates[number] for number, _ in others], selected)
+        return form, tuple(parameter for _, parameters in others for parameter in parameters)
 
 
 class Templates:
@@ -64,111 +131,174 @@ class Templates:
         self,
         settings: Settings | None = None,
         operators: Mapping[str, Operator] | None = None,
-        meant: Callable[[Subscription], Subscription] | None = None,
+        meant: Meant | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.parsed = 0
+        self.parameters = ParameterPool()
         self._operators = operators
         self._meant = meant
-        # what a query means may depend on terms of RDF and RDFS in it
-        self._split = (CONSTANTS if meant is None else WITHOUT_VOCABULARIES).split
-        self._variants: dict[_Family, Variants] = {}
-        self._met: set[int] = set()
         self._is_word = lru_cache(MOST_WORDS)(is_word)
-        self._count = 0
         self._looked_up = 0
-        self._proofs = 0
-        self._conjunctions = Conjunctions(self._template_of, self._proof, self.settings)
-        self._known_operators = built_in_operators() if operators is None else operators
-        self._call_lists = CallLists(self._parse, self._known_operators, self.settings)
+        known = built_in_operators() if operators is None else operators
+        self._takes_any = lambda operator: operator in known and takes_any_constants(known[operator])
+        self._call_lists = CallLists(self._parse, known, self.settings)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget all templates; then a form has to come twice again to have one."""
+        self._skeletons = Pool()
+        self._environments: dict[Environment, int] = {}
+        self._families: dict[int, Family] = {}
+        self._scopes: dict[tuple[int, str | None], int] = {}
+        self._stated: list[Environment] = []  # by number of the environment
+        self._scope: list[tuple[int, str | None]] = []  # by number of the scope
+        self._head_places: dict[tuple[int, int], int] = {}  # environment, skeleton -> place, -1 for none
+        self.templates: list[Template] = []
+        self.heads: list[Head] = []
+        self._patterns: list[int] = []
+        self._trusted: set[Template | Head] = set()
+        self._refused: set[Template | Head] = set()
 
     def find(
         self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
-    ) -> tuple[AnyTemplate, Parameters] | None:
-        """The template of a text and its parameters; None where the text has to be parsed in full.
+    ) -> tuple[ParsedForm, Parameters] | None:
+        """The same of one text; None where it has to be parsed in full."""
+        forms = self.find_all([_OneText("", language, text, prefixes or {}, base)])
+        if forms.calls:
+            return forms.calls[0], ()
+        return forms.form(0) if forms.last[0] > forms.first[0] else None
+
+    def find_all(self, rows: Sequence[Text]) -> TextForms:
+        """The templates and parameters of texts.
 
         A template is built when such a text comes for the second time, as many texts are the only one of their kind.
         Building takes several parses, and not more for all templates than texts came, beside an advance (`ADVANCE`):
         however many kinds of texts come in whatever order, they take at most twice as long as when parsed in full.
         """
-        if language not in LANGUAGES or not can_be_split(text):
-            return None
-        self._looked_up += 1
-        limit = self.settings.max_query_bytes
-        if 4 * len(text) > limit and len(text.encode()) > limit:
-            return None
-        environment = language, base, tuple(prefixes.items()) if prefixes else ()
-        if language == LANGUAGE:
-            calls = self._call_lists.find(text, environment)
-            return None if calls is None else (calls, ())
-        if language == "gql" and self._meant is None:
-            conjunction = self._conjunctions.find(text, environment)
-            if conjunction is not None:
-                return conjunction
-        pieces = self._split(quoted(text) if language == KEYWORDS else text)
-        parameters = tuple(pieces[1::2])
-        template = self._template_of(MARK.join(pieces[::2]), parameters, environment, None)
-        return None if template is None else (template, parameters)
+        if max(len(self.templates), len(self._families) // 4, len(self._environments)) > MOST_TEMPLATES:
+            self._clear()
+        self._looked_up += len(rows)
+        texts = Texts.of([self._bytes(row) for row in rows])
+        environment = np.fromiter(map(self._environment, rows), np.int32, len(rows))
+        modes = np.array([_MODES.get(row.language, WHOLE) for row in rows], np.uint8)
+        modes[[row.language not in LANGUAGES for row in rows]] = UNSURE
+        if self._meant is not None:
+            modes[modes != UNSURE] = WHOLE
+        forms = self._looked_up_in(rows, texts, modes, environment)
+        for number, row in enumerate(rows):
+            if row.language == CALLS and (calls := self._call_lists.find(row.query, self._environment_of(row))):
+                forms.calls[number] = calls
+        return forms
 
-    def _template_of(
-        self, marked: str, parameters: Parameters, environment: Environment, equal: Equal | None
-    ) -> Template | None:
-        """The template of a text in pieces. `equal` tells variables only; None where no parameter is a variable."""
-        delimiters = "".join(map(_first, parameters))
-        family = marked, delimiters, environment, equal
-        variants = self._variants.get(family)
-        if variants is None:
-            # with both quotations, equal strings could be written in two ways
-            if self._is_new(family) or _QUOTATIONS.issubset(delimiters) or not self._may_build():
-                return None
-            text = SplitText(tuple(marked.split(MARK)), parameters)
-            operators = self._known_operators
+    def _looked_up_in(
+        self, rows: Sequence[Text], texts: Texts, modes: NDArray[np.uint8], environment: NDArray[np.int32]
+    ) -> TextForms:
+        """First all that may be taken in parts, then the rest, as a whole."""
+        first, last = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
+        is_joined = np.zeros(len(rows), np.bool_)
+        template, offset, parameter = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(0, np.int32)
+        others = np.flatnonzero(modes == WHOLE)
+        for taken in (np.flatnonzero((modes == GQL) | (modes == SPARQL)), None):
+            chosen = others if taken is None else taken
+            if not len(chosen):
+                continue
+            part_texts = texts.take(chosen)
+            split = SplitTexts(part_texts, modes[chosen], self._meant is not None)
+            lookup = _Lookup(self, split, environment[chosen], [rows[row] for row in chosen.tolist()])
+            good = lookup.good
+            done = chosen[good]
+            first[done] = lookup.first[good] + len(template)
+            last[done] = lookup.last[good] + len(template)
+            is_joined[done] = split.mode[good] != WHOLE
+            template = np.concatenate((template, lookup.template))
+            parameter, offset = (
+                np.concatenate((parameter, lookup.parameter)),
+                np.concatenate((offset[:-1], split.parameter_offset + len(parameter))),
+            )
+            if taken is not None:
+                others = np.concatenate((others, chosen[~good]))
+                modes[others] = WHOLE
+        return TextForms(
+            self.templates, self.heads, self.parameters, first, last, is_joined, template, offset, parameter, {}
+        )
+
+    def _bytes(self, row: Text) -> bytes:
+        """The bytes of a text that are split; a NUL, which no template has, of one that is parsed in full anyway."""
+        utf8 = getattr(row, "utf8", None)
+        if utf8 is not None and row.language != KEYWORDS:
+            return b"\0" if b"\0" in utf8 or len(utf8) > self.settings.max_query_bytes else utf8
+        try:
+            text = (quoted(row.query) if row.language == KEYWORDS else row.query).encode()
+        except UnicodeEncodeError:
+            return b"\0"
+        return b"\0" if b"\0" in text or len(text) > self.settings.max_query_bytes else text
+
+    @staticmethod
+    def _environment_of(row: Text) -> Environment:
+        return row.language, row.base, tuple(row.prefixes.items()) if row.prefixes else ()
+
+    def _environment(self, row: Text) -> int:
+        stated = self._environment_of(row)
+        number = self._environments.setdefault(stated, len(self._environments))
+        if number == len(self._stated):
+            self._stated.append(stated)
+        return number
+
+    # --- what `_Lookup` asks for
+
+    def skeletons(self, split: SplitTexts) -> NDArray[np.int32]:
+        """The numbers of the skeletons of all parts."""
+        return self._skeletons.add(split.skeletons)
+
+    def head(self, environment: int, skeleton: int) -> int:
+        """The place of a head, -1 where it is none of a conjunction."""
+        place = self._head_places.get((environment, skeleton))
+        if place is None:
+            head = conjunctions.head_of(self._stated[environment][0], self._skeletons[skeleton])
+            place = _NONE
+            if head is not None:
+                place = len(self.heads)
+                self.heads.append(head)
+            self._head_places[environment, skeleton] = place
+        return place
+
+    def scope(self, environment: int, head: int) -> int:
+        """The number of what parts are parsed with: an environment and, with a head, its prologue."""
+        key = environment, None if head == _NONE else self.heads[head].prologue
+        number = self._scopes.setdefault(key, len(self._scopes))
+        if number == len(self._scope):
+            self._scope.append(key)
+        return number
+
+    def family(self, scope: int, skeleton: int) -> Family:
+        """All parts of one form."""
+        key = scope << 32 | skeleton
+        family = self._families.get(key)
+        if family is None:
+            number, prologue = self._scope[scope]
+            environment = self._stated[number]
+            form = Form.of(self._skeletons[skeleton], environment[0], prologue)
             builder = TemplateBuilder(
                 environment[0],
-                lambda text, rules: self._proof(text, environment, rules),
+                lambda text, rules: self._parse(text, environment, rules),
                 self._meant or (lambda subscription: subscription),
                 self.settings.max_branches,
                 self._meant is None,
-                lambda operator: operator in operators and takes_any_constants(operators[operator]),
+                self._takes_any,
             )
-            variants = Variants(builder, text, equal, self._is_word)
-            self._make_room()
-            self._variants[family] = variants
-        if variants.kinds is None:
-            return None
-        key = variants.key(parameters)
-        built = self._built(variants, key, family, parameters)
-        if built is not None and not built[1].allows(parameters):
-            if variants.compares:  # the key has the equal parameters already
-                return None
-            built = self._built(variants, (*key[:2], equal_to(parameters)), family, parameters)
-            if built is not None and not built[1].allows(parameters):
-                return None
-        return None if built is None else built[0]
+            family = self._families[key] = Family(
+                form, builder, self.parameters, self._is_word, self._may_build, self._registered_template
+            )
+        return family
 
-    def _built(self, variants: Variants, key: Key, family: _Family, parameters: Parameters) -> Built:
-        """The template for this key, built now where it has to be."""
-        try:
-            return variants.built[key]
-        except KeyError:
-            if (key != USUAL and self._is_new((family, key))) or not self._may_build():
-                return None
-        built = variants.build(key, SplitText(tuple(family[0].split(MARK)), parameters))
-        if variants.built:  # the first was counted with its family
-            self._make_room()
-        variants.built[variants.key(parameters) if variants.compares else key] = built
-        return built
-
-    def _proof(
-        self, text: str, environment: Environment, rules: Mapping[str, Subscription] | None = None
-    ) -> Subscription:
-        """The subscription of a text, parsed in full to build or check templates."""
-        self._proofs += 1
-        return self._parse(text, environment, rules)
+    def _registered_template(self, template: Template) -> int:
+        self.templates.append(template)
+        return len(self.templates) - 1
 
     def _may_build(self) -> bool:
         """Is there no more work in templates than texts that they might have spared it?"""
-        return self._proofs <= self._looked_up + ADVANCE
+        return self.parsed <= self._looked_up + ADVANCE
 
     def _parse(
         self, text: str, environment: Environment, rules: Mapping[str, Subscription] | None = None
@@ -186,21 +316,133 @@ class Templates:
             settings=self.settings,
         )
 
-    def _is_new(self, key: tuple[object, ...]) -> bool:
-        """Is it met for the first time? Hashes are remembered: two of the same only make a template come early."""
-        number = hash(key)
-        if number in self._met:
-            return False
-        if len(self._met) >= 4 * MOST_TEMPLATES:
-            self._met.clear()
-        self._met.add(number)
-        return True
+    def patterns(self) -> NDArray[np.int32]:
+        """How many patterns the first clause of each template has; behind them, 0."""
+        forms = [template.example_form.clauses for template in self.templates[len(self._patterns) :]]
+        self._patterns += [len(clauses[0].patterns) if clauses else 0 for clauses in forms]
+        return np.array([*self._patterns, 0], np.int32)
 
-    def _make_room(self) -> None:
-        """Forget all templates where there are too many; then a text has to come twice again to have one."""
-        self._count += 1
-        if self._count > MOST_TEMPLATES:
-            self._count = 0
-            self._variants.clear()
-            self._conjunctions.clear()
-            self._met.clear()
+    def part(self, name: int) -> Template | Head:
+        """A template by its place, or a head by -1 minus its place."""
+        return self.templates[name] if name >= 0 else self.heads[-1 - name]
+
+    def trusts(self, part: Template | Head) -> int:
+        """May it stand with others?"""
+        return TRUSTED if part in self._trusted else REFUSED if part in self._refused else UNKNOWN
+
+    def trust(self, row: Text, head: Head, form: Conjunction, parameters: Parameters) -> bool:
+        """Compare a conjunction with its text parsed in full, and trust or refuse its parts from now on."""
+        environment = self._environment_of(row)
+        try:
+            stated = self._parse(row.query, environment)
+        except TriplewireError:
+            return False
+        if conjunctions.says(form, parameters, stated, environment, self.settings.max_branches):
+            self._trusted |= {head, *form.templates}
+            return True
+        new: set[Template | Head] = {template for template in form.templates if template not in self._trusted}
+        self._refused |= new or {head}
+        return False
+
+
+class _Lookup:
+    """The templates of the parts of some texts. `good`: which texts have templates that may stand together."""
+
+    def __init__(
+        self, templates: Templates, split: SplitTexts, environment: NDArray[np.int32], rows: Sequence[Text]
+    ) -> None:
+        self._templates, self._split = templates, split
+        self.first, self.last = split.part_offset[:-1], split.part_offset[1:]
+        self.parameter = templates.parameters.add(split.parameters)
+        self.good = self.last > self.first
+        self.template = np.full(split.parts, _NONE, np.int32)
+        skeleton = templates.skeletons(split)
+        heads = np.where(self.good & (split.mode != WHOLE), self.first, _NONE)
+        scope = self._scopes(environment, skeleton, heads)
+        row_of_part = np.repeat(np.arange(len(rows)), np.diff(split.part_offset))
+        key = scope[row_of_part] << 32 | skeleton
+        key[heads[heads >= 0]] = _NONE
+        self._find(key)
+        lacks = np.zeros(len(rows), np.bool_)
+        lacks[row_of_part[self.template < 0]] = True
+        self.good &= ~lacks
+        self._trust(rows, heads, row_of_part)
+        self._bind(heads, row_of_part)
+
+    def _scopes(
+        self, environment: NDArray[np.int32], skeleton: NDArray[np.int32], heads: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """The scope of each text; those whose head is none are not good. Heads get their places."""
+        skeleton_of_head = np.where(heads >= 0, skeleton[heads] if len(skeleton) else _NONE, _NONE)
+        pairs, which = np.unique(np.stack((environment, skeleton_of_head)), axis=1, return_inverse=True)
+        which = which.reshape(-1)
+        places, scopes = [], []
+        for its_environment, its_skeleton in pairs.T.tolist():
+            place = _NONE if its_skeleton < 0 else self._templates.head(its_environment, its_skeleton)
+            places.append(place)
+            scopes.append(self._templates.scope(its_environment, place))
+        place_of_row = np.array(places, np.int32)[which]
+        is_head = heads >= 0
+        self.template[heads[is_head]] = place_of_row[is_head]
+        self.good &= ~is_head | (place_of_row >= 0)
+        return np.array(scopes, np.int64)[which]
+
+    def _find(self, key: NDArray[np.int64]) -> None:
+        """The templates of all parts, those with one key together."""
+        if not len(key):
+            return
+        order = np.argsort(key, kind="stable")
+        keys, begins = np.unique(key[order], return_index=True)
+        offset = self._split.parameter_offset
+        for its_key, begin, end in zip(keys.tolist(), begins, [*begins[1:], len(order)], strict=True):
+            if its_key == _NONE:
+                continue
+            parts = order[begin:end]
+            count = int(offset[parts[0] + 1] - offset[parts[0]])
+            numbers = self.parameter[offset[parts][:, None] + np.arange(count)]
+            family = self._templates.family(its_key >> 32, its_key & 0xFFFFFFFF)
+            self.template[parts] = family.templates(numbers)
+
+    def _trust(self, rows: Sequence[Text], heads: NDArray[np.int32], row_of_part: NDArray[np.int64]) -> None:
+        """Texts whose parts may not stand together are no good."""
+        is_head = np.zeros(len(self.template), np.bool_)
+        is_head[heads[heads >= 0]] = True
+        is_asked = (self.good & (heads >= 0))[row_of_part] & (self.template >= 0)
+        names = np.where(is_head, -1 - self.template, self.template)
+        used, which = np.unique(names[is_asked], return_inverse=True)
+        parts = [self._templates.part(name) for name in used.tolist()]
+        row = row_of_part[is_asked]
+        while True:
+            state = np.array([self._templates.trusts(part) for part in parts], np.int8)[which]
+            self.good[row[state == REFUSED]] = False
+            waiting = row[(state == UNKNOWN) & self.good[row]]
+            if not len(waiting):
+                return
+            if not self._templates.trust(rows[waiting[0]], *self._joined(int(waiting[0]))):
+                self.good[waiting[0]] = False
+
+    def _joined(self, row: int) -> tuple[Head, Conjunction, Parameters]:
+        """A text in parts: its head, and what it is made of."""
+        templates, offset, first, last = self._templates, self._split.parameter_offset, self.first[row], self.last[row]
+        numbers = self.parameter[offset[first] : offset[last]].tolist()
+        texts = tuple(map(templates.parameters.text, numbers))
+        selected = int(offset[first + 1] - offset[first])
+        head = templates.heads[self.template[first]]
+        parts = [templates.templates[number] for number in self.template[first + 1 : last].tolist()]
+        return head, head.joined(parts, texts[:selected]), texts[selected:]
+
+    def _bind(self, heads: NDArray[np.int32], row_of_part: NDArray[np.int64]) -> None:
+        """Texts in which nothing binds a variable of the head or a condition, or with too many patterns, are none."""
+        joined = self.good & (heads >= 0)
+        is_head = np.zeros(len(self.template), np.bool_)
+        is_head[heads[joined]] = True
+        patterns = self._templates.patterns()[np.where(is_head | ~joined[row_of_part], _NONE, self.template)]
+        most = self._templates.settings.max_patterns
+        self.good &= ~joined | (np.bincount(row_of_part, patterns, len(heads)) <= most)
+        part = np.repeat(np.arange(len(self.template)), np.diff(self._split.parameter_offset))
+        is_variable = (self._templates.parameters.first[self.parameter] == _VARIABLE) & joined[row_of_part[part]]
+        name = (row_of_part[part] << 32) | self.parameter
+        binds = is_variable & (patterns > 0)[part]
+        unbound = is_variable & ~binds
+        unbound[unbound] = ~np.isin(name[unbound], name[binds])
+        self.good[row_of_part[part[unbound]]] = False

@@ -147,6 +147,9 @@ def _flattened(node: object, numbers: dict[object, _Number]) -> Iterator[object]
 
 MOST_PARAMETERS = 256
 
+Meant: TypeAlias = Callable[[Subscription], Subscription]
+"""What is evaluated of a subscription."""
+
 Compile: TypeAlias = Callable[[str, Mapping[str, Subscription]], Subscription]
 """Text and rules to subscription, as `triplewire.languages.parse` does with everything else given."""
 
@@ -190,7 +193,7 @@ class TemplateBuilder:
         self,
         language: str,
         compile: Compile,
-        meant: Callable[[Subscription], Subscription],
+        meant: Meant,
         most: int,
         any_term: bool,
         takes_any: Callable[[str], bool],
@@ -423,21 +426,21 @@ class Variants:
         self.kinds = builder.kinds(text, equal)
         plain = (TEXT,) if builder.may_have_suffix else (TEXT, LITERAL)
         of_kinds = ((WORD,), plain, (FIXED,), (NUMBER,))  # plain: strings without tag and datatype
-        self._words, self._plain, self._fixed, self._numeric = (
+        self.words, self.plain, self.fixed, self.numeric = (
             tuple([number for number, kind in enumerate(self.kinds or ()) if kind in kinds]) for kinds in of_kinds
         )
-        self._is_simple = not (self._words or self._plain or self._fixed or self._numeric)
-        if any(text.parameters[number][0] == "?" for number in self._fixed):
+        self._is_simple = not (self.words or self.plain or self.fixed or self.numeric)
+        if any(text.parameters[number][0] == "?" for number in self.fixed):
             self.kinds = None
 
     def key(self, parameters: Parameters) -> Key:
         """The key of a text with these parameters."""
         if self._is_simple and not self.compares:
             return USUAL
-        fixed = [(number, parameters[number]) for number in self._words if not self._is_word(parameters[number])]
-        fixed += [(number, parameters[number]) for number in self._plain if has_suffix(parameters[number])]
-        fixed += [(number, parameters[number]) for number in self._fixed]
-        forms = [number_form(parameters[number]) for number in self._numeric]
+        fixed = [(number, parameters[number]) for number in self.words if not self._is_word(parameters[number])]
+        fixed += [(number, parameters[number]) for number in self.plain if has_suffix(parameters[number])]
+        fixed += [(number, parameters[number]) for number in self.fixed]
+        forms = [number_form(parameters[number]) for number in self.numeric]
         compares = self.compares and len(set(parameters)) < len(parameters)
         return tuple(fixed), tuple(forms), equal_to(parameters) if compares else None
 

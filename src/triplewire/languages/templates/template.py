@@ -8,17 +8,17 @@ It holds the subscription and the normal form of a text with example parameters.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer, And, Label, Pattern, Variable, Where, Word
-from triplewire.ir.normal_form import Clause, NormalForm
+from triplewire.ir.normal_form import Clause, NormalForm, Position
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import children, rewrite
 from triplewire.model.terms import IRI, XSD, Literal, made_iri, made_literal
@@ -28,36 +28,6 @@ Parameters: TypeAlias = tuple[str, ...]
 
 Environment: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """What a text is parsed with: language, base, prefixes."""
-
-MARK = "\0"  # stands for a parameter in the text of a template
-
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
-_CHARACTERS = r'[^<>"{}|^`\\\x00-\x20]*+'
-_VOCABULARIES = r"(?!http://www\.w3\.org/(?:1999/02/22-rdf-syntax-ns|2000/01/rdf-schema)#)"
-_TAG = r"@[a-z]++(?:-[a-z0-9]++)*+"  # in lower case only, so that equal terms are written alike
-_STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"  # for the same reason
-
-
-def _pattern(reserved: str, variables: str = "") -> re.Pattern[str]:
-    """The expression that finds parameters. Each branch begins with a literal character, which makes the search fast.
-
-    Not found: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
-    elsewhere than behind a blank and `<`, `>` or `=`.
-    """
-    suffix = rf"(?:{_TAG}(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?"
-    return re.compile(
-        rf"(<(?<![:^]<)(?<!: <){reserved}{_SCHEME}{_CHARACTERS}>(?!\s*\()"
-        rf'|"(?<!"")[^"\\\n\r]++"(?!"){suffix}'
-        rf"|'(?<!'')[^'\\\n\r]++'(?!'){suffix}"
-        r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?(?![\w.:+%°'\"-])"
-        rf"{variables})"
-    )
-
-
-CONSTANTS = _pattern("")
-WITHOUT_VOCABULARIES = _pattern(_VOCABULARIES)  # terms of RDF and RDFS are no parameters
-WITH_VARIABLES = _pattern("", r"|\?\w++")
-_UNUSUAL = re.compile("[\x00\ud800-\udfff]")
 
 
 class SplitText(NamedTuple):
@@ -70,11 +40,6 @@ class SplitText(NamedTuple):
         """The text with other parameters."""
         parts = [part for pair in zip(self.pieces, parameters, strict=False) for part in pair]
         return "".join([*parts, self.pieces[-1]])
-
-
-def can_be_split(text: str) -> bool:
-    """False of a text with a NUL or a lone surrogate."""
-    return (text.isascii() and MARK not in text) or not _UNUSUAL.search(text)
 
 
 def content(parameter: str) -> str:
@@ -120,6 +85,7 @@ def number_form(parameter: str) -> str:
 IRI_KIND, LITERAL, WORD, TEXT, NUMBER, VARIABLE, FIXED = "iri", "literal", "word", "text", "number", "variable", "fixed"
 
 T = TypeVar("T")
+Positions: TypeAlias = "tuple[Position, Position, Position]"
 
 Replacement: TypeAlias = dict[object, object]
 """From nodes, or texts of a TextTest, to those that stand in their place."""
@@ -286,12 +252,13 @@ class Template(ParsedForm):
 @dataclass(frozen=True, slots=True, eq=False)
 class Conjunction(ParsedForm):
     """A conjunction of templates, made by `triplewire.languages.templates.conjunctions`. Its parameters are those of
-    the templates, one behind the other. It selects all variables."""
+    the templates, one behind the other. It selects all variables, or those that are named."""
 
     language: str
     templates: tuple[Template, ...]
     ask: bool = False
     warnings: tuple[str, ...] = ()  # a template with warnings is no part of a conjunction
+    names: tuple[str, ...] | None = None
 
     def parts(self, parameters: Parameters) -> Iterator[tuple[Template, Parameters]]:
         """The templates, each with its parameters."""
@@ -302,14 +269,16 @@ class Conjunction(ParsedForm):
             start = end
 
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
-        """Those of the templates, each once."""
+        """Those that are named, or those of the templates, each once."""
+        if self.names is not None:
+            return self.names
         return tuple(dict.fromkeys(name for part, those in self.parts(parameters) for name in part.selected(those)))
 
     def normal_form(self, parameters: Parameters) -> NormalForm:
         """One clause, of those of the templates."""
         forms = [part.normal_form(those) for part, those in self.parts(parameters)]
         clauses = [form.clauses[0] for form in forms]
-        patterns = dict.fromkeys(pattern for clause in clauses for pattern in clause.patterns)
+        patterns = _with_own_wildcards(pattern for clause in clauses for pattern in clause.patterns)
         tests = dict.fromkeys(test for clause in clauses for test in clause.tests)
         return NormalForm((Clause(tuple(patterns), tuple(tests)),), all(form.exact for form in forms))
 
@@ -318,6 +287,19 @@ class Conjunction(ParsedForm):
         trees = [part.where(those) for part, those in self.parts(parameters)]
         parts = [part for tree in trees for part in (tree.parts if isinstance(tree, And) else (tree,))]
         return And(tuple(sorted(parts, key=lambda part: not isinstance(part, Pattern))))
+
+
+def _with_own_wildcards(patterns: Iterable[Positions]) -> tuple[Positions, ...]:
+    """The patterns, each once, in which each wildcard has a number of its own."""
+
+    def is_wildcard(term: object) -> bool:
+        return isinstance(term, Variable) and term.name.startswith("*")
+
+    numbers = count(1)
+    first = {tuple(["*" if is_wildcard(term) else term for term in pattern]): pattern for pattern in patterns}
+    return tuple(
+        [tuple([Variable(f"*{next(numbers)}") if is_wildcard(term) else term for term in p]) for p in first.values()]  # type: ignore[misc]  # of three terms
+    )
 
 
 def replaced(node: T, replacement: Replacement) -> T:

@@ -1,0 +1,150 @@
+"""Texts as columns, split by a kernel: `Texts`, `SplitTexts`; and sets of byte strings that grow: `Pool`.
+
+What a parameter and what a part is: `triplewire.kernels.text.parts`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.kernels.text import parts as kernels
+from triplewire.kernels.text.parts import GQL, SPARQL, UNSURE, WHOLE
+
+__all__ = ["GQL", "SPARQL", "UNSURE", "WHOLE", "ParameterPool", "Pool", "SplitTexts", "Texts", "with_room"]
+
+_PAD = 8  # bytes that kernels may read behind a text
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+
+
+def with_room(array: np.ndarray, size: int) -> np.ndarray:
+    """The array, or a longer one that begins with it; what is added is 0."""
+    if size <= len(array):
+        return array
+    longer = np.zeros(max(size, len(array) + len(array) // 2), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Byte strings as spans of one text."""
+
+    text: Bytes
+    start: Offsets
+    end: Offsets
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Texts:
+        """From Python's byte strings."""
+        offset = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offset[1:])
+        return cls(np.frombuffer(b"".join(texts) + bytes(_PAD), np.uint8), offset[:-1], offset[1:])
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __getitem__(self, number: int) -> bytes:
+        return self.text[self.start[number] : self.end[number]].tobytes()
+
+    def take(self, rows: NDArray[np.integer]) -> Texts:
+        """Some of them."""
+        return Texts(self.text, self.start[rows], self.end[rows])
+
+
+class Pool:
+    """Distinct byte strings, numbered as they come: about 40 bytes each, where a Python dictionary takes more than 100.
+    For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._seed = secrets.randbits(31)  # so that nobody can choose strings with equal hashes
+        self._text = np.zeros(1 << 10, np.uint8)
+        self._ends = np.zeros(1 << 7, np.int64)
+        self._slots = np.full(1 << 7, -1, np.int32)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> bytes:
+        return self._text[self._ends[number] : self._ends[number + 1]].tobytes()
+
+    def first_and_last(self, since: int) -> tuple[Bytes, Bytes]:
+        """The first and the last byte of each string from a number on; none is empty."""
+        ends = self._ends[since : self._count + 1]
+        return self._text[ends[:-1]], self._text[ends[1:] - 1]
+
+    def add(self, texts: Texts) -> Numbers:
+        """The number of each string; new ones are added."""
+        count, size = len(texts), int((texts.end - texts.start).sum())
+        numbers = np.empty(count, np.int32)
+        self._text = with_room(self._text, int(self._ends[self._count]) + size + _PAD)
+        self._ends = with_room(self._ends, self._count + count + 1)
+        if 2 * (self._count + count) > len(self._slots):
+            self._slots = np.empty(1 << (4 * (self._count + count)).bit_length(), np.int32)
+            kernels.refill(self._text, self._ends, self._count, self._seed, self._slots)
+        spans = texts.text, texts.start, texts.end
+        self._count = kernels.insert(*spans, self._text, self._ends, self._count, self._seed, self._slots, numbers)
+        return numbers
+
+
+class ParameterPool(Pool):
+    """The distinct parameters that were met, and what of each decides between templates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = self.last = np.zeros(0, np.uint8)
+        self._texts: list[str | None] = []
+
+    def add(self, texts: Texts) -> Numbers:
+        """The number of each parameter; new ones are added."""
+        before, numbers = len(self), super().add(texts)
+        if len(self) > before:
+            first, last = self.first_and_last(before)
+            self.first, self.last = np.concatenate((self.first, first)), np.concatenate((self.last, last))
+            self._texts += [None] * (len(self) - before)
+        return numbers
+
+    def text(self, number: int) -> str:
+        """A parameter as written."""
+        text = self._texts[number]
+        if text is None:
+            text = self._texts[number] = self[number].decode()
+        return text
+
+
+class SplitTexts:
+    """Some texts, split. `mode`: how each is to be split; in the end, how it was."""
+
+    def __init__(self, texts: Texts, mode: Bytes, reserves: bool) -> None:
+        size = int((texts.end - texts.start).sum())
+        self.mode = mode
+        self._spans = kernels.Split(
+            mode,
+            np.empty(len(texts) + 1, np.int32),
+            np.empty(2 * size + _PAD, np.uint8),
+            np.zeros(size + len(texts) + 2, np.int64),
+            np.zeros(size + len(texts) + 2, np.int32),
+            np.empty(size // 2 + 2, np.int64),
+            np.empty(size // 2 + 2, np.int64),
+            np.zeros(kernels.STATE, np.int64),
+        )
+        kernels.split(texts.text, texts.start, texts.end, reserves, self._spans)
+        self.text = texts.text
+        self.part_offset = self._spans.part_offset
+        self.parts, parameters = self._spans.state[:2].tolist()
+        self.parameter_offset = self._spans.parameter_offset[: self.parts + 1]
+        self.parameters = Texts(texts.text, self._spans.start[:parameters], self._spans.end[:parameters])
+
+    @cached_property
+    def skeletons(self) -> Texts:
+        """The bytes of each part, with marks in place of its parameters."""
+        offset = self._spans.skeleton_offset[: self.parts + 1]
+        return Texts(self._spans.skeleton, offset[:-1], offset[1:])

@@ -1,0 +1,48 @@
+"""`triplewire match --cache`: the same rows, warnings and refusals as without it, and nothing read twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.runner import Done, triplewire
+from triplewire.cli import saved_index
+
+PUBLICATION = '<urn:s> <urn:p1> "x" . <urn:s> <urn:q> <urn:o> .'
+
+
+def _file(changed: int) -> None:
+    """Sixty subscriptions, of which one is refused and one has a warning; a few differ by `changed`."""
+    rows = {f"q{n}": f"SELECT * WHERE {{ ?s <urn:p{n % 3}> ?o }}" for n in range(60)}
+    rows |= {f"q{n}": f'SELECT * WHERE {{ ?s <urn:p1> "x" . ?s <urn:q> ?o{n} }}' for n in range(changed)}
+    rows |= {"wrong": "SELECT * {", "odd": "SELECT * WHERE { ?s <http://purl.org/dc/elements/1.1/titel> ?o }"}
+    lines = (json.dumps({"id": id, "language": "sparql", "query": query}) + "\n" for id, query in rows.items())
+    Path("queries.jsonl").write_text("".join(lines), "utf-8")
+
+
+def _match(*more: str) -> Done:
+    return triplewire(
+        "match", "--subscriptions", "queries.jsonl", "--publications", "p.ttl", "--format", "jsonl", *more
+    )
+
+
+def _as_told(done: Done) -> tuple[int, str, list[str]]:
+    told = [line for line in done.err.splitlines() if "changed" not in line]
+    return done.code, done.out, sorted(told)
+
+
+@pytest.mark.slow
+def test_the_next_command_finds_the_index(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_index, "_LEAST", 1)
+    cache = str(tmp_path_factory.mktemp("cache"))
+    Path("p.ttl").write_text(PUBLICATION, "utf-8")
+    for changed in (0, 0, 5):
+        _file(changed)
+        wanted, done = _match(), _match("--cache", cache)
+        assert _as_told(done) == _as_told(wanted)
+        assert ("0 new subscriptions, 5 changed, 0 gone" in done.err) == (changed > 0)
+    assert len(list(Path(cache).iterdir())) == 1
