@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire import plugins
+from amounts import MATCHERS
 
 
-@pytest.fixture(params=plugins.names("matcher"))
+@pytest.fixture(params=MATCHERS)
 def matcher(request: pytest.FixtureRequest) -> str:
     """The name of a matcher."""
     return str(request.param)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amounts import examples
+from amounts import MATCHERS, examples
 from engine.generated import WORLD, groups, publications
 from solutions import wrong_rows
-from triplewire import Engine, Publication, UnsupportedQuery, plugins
+from triplewire import Engine, Publication, UnsupportedQuery
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
@@ -21,7 +21,7 @@ def engine_of(matcher: str) -> Engine:
     return Engine(matcher=matcher, taxonomy=WORLD.taxonomy, operators=WORLD.operators, settings=WORLD.settings)
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees=st.lists(st.tuples(groups, st.booleans()), max_size=6),

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from amounts import MATCHERS
 from shared_data import ROOT
-from triplewire import Engine, Publication, plugins, read
+from triplewire import Engine, Publication, read
 from triplewire.encode.schema import to_batch
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
@@ -59,7 +60,7 @@ def _engine(matcher: str) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 def test_the_same_in_every_matcher_and_batch(matcher: str, feeds: Path, tmp_path: Path) -> None:
     engine = _engine(matcher)
     publications = list(read(feeds, split="subject"))

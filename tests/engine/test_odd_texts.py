@@ -7,8 +7,9 @@ from enum import Enum
 
 import pytest
 
+from amounts import MATCHERS
 from engine.samples import item
-from triplewire import IRI, BlankNode, Engine, Literal, Publication, parse, plugins
+from triplewire import IRI, BlankNode, Engine, Literal, Publication, parse
 from triplewire.model.terms import XSD_STRING
 
 TITLES = "SELECT ?t WHERE { ?s rss:title ?t }"
@@ -36,7 +37,7 @@ class Odd(str):
         return b"odd"
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 def test_terms_of_texts_of_another_class_are_plain(matcher: str) -> None:
     """As RDFLib's terms, which are texts that are equal to no plain one."""
     name, title = Odd("urn:name"), Literal(Odd("A b"), Odd(XSD_STRING))
@@ -51,7 +52,7 @@ def test_terms_of_texts_of_another_class_are_plain(matcher: str) -> None:
     assert engine.explain(match, publication).matched
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 @pytest.mark.parametrize("id_", [Name.NEWS, Odd("urn:news")])
 def test_ids_are_plain_texts(matcher: str, id_: str) -> None:
     engine = Engine(matcher=matcher)

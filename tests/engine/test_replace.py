@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from amounts import MATCHERS
 from engine.samples import item, read_while_writing
-from triplewire import Engine, LanguageError, plugins
+from triplewire import Engine, LanguageError
 from triplewire.errors import SubscriptionError
-
-MATCHERS = plugins.names("matcher")
 
 
 def titles(word: str) -> str:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amounts import examples
+from amounts import MATCHERS, examples
 from engine.generated import WORLD, groups, publications
 from engine.samples import EX, iri, item
 from engine.test_result_portions import QUERIES
-from triplewire import Engine, Publication, Triple, UnsupportedQuery, plugins
+from triplewire import Engine, Publication, Triple, UnsupportedQuery
 from triplewire.config import Settings
 from triplewire.encode import matches as columns
 from triplewire.encode.schema import MATCHES, to_batch
@@ -118,7 +118,7 @@ def test_text_that_is_no_utf8(matcher: str) -> None:
     assert all("\\ud83d" in text for text in batch.column("bindings").to_pylist())
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees=st.lists(st.tuples(groups, st.booleans()), max_size=6),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from amounts import examples
+from amounts import MATCHERS, examples
 from engine.samples import EX, read_while_writing
-from triplewire import Engine, Publication, plugins
+from triplewire import Engine, Publication
 from triplewire.config import Settings
 from triplewire.errors import ArgumentError, TaxonomyError
 from triplewire.ir.nodes import And, AnyOf, Filter, InstanceOf, Label, Not, Pattern, Relation, Variable
@@ -147,7 +147,7 @@ class Scene:
 
 
 @pytest.mark.parametrize("entailment", ["none", "rdfs"])
-@pytest.mark.parametrize("matcher", [*plugins.names("matcher"), "interpreted"])
+@pytest.mark.parametrize("matcher", [*MATCHERS, "interpreted"])
 def test_an_engine_that_was_changed_equals_one_made_anew(
     matcher: str, entailment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +183,7 @@ SEEN = Publication("p", (Triple(IRI(EX + "x"), IRI(EX + "saw"), IRI(EX + "Gannet
 GANNET = Taxonomy.build([(EX + "Gannet", EX + "Bird")])
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 def test_a_cycle_is_refused_with_its_path_and_the_one_before_stays(matcher: str) -> None:
     engine = engine_of_birds(matcher=matcher)
     before = engine.taxonomy
@@ -274,7 +274,7 @@ def test_a_saved_engine_keeps_the_taxonomy_that_it_had_last(tmp_path: Path) -> N
     assert len(loaded.match(SEEN)) == 0
 
 
-@pytest.mark.parametrize("matcher", plugins.names("matcher"))
+@pytest.mark.parametrize("matcher", MATCHERS)
 def test_warnings_follow_the_taxonomy(matcher: str) -> None:
     engine = engine_of_birds(matcher=matcher)
     told = engine.subscribe(f"SELECT ?b WHERE (?x, ?p, ?b) SUCHTHAT (?b ISA <= <{EX}Auk>)", "gql", id="auks")

@@ -254,8 +254,8 @@ class Rows:
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
     `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
-    `atoms`, `candidates`, `verified` and `join_steps` count what the stages looked at. `details` is set where the
-    matches' bindings are known already. `compiled`: kernels found them, not the interpreted tier. `operators`: what
+    `atoms` to `list_steps` count what the stages looked at. `details` is set where the matches' bindings are known
+    already. `compiled`: kernels found them, not the interpreted tier. `operators`: what
     was called. `network_rows`: those of the join networks that have been made.
     """
 
@@ -268,6 +268,9 @@ class Rows:
     candidates: int = 0
     verified: int = 0
     join_steps: int = 0
+    nodes: int = 0
+    comparisons: int = 0
+    list_steps: int = 0
     details: Sequence[Detail] | None = field(default=None, repr=False)
     compiled: bool = False
     operators: CallCounts | None = None
@@ -338,6 +341,9 @@ class Snapshot(Protocol):
 
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered."""
+
+    def left_to_verification(self) -> list[str]:
+        """The ids of subscriptions that the index tells it never accepts (`triplewire.select.index.TellsLeft`)."""
 
     def all_ids(self) -> list[str]:
         """The ids in the order of registration."""

@@ -395,6 +395,12 @@ class Engine:
         return self._compiler.learned
 
     @property
+    def left_to_verification(self) -> list[str]:
+        """The ids of the subscriptions that a matcher of the papers cannot decide by itself (`docs/matching.md`). Their
+        candidates are verified; other matchers name none."""
+        return self._snapshot.left_to_verification()
+
+    @property
     def unknown_sources(self) -> list[str]:
         """What FROM names, and no publication so far came from, of those that a subscription was otherwise about."""
         operator = self._compiler.world.operators[FROM_SOURCE]

@@ -106,6 +106,10 @@ class ReferenceSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""
         return [subscription.id for subscription in self._each()]
 
+    def left_to_verification(self) -> list[str]:
+        """See `triplewire.engine.chunk.Snapshot`: there is no index."""
+        return []
+
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.engine.chunk.Snapshot`."""
         return islice(self._each(), start, None)

@@ -21,7 +21,8 @@ OTHER = "other"  # what belongs to no named stage
 
 INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/015
 
-COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "join_steps", "matches", "truncated")
+_LOOKED_AT = ("triples", "atoms", "candidates", "verified", "join_steps", "nodes", "comparisons", "list_steps")
+COUNTS = ("publications", *_LOOKED_AT, "matches", "truncated")
 
 
 class Clock:
@@ -92,9 +93,10 @@ class _Stage:
 class Stats:
     """The counts of one match call, or of several. `atoms`: the indexed conditions that the publications satisfied;
     `candidates`: the pairs and clauses that the index named; `verified`: those of them that were verified;
-    `join_steps`: the shared join steps that were solved, each counted once per publication; `network_rows`: the steps
-    and nodes of the join networks, at most, 0 where none was needed; `tiers`: publications by
-    the tier that answered them; `operators`: the calls."""
+    `join_steps`: the shared join steps that were solved, each counted once per publication; `nodes`, `comparisons` and
+    `list_steps`: what of the index was visited, the rows that joins of its own tried, and the entries of its lists that
+    were read; `network_rows`: the steps and nodes of the join networks, at most, 0 where none was needed; `tiers`:
+    publications by the tier that answered them; `operators`: the calls."""
 
     publications: int = 0
     triples: int = 0
@@ -102,6 +104,9 @@ class Stats:
     candidates: int = 0
     verified: int = 0
     join_steps: int = 0
+    nodes: int = 0
+    comparisons: int = 0
+    list_steps: int = 0
     network_rows: int = 0
     matches: int = 0
     truncated: int = 0
@@ -113,7 +118,7 @@ class Stats:
         """Count what a snapshot said of so many publications."""
         self.publications += publications
         self.tiers[COMPILED if rows.compiled else INTERPRETED] += publications
-        for name in ("triples", "atoms", "candidates", "verified", "join_steps"):
+        for name in _LOOKED_AT:
             setattr(self, name, getattr(self, name) + getattr(rows, name))
         self.network_rows = max(self.network_rows, rows.network_rows)
         self.matches += len(rows)

@@ -54,6 +54,11 @@ class Selected:
     list_steps: int = 0
 
     @property
+    def work(self) -> tuple[int, int, int]:
+        """What selection has looked at: `nodes`, `comparisons` and `list_steps`."""
+        return self.nodes, self.comparisons, self.list_steps
+
+    @property
     def candidates(self) -> int:
         """Accepted subscriptions and clauses to check."""
         return len(self.subscription) + len(self.check_place)
@@ -145,6 +150,15 @@ class Insertable(Index, Protocol):
 def can_grow(index: Index) -> TypeGuard[Insertable]:
     """Is it an `Insertable`? To ask for all that a protocol has takes as long as to match a publication."""
     return hasattr(index, "inserted")
+
+
+@runtime_checkable
+class TellsLeft(Protocol):
+    """An index that tells which subscriptions it never accepts, since it cannot hold all that they say."""
+
+    @property
+    def left(self) -> Ids:
+        """The numbers of these subscriptions, ascending."""
 
 
 class WarmUp(NamedTuple):

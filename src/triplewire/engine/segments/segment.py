@@ -119,6 +119,9 @@ class SegmentCounts(NamedTuple):
     candidates: int = 0
     verified: int = 0
     join_steps: int = 0
+    nodes: int = 0
+    comparisons: int = 0
+    list_steps: int = 0
 
 
 @dataclass(slots=True)
@@ -332,7 +335,7 @@ class Segment:
             selected = self._narrowing.narrowed(selected, self._owner, chunk, from_source)
         stage.switch("verify")
         if not len(selected.check_place):
-            counts = SegmentCounts(selected.atoms, selected.candidates)
+            counts = SegmentCounts(selected.atoms, selected.candidates, 0, 0, *selected.work)
             return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
         verdict = self._verifier.verify(view, owners(selected.check_offset), selected.check_place, chunk)
         return self._joined(selected, verdict)
@@ -348,7 +351,8 @@ class Segment:
             again = np.isin(publication[checked].astype(np.int64) << 32 | subscription[checked], accepted)
             fresh = np.delete(np.arange(len(publication)), checked[again])
             publication, subscription, truncated = publication[fresh], subscription[fresh], truncated[fresh]
-        counts = SegmentCounts(selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps)
+        seen = selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps
+        counts = SegmentCounts(*seen, *selected.work)
         columns = publication, subscription, truncated
         rows = SegmentRows(selected.offset, selected.subscription, columns, verdict.failures, verdict.waiting, counts)
         return _without_decided_failures(rows, self.clauses.table.selected) if verdict.failures else rows

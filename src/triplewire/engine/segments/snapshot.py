@@ -37,7 +37,7 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
-from triplewire.select.index import can_grow
+from triplewire.select.index import TellsLeft, can_grow
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -392,6 +392,14 @@ class SegmentSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""
         indexed = [id_ for layer in self.layers for id_ in layer.segment.ids.texts(layer.numbers().astype(np.int32))]
         return [*indexed, *(compiled.subscription.id for compiled in self.delta)]
+
+    def left_to_verification(self) -> list[str]:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        left: list[str] = []
+        for layer in self._all_layers:
+            if isinstance(layer.segment.index, TellsLeft):
+                left += layer.segment.ids.texts(np.setdiff1d(layer.segment.index.left, layer.tombstones))
+        return left
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.engine.chunk.Snapshot`."""

@@ -52,7 +52,9 @@ class ConstraintIndex(PaperIndex):
         test = table.test[tables.lead[patterns]]
         patterns, test = patterns[tests.op[test] > 0], test[tests.op[test] > 0]
         rank = tests.rank[test]
-        order = np.argsort(np.where(tests.op[test] <= AT_MOST, rank, -rank), kind="stable")
+        order = np.lexsort(
+            (-patterns, np.where(tests.op[test] <= AT_MOST, rank, -rank))
+        )  # the last comes first in its list
         kernels.insert_ordered(patterns[order], table.columns, tests.columns, tables)
 
     def delete(self, clause: int) -> int:

@@ -38,8 +38,8 @@ class StarEdges(PaperIndex):
     CheckConstraint on each row of it. It differs from the text where that is wrong: a clause is a candidate when all
     its distinct edges are there (the text counts rows, and one more than there are); tables and counts are empty for
     each publication; stars begin with 1 and end with G_M's; G'_P has loops, for (?x p ?x). Beyond it: stars on labels,
-    which section 7 calls straightforward; and GREEDY, the mapping of stars that section 4.1 leaves to the future: the
-    star with which the most edges are in G_M already.
+    which section 7 calls straightforward; and GREEDY, the mapping of stars that section 4.1 leaves to the future:
+    patterns that can be edges that G_M has already become these, one after the other.
     """
 
     most_variables: ClassVar[int] = 8

@@ -143,6 +143,13 @@ class PaperIndex:
             store.clauses = clauses.count
 
     @property
+    def left(self) -> Ids:
+        """See `triplewire.select.index.TellsLeft`. Of a matcher that joins nothing these are all subscriptions."""
+        owner, is_left = self.clauses.facts.owner, (self.kind == CHECK) | (self.kind == BEYOND) | self.names_clauses
+        left: Ids = np.unique(owner[is_left])
+        return left
+
+    @property
     def beyond(self) -> Ids:
         """The clauses that this matcher cannot hold: they are left to verification, for every publication."""
         return np.flatnonzero(self.kind == BEYOND).astype(np.int32)

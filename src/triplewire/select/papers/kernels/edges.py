@@ -67,45 +67,67 @@ def _node(code: int, star: Any) -> Any:
     return code if code >= 0 else star[-1 - code]
 
 
+@helper
+def _is_edge(i: int, pattern: Any, edges: Edges) -> Any:
+    """Is a pattern an edge of G_M, with the stars that its variables have?"""
+    star = edges.star
+    pair = find(_node(pattern[i, 0], star), _node(pattern[i, 2], star), edges.pair)
+    return pair >= 0 and find(pair, _node(pattern[i, 1], star), edges.edge) >= 0
+
+
 @called_helper
-def _score(variable: int, p0: int, p1: int, pattern: Any, edges: Edges) -> int:
-    """How many patterns with a variable are edges of G_M, as far as all their variables have stars?"""
-    score, star = 0, edges.star
-    for i in range(p0, p1):
-        has, is_whole = False, True
-        for k in range(3):
-            has = has or pattern[i, k] == -1 - variable
-            is_whole = is_whole and _node(pattern[i, k], star) != -1
-        if has and is_whole:
-            pair = find(_node(pattern[i, 0], star), _node(pattern[i, 2], star), edges.pair)
-            score += pair >= 0 and find(pair, _node(pattern[i, 1], star), edges.edge) >= 0
-    return score
+def _share(i: int, pattern: Any, edges: Edges) -> bool:
+    """Give nodes of a pattern that have no star yet such stars that it is an edge of G_M. False: there are none."""
+    star, is_taken, most = edges.star, edges.is_taken, edges.most[STARS]
+    subject, target = -1 - pattern[i, 0], -1 - pattern[i, 2]
+    if subject >= 0 and star[subject] != -1:
+        subject = -1
+    if target >= 0 and (star[target] != -1 or target == subject):
+        target = -1
+    if (subject < 0 and target < 0) or _node(pattern[i, 1], star) == -1:
+        return False
+    for s in range(1, (most if subject >= 0 else 1) + 1):
+        for t in range(1, (most if target >= 0 else 1) + 1):
+            is_free = (subject < 0 or not is_taken[s]) and (target < 0 or not is_taken[t])
+            if not is_free or (subject >= 0 and target >= 0 and s == t):
+                continue
+            if subject >= 0:
+                star[subject] = -1 - s
+            if target >= 0:
+                star[target] = -1 - t
+            if _is_edge(i, pattern, edges):
+                is_taken[s] |= subject >= 0
+                is_taken[t] |= target >= 0
+                return True
+    if subject >= 0:
+        star[subject] = -1
+    if target >= 0:
+        star[target] = -1
+    return False
 
 
 @called_helper
 def map_stars(p0: int, p1: int, variables: int, mode: int, pattern: Any, edges: Edges) -> None:
-    """Give each variable of a clause a star. For GREEDY: the star with which the most of its edges are there."""
-    star, is_taken, count = edges.star, edges.is_taken, 0
+    """Give each variable of a clause a star. GREEDY: first those of patterns that can be edges of G_M, one after the
+    other; any other variable gets the lowest star that is free."""
+    star, is_taken = edges.star, edges.is_taken
     for v in range(variables):
         star[v] = -1
     for s in range(is_taken.size):
         is_taken[s] = 0
+    is_shared = mode == GREEDY
+    while is_shared:
+        is_shared = False
+        for i in range(p0, p1):
+            is_shared = is_shared or _share(i, pattern, edges)
     for i in range(p0, p1):
         for k in range(3):
             v = -1 - pattern[i, k]
-            if v < 0 or star[v] != -1:
-                continue
-            count += 1
-            chosen = count
-            if mode == GREEDY:
-                best, chosen = -1, 0
-                for s in range(1, max(edges.most[STARS], count) + 1):
-                    if not is_taken[s]:
-                        star[v] = -1 - s
-                        score = _score(v, p0, p1, pattern, edges)
-                        if score > best:
-                            best, chosen = score, s
-            star[v], is_taken[chosen] = -1 - chosen, 1
+            if v >= 0 and star[v] == -1:
+                s = 1
+                while is_taken[s]:
+                    s += 1
+                star[v], is_taken[s] = -1 - s, 1
 
 
 @kernel

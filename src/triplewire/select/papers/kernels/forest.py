@@ -49,8 +49,8 @@ class Forest(NamedTuple):
 
     nodes: Table  # (parent, content) -> node. The content: a term, _ANY, or the own number of a test
     tuples: Lists  # node -> the patterns whose path ends there
-    children: Lists  # node -> its children that are words; those of _WORDS are the last list
-    breadth: Any  # node -> how many these are
+    children: Lists  # node + 1 -> its children that are words; 0 -> those of _WORDS
+    breadth: Any  # of each such list: how many these are
     structure: Any  # pattern -> the node where its structure ends
     end: Any  # pattern -> the node where its path ends
     clause: Any  # pattern -> clause
@@ -81,7 +81,7 @@ def _words_of(i: int, t0: int, t1: int, number: Any, clauses: ClauseColumns, tes
 def _end_of_words(parent: int, count: int, forest: Forest) -> int:
     """The node where the path of some words ends, from a node on; they go the ways that are there, as far as there are
     any."""
-    words, node, last = forest.words, parent, forest.breadth.size - 1
+    words, node = forest.words, parent
     for first in range(count):
         chosen, child = first, _int(-1)
         for k in range(first, count):
@@ -91,8 +91,8 @@ def _end_of_words(parent: int, count: int, forest: Forest) -> int:
         words[first], words[chosen] = words[chosen], words[first]
         if child < 0:
             child = _int(entered(node, words[first], forest.nodes))
-            append(last if node == _WORDS else node, child, forest.children)
-            forest.breadth[last if node == _WORDS else node] += 1
+            append(max(node + 1, 0), child, forest.children)
+            forest.breadth[max(node + 1, 0)] += 1
         node = child
     return int(node)
 
@@ -175,7 +175,7 @@ def _walk_words(node: int, count: int, mode: int, source: Source, forest: Forest
     while depth > 0:
         depth -= 1
         node = stack[depth]
-        place = forest.breadth.size - 1 if node == _WORDS else node
+        place = max(node + 1, 0)
         if forest.breadth[place] > count:
             for k in range(count):
                 found.counts[TRIES] += 1
