@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 LONG = ("partition", "spark", "operators", "broker", "peers")  # experiments that `all` leaves out, as they take long
+PAPERS = "papers"
 NAMES = (*WORKLOADS, *LONG)
 _QUICK = 1_000  # subscriptions
 
@@ -36,7 +37,7 @@ app = typer.Typer(
 
 @app.command()
 def bench_command(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, or all.")],
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, {PAPERS}, or all.")],
     matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "trie",
     subscriptions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="So many subscriptions instead of the workload's own number.")
@@ -55,7 +56,10 @@ def bench_command(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators, partition)."),
+        typer.Option(metavar="DIR", help="Write the papers' figures as CSV and SVG (papers, operators, partition)."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="FIGURE", help="This figure alone, as 000/9b (papers); repeatable.")
     ] = None,
     operators: OperatorFiles = None,
     operator_order: OperatorOrder = "greedy",
@@ -65,18 +69,20 @@ def bench_command(
     python -m bench rtf --subscriptions 100000
     python -m bench all --json bench.json --plot bench.svg
     python -m bench cluster --compare trie reference --subscriptions 1000
+    python -m bench papers --only 000/9b --figures out
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
     `partition`, `spark`, `operators`, `broker` and `peers`, which take long. A missed target is told, and no failure.
-    Files go to the temporary folder.
+    Files go to the temporary folder. `papers` draws the papers' figures with the papers' matchers, and gives a row a
+    claim; without --subscriptions at the papers' sizes.
     """
     # imported here so that --help does not load NumPy
     from bench.measure import Operators
     from bench.report import summary, table_head, table_line
     from bench.run import ALL, BenchPlan, end_in_order, run
 
-    if workload not in (*NAMES, ALL):
-        raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
+    if workload not in (*NAMES, PAPERS, ALL):
+        raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, PAPERS, ALL))}", param_hint="WORKLOAD")
     found_matcher(matcher)
     for name in compare or ():
         found_matcher(name, "--compare")
@@ -86,10 +92,13 @@ def bench_command(
     called = Operators(files, checked_order(operator_order))
     prepare_kernels(matcher, "compiled")
     end_in_order()
+    size = subscriptions or (_QUICK if quick else None)
+    if workload == PAPERS:
+        _papers(only or (), size, json_file, figures)
+        return
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        size = subscriptions or (_QUICK if quick else None)
         plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
         for row in run(plan, say):
             rows.append(row)
@@ -97,6 +106,26 @@ def bench_command(
         for line in summary(rows):
             print(line, file=stream)
     _write(rows, workload, json_file, plot)
+
+
+def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figures: Path | None) -> None:
+    """The papers' figures: tell each claim, and write the page of all."""
+    from bench.papers import runner  # as in `bench_command`
+
+    for name in only:
+        if name not in runner.NAMES:
+            raise typer.BadParameter(f"{name!r}; known: {', '.join(runner.NAMES)}", param_hint="--only")
+    rows = []
+    with output.text_output(None) as stream:
+        for row in runner.run(only, size, figures, say):
+            rows.append(row)
+            held = "held" if row.held else "NOT HELD"
+            print(f"{row.figure:10} {held:8} {row.claim}: {row.measured} {row.note}".rstrip(), file=stream, flush=True)
+    if json_file is not None:
+        with output.text_output(json_file) as stream:
+            stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
+    if figures is not None and not only:
+        (figures / "README.md").write_text(runner.page(rows, runner.sizes_of(size)), "utf-8")
 
 
 def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:

@@ -53,8 +53,8 @@ def use(operators: Operators) -> None:
 
 
 def load(matcher: str, path: Path, taxonomy: Path | None = None) -> Engine:
-    """An engine with the subscriptions of a file, and a taxonomy. Raises `SubscriptionError` where one is refused, as no generated one
-    is wrong."""
+    """An engine with the subscriptions of a file, and a taxonomy. Raises `SubscriptionError` where one is refused, as
+    no generated one is wrong."""
     limit = max(Settings().max_input_bytes, path.stat().st_size)
     engine = Engine(
         taxonomy=taxonomy,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.workloads.corpus import TYPE, Document, Pieces, Rows, SubscriptionRows, iri, write_rows
-from bench.workloads.graphs import CUT_AT_A_TIME, NODES, WITH_STARS, Cuts, Gql, Graphs, node_names
+from bench.workloads.graphs import CUT_AT_A_TIME, WITH_STARS, Cuts, Gql, Graphs, node_names
 
 PUBLICATIONS = 10
 BIG_NODES, BIG_EDGES = 400, 1_000
@@ -115,6 +115,3 @@ def _ends(random: np.random.Generator, graphs: Graphs, cuts: Cuts, pieces: Piece
 
 def _class(number: int) -> str:
     return iri("class", f"c{number}")
-
-
-__all__ = ["NODES", "GraphSetting", "write_subscriptions", "write_taxonomy"]
