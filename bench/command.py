@@ -18,6 +18,7 @@ from triplewire.cli.report import say
 
 if TYPE_CHECKING:
     from bench.report import Figure
+    from bench.run import BenchPlan
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
@@ -76,16 +77,14 @@ def bench_command(
     Files go to the temporary folder. `papers` draws the papers' figures with the papers' matchers, and gives a row a
     claim; without --subscriptions at the papers' sizes.
     """
-    # imported here so that --help does not load NumPy
+    # imported here, and below, so that --help does not load NumPy
     from bench.measure import Operators
-    from bench.report import summary, table_head, table_line
-    from bench.run import ALL, BenchPlan, end_in_order, run
+    from bench.run import ALL, BenchPlan, end_in_order
 
     if workload not in (*NAMES, PAPERS, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, PAPERS, ALL))}", param_hint="WORKLOAD")
-    found_matcher(matcher)
-    for name in compare or ():
-        found_matcher(name, "--compare")
+    for name, option in ((matcher, "--matcher"), *((name, "--compare") for name in compare or ())):
+        found_matcher(name, option)
     _check_paths(data, figures, {"--json": json_file, "--plot": plot})
     operators_from(operators)
     files = tuple([str(file.absolute()) for file in operators or ()])
@@ -95,17 +94,25 @@ def bench_command(
     size = subscriptions or (_QUICK if quick else None)
     if workload == PAPERS:
         _papers(only or (), size, json_file, figures)
-        return
+    else:
+        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
+        _write(_measured(plan), workload, json_file, plot)
+
+
+def _measured(plan: BenchPlan) -> list[Figure]:
+    """Run experiments, and tell their rows as they come."""
+    from bench.report import summary, table_head, table_line
+    from bench.run import run
+
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
         for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
             print(line, file=stream)
-    _write(rows, workload, json_file, plot)
+    return rows
 
 
 def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figures: Path | None) -> None:

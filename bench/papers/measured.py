@@ -23,6 +23,7 @@ from triplewire.encode.schema import to_batch
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.segment import Segment
+from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.stats import Clock
 from triplewire.engine.views import encoded
 from triplewire.model.publication import Publication
@@ -60,8 +61,10 @@ class Loaded:
 
     def __init__(self, subscriptions: Path, publications: Sequence[Publication], taxonomy: Path | None = None) -> None:
         self.engine = measure.load("trie", subscriptions, taxonomy)
-        segment = self.engine._snapshot.whole()  # type: ignore[union-attr]  # an engine of so many is compiled
-        assert isinstance(segment, Segment)
+        snapshot = self.engine._snapshot
+        assert isinstance(snapshot, SegmentSnapshot)  # it is settled
+        segment = snapshot.whole()
+        assert segment is not None
         self.segment, self.publications = segment, publications
         self._columns = to_batch(publications)
 
@@ -133,7 +136,7 @@ def used_megabytes(index: Any) -> float:
     """The memory of an index in use: of tables their rows, of lists their entries and the lists that have any, of
     arrays what lies before their last number that is not 0. Room for more does not count."""
     if not isinstance(index, PaperIndex):
-        return sum(array.nbytes for array in index.arrays().values()) / 1e6
+        return float(sum(array.nbytes for array in index.arrays().values())) / 1e6
     structure = index.store.structure
     return sum(map(_used, structure if isinstance(structure, tuple) else (structure,))) / 1e6
 
