@@ -18,11 +18,13 @@ from triplewire.cli.report import say
 
 if TYPE_CHECKING:
     from bench.report import Figure
+    from bench.run import BenchPlan
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 LONG = ("partition", "spark", "operators", "broker", "metadata", "peers")
 """Experiments that `all` leaves out, as they take long."""
+PAPERS = "papers"
 NAMES = (*WORKLOADS, *LONG)
 _SIZES = {False: None, True: 1_000}  # subscriptions, with --quick
 
@@ -37,7 +39,7 @@ app = typer.Typer(
 
 @app.command()
 def bench_command(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, or all.")],
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, {PAPERS}, or all.")],
     matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "trie",
     subscriptions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="So many subscriptions instead of the workload's own number.")
@@ -56,7 +58,10 @@ def bench_command(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators, partition)."),
+        typer.Option(metavar="DIR", help="Write the papers' figures as CSV and SVG (papers, operators, partition)."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="FIGURE", help="This figure alone, as 000/9b (papers); repeatable.")
     ] = None,
     operators: OperatorFiles = None,
     operator_order: OperatorOrder = "greedy",
@@ -66,36 +71,68 @@ def bench_command(
     python -m bench rtf --subscriptions 100000
     python -m bench all --json bench.json --plot bench.svg
     python -m bench cluster --compare trie reference --subscriptions 1000
+    python -m bench papers --only 000/9b --figures out
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
     `partition`, `spark`, `operators`, `broker`, `metadata` and `peers`, which take long. A missed target is told, and
-    no failure. Files go to the temporary folder.
+    no failure. Files go to the temporary folder. `papers` draws the papers' figures with the papers' matchers, and
+    gives a row a claim; without --subscriptions at the papers' sizes.
     """
-    # imported here so that --help does not load NumPy
+    # imported here, and below, so that --help does not load NumPy
     from bench.measure import Operators
-    from bench.report import summary, table_head, table_line
-    from bench.run import ALL, BenchPlan, end_in_order, run
+    from bench.run import ALL, BenchPlan, end_in_order
 
-    if workload not in (*NAMES, ALL):
-        raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
-    found_matcher(matcher)
-    for name in compare or ():
-        found_matcher(name, "--compare")
+    if workload not in (*NAMES, PAPERS, ALL):
+        raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, PAPERS, ALL))}", param_hint="WORKLOAD")
+    for name, option in ((matcher, "--matcher"), *((name, "--compare") for name in compare or ())):
+        found_matcher(name, option)
     _check_paths(data, figures, {"--json": json_file, "--plot": plot})
     operators_from(operators)
     called = Operators(tuple([str(file.absolute()) for file in operators or ()]), checked_order(operator_order))
     prepare_kernels(matcher, "compiled")
     end_in_order()
+    size = subscriptions or _SIZES[quick]
+    if workload == PAPERS:
+        _papers(only or (), size, json_file, figures)
+    else:
+        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
+        _write(_measured(plan), workload, json_file, plot)
+
+
+def _measured(plan: BenchPlan) -> list[Figure]:
+    """Run experiments, and tell their rows as they come."""
+    from bench.report import summary, table_head, table_line
+    from bench.run import run
+
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        plan = BenchPlan(workload, matcher, compare or (), subscriptions or _SIZES[quick], data, called, figures)
         for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
             print(line, file=stream)
-    _write(rows, workload, json_file, plot)
+    return rows
+
+
+def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figures: Path | None) -> None:
+    """The papers' figures: tell each claim, and write the page of all."""
+    from bench.papers import runner  # as in `bench_command`
+
+    for name in only:
+        if name not in runner.NAMES:
+            raise typer.BadParameter(f"{name!r}; known: {', '.join(runner.NAMES)}", param_hint="--only")
+    rows = []
+    with output.text_output(None) as stream:
+        for row in runner.run(only, size, figures, say):
+            rows.append(row)
+            held = "held" if row.held else "NOT HELD"
+            print(f"{row.figure:10} {held:8} {row.claim}: {row.measured} {row.note}".rstrip(), file=stream, flush=True)
+    if json_file is not None:
+        with output.text_output(json_file) as stream:
+            stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
+    if figures is not None and not only:
+        (figures / "README.md").write_text(runner.page(rows, runner.sizes_of(size)), "utf-8")
 
 
 def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:

@@ -52,11 +52,12 @@ def use(operators: Operators) -> None:
     _operators = operators
 
 
-def load(matcher: str, path: Path) -> Engine:
-    """An engine with the subscriptions of a file. Raises `SubscriptionError` where one is refused, as no generated one
-    is wrong."""
+def load(matcher: str, path: Path, taxonomy: Path | None = None) -> Engine:
+    """An engine with the subscriptions of a file, and a taxonomy. Raises `SubscriptionError` where one is refused, as
+    no generated one is wrong."""
     limit = max(Settings().max_input_bytes, path.stat().st_size)
     engine = Engine(
+        taxonomy=taxonomy,
         matcher=matcher,
         settings=Settings(max_input_bytes=limit),
         operators=operators_of(read_operator_files(_operators.files)) if _operators.files else None,

@@ -311,7 +311,7 @@ def _never_more(line: Line) -> Said:
 def _predicates(places: list[int], line: Line) -> Said:
     """Figure 6."""
     more = {order: calls[-1] - calls[0] for order, calls in line.items()}
-    both = max(more[SEQUENTIAL], more[SUB_ORDER]) / more[NAIVE]
+    both = max(more[SEQUENTIAL], more[SUB_ORDER]) / max(more[NAIVE], 1.0)
     yield "sequential and sub-order grow much slower than naive", f"{both:.2f} of its growth", both < 0.5
     yield from _never_more(line)
     told = ", ".join(f"{line[order][-1]:,.0f}" for order in (NAIVE, SEQUENTIAL, SUB_ORDER))

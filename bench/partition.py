@@ -81,9 +81,9 @@ def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) 
     return overlap.write_overlap(workload, path, size, percent, SEED)
 
 
-def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
-    """All figures; with tables and pictures where the place has a folder for them."""
-    full, world, points = place.size is None, World(EMPTY, {}, Settings()), Points()
+def measure(place: Place, given: list[Case], matcher: str, points: Points | None = None) -> Iterator[Figure]:
+    """All figures; with tables and pictures where the place has a folder for them. `points` gets their points."""
+    full, world, points = place.size is None, World(EMPTY, {}, Settings()), points or Points()
     with_overlaps, rest = given[: len(OVERLAPS)], given[len(OVERLAPS) :]
     for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
         yield from _containment(

@@ -77,10 +77,14 @@ class Cuts:
 
 
 class Graphs:
-    """Many random graphs of one size: `node[g, i]` is the label of a node, `edge[g, j]` (subject, label, object)."""
+    """Many random graphs of one size: `node[g, i]` is the label of a node, `edge[g, j]` (subject, label, object). With
+    `alike`, two nodes of a graph may have the same label, which takes far less memory to draw."""
 
-    def __init__(self, random: np.random.Generator, count: int, nodes: int, edges: int) -> None:
-        self.node = np.argsort(random.random((count, NODES)), axis=1)[:, :nodes].astype(np.int32)
+    def __init__(self, random: np.random.Generator, count: int, nodes: int, edges: int, *, alike: bool = False) -> None:
+        if alike:
+            self.node = random.integers(0, NODES, (count, nodes), dtype=np.int32)
+        else:
+            self.node = np.argsort(random.random((count, NODES)), axis=1)[:, :nodes].astype(np.int32)
         path = np.stack([np.arange(nodes - 1), np.arange(1, nodes)], axis=1)
         ends = random.integers(0, nodes, (count, edges - nodes + 1, 2))
         both = np.concatenate([np.broadcast_to(path, (count, *path.shape)), ends], axis=1)
@@ -172,13 +176,13 @@ def write_graphs(workload: GraphWorkload, path: Path, subscriptions: int, seed: 
 
 
 class Gql:
-    """Writes pieces of graphs as tuples of GQL."""
+    """Writes pieces of graphs as tuples of GQL, with so many variables."""
 
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, pieces: Pieces, stars: int = STARS) -> None:
         nodes = node_names()
-        self._subject = pieces.add_all([f"({n}, " for n in nodes] + [f"(?x{v}, " for v in range(STARS)])
+        self._subject = pieces.add_all([f"({n}, " for n in nodes] + [f"(?x{v}, " for v in range(stars)])
         self._label = pieces.add_all(f"{label}, " for label in label_names())
-        self._object = pieces.add_all([f"{n})" for n in nodes] + [f"?x{v})" for v in range(STARS)])
+        self._object = pieces.add_all([f"{n})" for n in nodes] + [f"?x{v})" for v in range(stars)])
         self._and = pieces.add(" AND ")
 
     def rows(self, graphs: Graphs, cuts: Cuts) -> Rows:
@@ -187,7 +191,7 @@ class Gql:
         edge = graphs.edge[cuts.graph[:, None], np.maximum(cuts.chosen, 0)]
         ends = edge[:, :, ::2]
         node = graphs.node[cuts.graph[:, None, None], ends]
-        for variable in range(STARS):
+        for variable in range(cuts.starred.shape[1]):
             node[ends == cuts.starred[:, variable, None, None]] = NODES + variable
         out = np.zeros((*there.shape, 4), np.int32)
         out[:, 1:, 0] = self._and

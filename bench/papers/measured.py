@@ -1,0 +1,150 @@
+"""Loads the subscriptions of a point once, and measures each matcher with them: time of selection and of the whole,
+memory in use, insertion.
+
+The look-up of constant tests (words, classes, numbers) is the same for all matchers and comes before selection; it is
+timed apart. Publications are encoded before, and matched in one batch.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import measure
+from triplewire.clauses.clauses import Clauses, merge
+from triplewire.clauses.view import View
+from triplewire.encode.schema import to_batch
+from triplewire.engine.chunk import Chunk
+from triplewire.engine.segments.arena import Arena
+from triplewire.engine.segments.segment import Segment
+from triplewire.engine.segments.snapshot import SegmentSnapshot
+from triplewire.engine.stats import Clock
+from triplewire.engine.views import encoded
+from triplewire.model.publication import Publication
+from triplewire.plugins import find
+from triplewire.select.papers.edges import StarEdges
+from triplewire.select.papers.growing import PaperIndex
+from triplewire.select.papers.kernels.lists import Lists, Table
+from triplewire.select.papers.tries import ForestIndex
+
+RUNS, MOST_RUNS = 5, 200
+LEAST_SECONDS, BUDGET_SECONDS = (
+    0.5,
+    20.0,
+)  # of the runs of a point: more where they are short, fewer where they are long
+_ROW, _ENTRY, _LIST = 24, 8, 8  # bytes: a key with its two slots; a value with its successor; both ends of a list
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a matcher takes for a publication, in microseconds, and in memory, in megabytes. `size`: the edges of G_M,
+    or the nodes of a forest; 0 for others. `seconds`: how long it took to find this out."""
+
+    selection: float
+    look_up: float
+    whole: float
+    matches: float
+    structure: float
+    subscriptions: float
+    size: int
+    seconds: float
+
+
+class Loaded:
+    """The subscriptions of a point as one segment, and its publications."""
+
+    def __init__(self, subscriptions: Path, publications: Sequence[Publication], taxonomy: Path | None = None) -> None:
+        self.engine = measure.load("trie", subscriptions, taxonomy)
+        snapshot = self.engine._snapshot
+        assert isinstance(snapshot, SegmentSnapshot)  # it is settled
+        segment = snapshot.whole()
+        assert segment is not None
+        self.segment, self.publications = segment, publications
+        self._columns = to_batch(publications)
+
+    def cost(self, matcher: str) -> Cost:
+        """What a matcher takes. Its first run, which does not count, makes what is made once."""
+        begun = time.perf_counter()
+        segment = replace(self.segment, index=find("matcher", matcher).build(self.segment.clauses))
+        in_use = used_megabytes(segment.index)
+        times: list[tuple[float, float, float]] = []
+        matches = self._matched(segment)[-1]
+        spent = 0.0
+        while not times or (
+            len(times) < MOST_RUNS and spent < (BUDGET_SECONDS if len(times) < RUNS else LEAST_SECONDS)
+        ):
+            times.append(self._matched(segment)[:3])
+            spent = time.perf_counter() - begun
+        selection, look_up, whole = (statistics.median(column) for column in zip(*times, strict=True))
+        if isinstance(segment.index, PaperIndex):  # ours looks up what it needs in its own way
+            selection = max(0.0, selection - look_up)
+        micros = 1e6 / len(self.publications)
+        return Cost(
+            selection * micros, look_up * micros, whole * micros, matches / len(self.publications), in_use,
+            segment.clauses.nbytes / 1e6, size_of(segment.index), time.perf_counter() - begun,
+        )  # fmt: skip
+
+    def _matched(self, segment: Segment) -> tuple[float, float, float, int]:
+        """Seconds of selection with look-ups, of look-ups alone, and of all; and how many matches there are."""
+        chunks = encoded(self.engine, self._columns)
+        begun = time.perf_counter()
+        for chunk in chunks:
+            _ = View(chunk.batch, segment.clauses, self.engine._compiler.world).features
+        look_up = time.perf_counter() - begun
+        clock, arena = Clock(), Arena()
+        matches = sum(_rows_of(segment, chunk, clock, arena) for chunk in chunks)
+        stages = clock.seconds()
+        return stages["select"], look_up, sum(stages.values()), matches
+
+    def insertion(self, matcher: str, count: int) -> float:
+        """Microseconds to insert one of the last `count` subscriptions, into an index of all the others."""
+        clauses, whole = self.segment.clauses, len(self.segment)
+        first = np.arange(whole - count, dtype=np.int64)
+        before = merge([(clauses, first)])
+        grown = merge([(clauses, first), (clauses, np.arange(whole - count, whole, dtype=np.int64))])
+        return statistics.median(_inserted(matcher, before, grown, count) for _ in range(3)) * 1e6
+
+
+def _rows_of(segment: Segment, chunk: Chunk, clock: Clock, arena: Arena) -> int:
+    """Match a chunk; returns the number of matches."""
+    arena.begin(len(chunk.batch))
+    rows = segment.rows(chunk, None, clock, arena)
+    arena.add(rows.offset, rows.accepted, rows.columns, 0)
+    return len(arena.take_rows()[0])
+
+
+def _inserted(matcher: str, before: Clauses, grown: Clauses, count: int) -> float:
+    """Seconds to insert one."""
+    index = find("matcher", matcher).build(before)
+    begun = time.perf_counter()
+    index.inserted(grown, len(before))
+    return (time.perf_counter() - begun) / count
+
+
+def size_of(index: object) -> int:
+    """The edges of G_M, or the nodes of the forest."""
+    return index.edges if isinstance(index, StarEdges) else index.nodes if isinstance(index, ForestIndex) else 0
+
+
+def used_megabytes(index: Any) -> float:
+    """The memory of an index in use: of tables their rows, of lists their entries and the lists that have any, of
+    arrays what lies before their last number that is not 0. Room for more does not count."""
+    if not isinstance(index, PaperIndex):
+        return float(sum(array.nbytes for array in index.arrays().values())) / 1e6
+    structure = index.store.structure
+    return sum(map(_used, structure if isinstance(structure, tuple) else (structure,))) / 1e6
+
+
+def _used(part: Any) -> int:
+    if isinstance(part, Table):
+        return int(part.used[0]) * _ROW
+    if isinstance(part, Lists):
+        return int(part.used[0]) * _ENTRY + int(np.count_nonzero(part.first >= 0)) * _LIST
+    places = np.flatnonzero(part)
+    return int(places[-1] + 1) * part.itemsize if len(places) else 0

@@ -1,0 +1,149 @@
+"""Runs figures, tells which claims hold, and writes tables, pictures and the page of all claims."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import nodes, partition
+from bench import operators_paper as operators
+from bench.operators_paper import to_csv, to_svg
+from bench.papers.claims import Lines
+from bench.papers.figures import FIGURES, PaperFigure
+from bench.papers.points import Points
+from bench.workloads.catalogue import SEED, Place
+from triplewire.errors import TriplewireError
+
+QUICK = 1_000  # subscriptions
+_CALLS = tuple(f"002/{plot.name}" for plot in operators.PLOTS)
+_CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i", "001/10")
+NAMES = (*(figure.name for figure in FIGURES), *_CALLS, *_CLUSTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A row: a claim of a figure, what was measured, whether it holds, and why where it does not."""
+
+    figure: str
+    claim: str
+    measured: str
+    held: bool
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as `--json` writes it."""
+        return asdict(self)
+
+
+def run(
+    only: Iterable[str], size: int | None, folder: Path | None, progress: Callable[[str], None]
+) -> Iterator[Verdict]:
+    """The claims of the figures of these names, or of all; their files where a folder is given."""
+    wanted = set(only) or set(NAMES)
+    with tempfile.TemporaryDirectory(prefix="triplewire-papers-") as work:
+        points = Points(Path(work), size, progress)
+        for figure in FIGURES:
+            if figure.name in wanted:
+                try:
+                    yield from _figure(figure, points, folder)
+                except TriplewireError as error:
+                    yield Verdict(figure.name, "the figure is measured", "failed", False, str(error))
+        yield from _calls(wanted, size, folder, progress)
+        if wanted & set(_CLUSTERS):
+            progress("001/9c to 10: partitioning ...")
+            yield from _clusters(wanted, Path(work), size, folder)
+
+
+def _figure(figure: PaperFigure, points: Points, folder: Path | None) -> Iterator[Verdict]:
+    lines, left_out = points.lines(figure)
+    if folder is not None:
+        write(folder, figure.name, figure.title, figure.varies, figure.up, lines)
+    yield from verdicts(figure, lines, left_out)
+
+
+def verdicts(figure: PaperFigure, lines: Lines, left_out: list[str]) -> Iterator[Verdict]:
+    """The claims of a figure, judged by its lines."""
+    for claim in figure.claims:
+        outcome = claim.check(lines)
+        why = "" if outcome.held else claim.why
+        yield Verdict(figure.name, claim.text, outcome.measured, outcome.held, "; ".join([why, *left_out]).strip("; "))
+
+
+def _calls(
+    wanted: set[str], size: int | None, folder: Path | None, progress: Callable[[str], None]
+) -> Iterator[Verdict]:
+    """Figures 4 to 8 of the operators paper, each for every recipe of probabilities."""
+    shrunk = 1.0 if size is None else min(1.0, size / operators.SUBSCRIPTIONS)
+    for plot in (operators.shrunk_plot(plot, shrunk) for plot in operators.PLOTS):
+        name = f"002/{plot.name}"
+        if name not in wanted:
+            continue
+        progress(f"{name}: {plot.varies} ...")
+        made = operators.points(plot, SEED)
+        if folder is not None:
+            lines: Lines = {}
+            for (recipe, place, order), run_ in made.items():
+                at = 0.0 if place == operators.UNIFORM else float(place)
+                lines.setdefault(f"{order}, {recipe}", {})[at] = run_.calls
+            write(folder, name, f"Calls by {plot.varies}", plot.varies, "calls an event", lines)
+        for claim in operators.claims(plot, made):
+            why = "" if claim.held else "with these probabilities of predicates, which the paper does not give"
+            yield Verdict(name, f"{claim.recipe}: {claim.claim}", claim.measured, claim.held, why)
+
+
+def _clusters(wanted: set[str], work: Path, size: int | None, folder: Path | None) -> Iterator[Verdict]:
+    """Figures 9c to 9i and 10 of the cluster paper."""
+    place, points = Place(work, size), nodes.Points()
+    for _ in partition.measure(place, partition.cases(place), "trie", points):
+        pass
+    for drawing in nodes.DRAWINGS:
+        name, lines = f"001/{drawing.name.split(',')[0]}", points.lines.get(drawing.name)
+        if name not in wanted or not lines:
+            continue
+        if folder is not None:
+            write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
+        kind = drawing.name.partition(", ")[2]
+        for text, measured, held in drawing.claims(lines):
+            why = "" if held else "docs/decisions/034 says what each way of partitioning costs here"
+            yield Verdict(name, f"{kind}: {text}" if kind else text, measured, held, why)
+
+
+def write(folder: Path, name: str, title: str, across: str, up: str, lines: Lines) -> None:
+    """Write a figure as a table and as a picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = name.replace("/", "-").replace(", ", "-").replace(" ", "-")
+    rows = [(line, place, f"{value:.6g}") for line, values in lines.items() for place, value in values.items()]
+    to_csv(folder / f"{file}.csv", ("line", across, up), rows)
+    places = sorted({place for values in lines.values() for place in values})
+    drawn = {line: [values.get(place) for place in places] for line, values in lines.items()}
+    (folder / f"{file}.svg").write_text(to_svg(f"{name}: {title}", across, up, places, drawn), "utf-8")
+
+
+def sizes_of(size: int | None) -> str:
+    """The sizes of a run, in words."""
+    return "the papers' sizes" if size is None else f"at most {size:,} subscriptions a figure"
+
+
+def page(rows: Sequence[Verdict], sizes: str) -> str:
+    """The page of all claims."""
+    held = sum(row.held for row in rows)
+    head = (
+        "# The papers' experiments again",
+        "",
+        f"Written by `python -m bench papers --figures docs/experiments`, with {sizes}: {held} of {len(rows)} claims"
+        " hold. Each figure is a table (`000-9b.csv`) and a picture (`000-9b.svg`), named by its paper.",
+        "",
+        "`selection` is what a matcher does by itself, `look_up` what is looked up of the terms before, for all"
+        " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
+        " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
+        " Memory is that in use. Why a claim does not hold is an explanation, not a measurement. Parameters that the"
+        " papers lack: `bench/papers/workload.py`.",
+        "",
+        "| figure | claim | measured | holds | why not |",
+        "|---|---|---|---|---|",
+    )
+    cells = ((row.figure, row.claim, row.measured, "yes" if row.held else "no", row.note) for row in rows)
+    return "\n".join([*head, *("| " + " | ".join(text.replace("|", "/") for text in row) + " |" for row in cells), ""])
