@@ -269,7 +269,7 @@ def test_a_folder_is_read_file_by_file(broker: Broker, tmp_path: Path) -> None:
         (WantedSource("http://a.example/", id="taken"), SubscriptionError),
         (WantedSource("http://a.example/", id="a/b"), ArgumentError),
         (WantedSource("http://a.example/", kind="pull"), ArgumentError),
-        (WantedSource("http://a.example/", kind=PUSH), ArgumentError),
+        (WantedSource("no iri", kind=PUSH), ArgumentError),
         (WantedSource(), ArgumentError),
     ],
 )

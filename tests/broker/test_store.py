@@ -323,7 +323,7 @@ def test_the_journal_is_one_that_loses_nothing(tmp_path: Path) -> None:
         journal = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
         synchronous = connection.exec_driver_sql("PRAGMA synchronous").scalar()
         version = tuple(map(int, connection.exec_driver_sql("SELECT sqlite_version()").scalar_one().split(".")))
-    assert (journal, len(said)) == (("persist", 1) if has_wal_bug(version) else ("wal", 0))
+    assert (journal, len(said)) == (("truncate", 1) if has_wal_bug(version) else ("wal", 0))
     assert synchronous == 2, "FULL"
 
 

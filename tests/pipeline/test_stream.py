@@ -293,6 +293,6 @@ def test_the_columns_of_the_files(spark: SparkSession, tmp_path: Path) -> None:
     shutil.copy(LOG, tmp_path)
     run(spark, tmp_path / LOG.name, packed(TITLES), tmp_path / "out")
     table = ds.dataset(tmp_path / "out" / "matches").to_table()
-    assert table.schema.names[5:] == ["construct", "content", "revision", "index_version"]
+    assert table.schema.names[5:] == ["construct", "content", "revision", "index_version", "why"]
     wanted = {publication.id: publication.content_hash for publication in read(str(LOG))}
     assert {row["publication"]: row["content"] for row in table.to_pylist()} == wanted

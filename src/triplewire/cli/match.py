@@ -82,8 +82,7 @@ def match_command(
     curl -s https://example.org/feed.xml | triplewire match --subscriptions queries/ --publications -
 
     Match publications against subscriptions. Rows come in the order in which publications are read, those of each by
-    the ids of subscriptions; JSON Lines as matches are found. N-Quads, N-Triples and JSON Lines in a pipe are matched
-    as they come.
+    the ids of subscriptions. N-Quads, N-Triples and JSON Lines in a pipe are matched as they come.
     """
     given = inputs.sorted_out()
     output.check_writable(file, (".jsonl",) if told.why else (".jsonl", ".parquet"))

@@ -360,7 +360,7 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
     """An engine for SQLite whose commits are synced to the disk."""
     journal = "WAL"
     if has_wal_bug(sqlite3.sqlite_version_info):
-        journal = "PERSIST"  # a file that keeps its length is synced in half of the time of one that is truncated
+        journal = "TRUNCATE"
         warn(
             f"SQLite {sqlite3.sqlite_version} may lose commits in WAL mode: a slower journal is used; "
             "3.51.3 or newer has it mended"

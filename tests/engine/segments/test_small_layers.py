@@ -56,7 +56,7 @@ def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: in
     mine, chunk = layer(), whole()
     wanted = list(mine.match(chunk, Clock(), Arena()))
     chunk = whole()
-    got, waiting, counts, first = [], [], (0, 0, 0, 0), 0
+    got, waiting, counts, first = [], [], tuple([0] * len(wanted[0].counts)), 0
     for size in SIZES:
         found = list(mine.match(chunk.part(first, first + size), Clock(), Arena()))
         assert all(0 <= p < size for p, _, _ in rows(found))
