@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.subscriptions import Followed
 from triplewire.store.database import Database, inserted_number, now
-from triplewire.store.tables import changes, deliveries, targets
+from triplewire.store.tables import changes, deliveries, failing, targets
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -67,6 +67,7 @@ def add_target(connection: Connection, subscription: int, target: Target) -> int
     number = connection.execute(sa.select(targets.c.number).filter_by(**same)).scalar()
     if number is not None:
         connection.execute(targets.update().where(targets.c.number == number).values(values))
+        connection.execute(failing.delete().where(failing.c.target == number, failing.c.is_told))
         return int(number)
     return inserted_number(connection, targets, {**same, **values, "host": host, "created": now()})
 
