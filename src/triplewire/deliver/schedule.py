@@ -416,10 +416,9 @@ class Deliveries:
 
         def write(connection: Connection) -> None:
             if outcome.per_minute is not None:
-                rate = min(outcome.per_minute, 1e9)
                 named = hosts.update().where(hosts.c.name == sa.select(targets.c.host).where(
                     targets.c.number == sending.target).scalar_subquery())  # fmt: skip
-                connection.execute(named.values(per_minute=rate))
+                connection.execute(named.values(per_minute=outcome.per_minute))
             tried = {"due": at, "tries": sending.tries + 1, "status": outcome.text}
             if outcome.is_delivered:
                 connection.execute(table.update().where(*this).values(state="delivered", **tried))
@@ -427,7 +426,8 @@ class Deliveries:
                     connection.execute(target.values(failures=0))
                     connection.execute(failing.delete().where(failing.c.target == sending.target, failing.c.is_told))
                 return
-            connection.execute(target.values(failures=targets.c.failures + 1, until=at + outcome.pause))
+            until = sa.case((targets.c.until > at + outcome.pause, targets.c.until), else_=at + outcome.pause)
+            connection.execute(target.values(failures=targets.c.failures + 1, until=until))
             if outcome.is_gone:
                 connection.execute(table.update().where(*this).values(state="dead", **tried))
                 end_target(connection, sending.target, "the target is gone")
