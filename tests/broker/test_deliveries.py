@@ -333,7 +333,9 @@ def test_a_message_that_is_never_taken_harms_no_other(broker: Broker, deliver: D
 
 
 def test_the_law_holds_at_any_moment(broker: Broker, deliver: Deliver) -> None:
-    with serving(lambda came: (200 if int(came.headers["ce-id"]) % 3 else 400, {}, b"")) as server:
+    with serving(
+        lambda came: (200 if int(came.headers["ce-subject"].rpartition(":")[2]) % 3 else 400, {}, b"")
+    ) as server:
         deliver(Clock(), schedule=(0.0, 0.0, 0.0))
         subscribed(broker, server.url, server.url + "/other")
         publishing = threading.Thread(target=published, args=(broker, *range(30)), daemon=True)
