@@ -72,6 +72,8 @@ class Server:
     answer: Callable[[Came], Answer] = lambda came: (200, {}, b"")
     requests: list[Came] = field(default_factory=list)
     url: str = ""
+    asked: list[Came] = field(default_factory=list)  # with OPTIONS
+    allows: dict[str, str] | None = None  # what it answers then; None: it does not know OPTIONS
     most_at_once: int = 0
 
     @property
@@ -107,6 +109,13 @@ def serving(answer: Callable[[Came], Answer] | int = 200, host: str = "127.0.0.1
                 self.wfile.write(text)
 
         do_GET = do_PUT = do_POST
+
+        def do_OPTIONS(self) -> None:
+            state.asked.append(Came(self.path, {name.lower(): value for name, value in self.headers.items()}, b""))
+            self.send_response(405 if state.allows is None else 200)
+            for name, value in {"Content-Length": "0", **(state.allows or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Nothing on standard error."""

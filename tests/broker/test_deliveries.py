@@ -13,6 +13,7 @@ import pytest
 
 from broker.receivers import Answer, Came, Clock, Server, published, serving, subscribed, until
 from triplewire.broker.broker import Broker
+from triplewire.broker.feeds.entries import feed_of
 from triplewire.broker.targets import Target
 from triplewire.deliver.limits import SCHEDULE, DeliverySettings
 from triplewire.deliver.schedule import Deliveries
@@ -89,6 +90,50 @@ def test_schedule_is_followed_to_the_end_and_begun_again(broker: Broker, deliver
         broker.owed.resend(letter.number)
         until(ended(broker, delivered=1, dead=0))
         assert len(set(server.ids)) == 1
+
+
+def test_dead_letters_are_told_in_the_feed_once_until_the_target_takes_something(
+    broker: Broker, deliver: Deliver
+) -> None:
+    clock = Clock()
+    with serving(500) as server, serving() as other:
+        number = subscribed(broker, server.url + "?token=secret", other.url)
+        published(broker, 1)
+        delivering = deliver(clock, schedule=(0.0, 3 * 86_400.0))
+        until(lambda: one(broker).tries == 1)
+        published(broker, 2)
+        for _ in range(2):
+            until(lambda: all(row.tries for row in waiting(broker)))
+            clock.now += 4 * 86_400
+            delivering.wake()
+        until(ended(broker, dead=2, delivered=2, pending=0))
+        until(lambda: types(broker) == ["matched", "matched", "undelivered"])
+        told = broker.events("ann", 0)[-1].to_json()
+        assert told["bindings"] == [
+            {
+                "address": {"type": "literal", "value": server.url + "?token=***"},
+                "answer": {"type": "literal", "value": "500 Internal Server Error"},
+            }
+        ]
+        with broker.database.reading() as connection:
+            entry = feed_of(connection, broker.by_number(number), b"s" * 32, lambda form, before=None: "").entries[0]
+        assert entry.title == "Events could not be delivered, and are dead letters"
+        assert "500 Internal Server Error" in entry.markup
+        server.answer = lambda came: (200, {}, b"")
+        for letter in broker.owed.dead("ann"):
+            broker.owed.resend(letter.number)
+        until(ended(broker, delivered=4, dead=0))
+        broker.expire()
+        assert types(broker) == ["matched", "matched", "undelivered"], "it is told once"
+        server.answer = lambda came: (410, {}, b"")
+        published(broker, 3)
+        until(ended(broker, dead=1))
+        until(lambda: types(broker)[3:] == ["matched", "undelivered"])
+        assert len(other.ids) == 3, "it is delivered to no target"
+
+
+def types(broker: Broker) -> list[str]:
+    return [event.type for event in broker.events("ann", 0)]
 
 
 def one(broker: Broker) -> Any:
@@ -288,7 +333,9 @@ def test_a_message_that_is_never_taken_harms_no_other(broker: Broker, deliver: D
 
 
 def test_the_law_holds_at_any_moment(broker: Broker, deliver: Deliver) -> None:
-    with serving(lambda came: (200 if int(came.headers["ce-id"]) % 3 else 400, {}, b"")) as server:
+    with serving(
+        lambda came: (200 if int(came.headers["ce-subject"].rpartition(":")[2]) % 3 else 400, {}, b"")
+    ) as server:
         deliver(Clock(), schedule=(0.0, 0.0, 0.0))
         subscribed(broker, server.url, server.url + "/other")
         publishing = threading.Thread(target=published, args=(broker, *range(30)), daemon=True)

@@ -15,6 +15,7 @@ from broker.page_visits import TOKEN, Service, Visitor, row_of, served, sqlite_i
 from triplewire.broker.broker import Target, Wanted
 from triplewire.service.access import doors
 from triplewire.service.app import ServiceSettings
+from triplewire.store.database import now
 from triplewire.store.tables import deliveries, events, publications, targets
 
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "olympic games") }'
@@ -212,6 +213,11 @@ def test_what_a_person_does_with_forms_alone(on_both: Service) -> None:
     assert on_both.broker.by_number(2).expires > row.expires
     visitor.send("/page/subscriptions/2/targets", webhook="http://127.0.0.1/hook")
     assert "http://127.0.0.1/hook" in visitor.get("/page/subscriptions/2").said
+    (target,) = on_both.broker.targets.of(2)
+    assert "was not taken" in visitor.send("/page/subscriptions/2/targets", test=str(target.number)).said
+    assert "Deliver again" in visitor.send("/page/subscriptions/2/mute").said
+    assert on_both.broker.targets.of(2)[0].until > now() + 86_000
+    assert "Mute for a day" in visitor.send("/page/subscriptions/2/mute", end="1").said
     assert visitor.send("/page/subscriptions/2/end").path == "/"
     assert on_both.broker.by_number(2).state == "ended"
 

@@ -16,7 +16,7 @@ from triplewire.broker.broker import Broker
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service.app import ServiceSettings, service
-from triplewire.store.tables import publications
+from triplewire.store.tables import hosts, publications
 
 SECRET = "not-to-be-seen"
 
@@ -72,6 +72,62 @@ def test_targets(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
         again = doors.post(f"{path}/targets", json={"address": address, "secret": SECRET}).json()
         assert (again["number"], again["state"], again["ordered"]) == (target["number"], "active", False)
         assert not any(SECRET in text for text in (*answers, caplog.text))
+
+
+ALLOWED = {"WebHook-Allowed-Origin": "testserver", "WebHook-Allowed-Rate": "90"}
+
+
+@pytest.mark.parametrize("allows", [None, {"WebHook-Allowed-Origin": "other.example"}, {}, ALLOWED])
+def test_receivers_are_asked_before(setting: Setting, allows: dict[str, str] | None) -> None:
+    """Who has the token vouches for a receiver; of one that a ticket names, the receiver decides (CloudEvents)."""
+    made = setting.doors.post("/subscriptions", json={"query": QUERY, "id": "second"}).json()
+    ticket = {"Authorization": f"Bearer {made['ticket']}"}
+    with serving() as server:
+        server.allows = allows
+        by_owner = setting.doors.post(f"{setting.path}/targets", json={"address": server.url})
+        by_ticket = setting.doors.post("/subscriptions/second/targets", json={"address": server.url}, headers=ticket)
+        assert by_owner.json()["state"] == "active"
+        assert by_ticket.json()["state"] == ("active" if allows is ALLOWED else "pending")
+        asked = server.asked[1].headers
+        assert (asked["webhook-request-origin"], asked["webhook-request-rate"]) == ("testserver", "60")
+        with setting.broker.database.reading() as connection:
+            rates = connection.execute(sa.select(hosts.c.per_minute)).scalars().all()
+        assert rates == [90.0 if allows is ALLOWED else None]
+        published(setting.broker, 1)
+        until(lambda: setting.broker.owed.tally()["delivered"] == (2 if allows is ALLOWED else 1))
+        callback = asked["webhook-request-callback"]
+        nobody = {"Authorization": ""}
+        changed = callback[:-1] + ("b" if callback.endswith("a") else "a")
+        assert setting.doors.get(changed, headers=nobody).status_code == 404
+        assert setting.doors.post(callback, headers={**nobody, "WebHook-Allowed-Rate": "7"}).status_code == 200
+        assert setting.doors.get(by_ticket.headers["Location"].rpartition("/")[0]).json()[0]["state"] == "active"
+        with setting.broker.database.reading() as connection:
+            assert connection.execute(sa.select(hosts.c.per_minute)).scalars().all() == [7.0]
+        published(setting.broker, 2)
+        until(lambda: setting.broker.owed.tally()["delivered"] == (4 if allows is ALLOWED else 3))
+
+
+def test_a_webhook_of_a_new_subscription_is_asked(setting: Setting) -> None:
+    with serving() as server:
+        setting.doors.post("/subscriptions", json={"query": QUERY, "webhook": server.url})
+        assert [came.headers["webhook-request-origin"] for came in server.asked] == ["testserver"]
+        assert not server.requests
+
+
+def test_what_is_muted_waits(setting: Setting) -> None:
+    doors, path = setting.doors, setting.path
+    with serving() as server:
+        doors.post(f"{path}/targets", json={"address": server.url})
+        until_when = doors.post(f"{path}/mute", json={}).json()["until"]
+        assert [target["until"] for target in doors.get(f"{path}/targets").json()] == [until_when]
+        published(setting.broker, 1, 2)
+        until(lambda: {entry["due"] for entry in doors.get(f"{path}/deliveries").json()} == {until_when})
+        assert len(setting.broker.events(None, 0)) == 2, "the feed has them"
+        assert not server.requests
+        assert doors.post(f"{path}/mute", json={"seconds": -1}).status_code == 422
+        assert doors.post(f"{path}/mute", json={"seconds": 0}).status_code == 200
+        until(lambda: setting.broker.owed.tally()["delivered"] == 2)
+        assert len(server.ids) == 2
 
 
 def test_tests_are_few(setting: Setting) -> None:

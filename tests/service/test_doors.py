@@ -281,10 +281,10 @@ def test_tickets_that_were_changed_are_not_accepted(setting: Setting) -> None:
 
 def test_keys_of_feeds_that_were_changed_are_not_accepted() -> None:
     chance, right = random.Random(62), tickets.feed_key(7, SECRET)
-    assert tickets.number_of_feed(right, SECRET) == 7
+    assert tickets.number_of(right, SECRET) == 7
     for _ in range(usually(20_000, 200_000)):
-        assert tickets.number_of_feed(changed(right, chance), SECRET) is None
-    assert tickets.number_of_feed(right, b"x" * 32) is None
+        assert tickets.number_of(changed(right, chance), SECRET) is None
+    assert tickets.number_of(right, b"x" * 32) is None
 
 
 def test_one_kind_of_ticket_is_not_taken_for_another(setting: Setting) -> None:

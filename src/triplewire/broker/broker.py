@@ -199,7 +199,7 @@ class Broker:
 
     def by_feed_key(self, key: str) -> Row[Any] | None:
         """The subscription whose feed has this key; None for another key."""
-        number = tickets.number_of_feed(key, self.secret)
+        number = tickets.number_of(key, self.secret)
         return None if number is None else self.by_number(number)
 
     def by_number(self, number: int) -> Row[Any] | None:

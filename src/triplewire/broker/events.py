@@ -20,12 +20,13 @@ from triplewire.model.publication import Publication
 from triplewire.store.tables import attachments, events, publications, subscriptions
 
 MATCHED, CHANGED, UNMATCHED, REPEATED = "matched", "changed", "unmatched", "repeated"
-EXPIRING, EXPIRED = "expiring", "expired"
-TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRING, EXPIRED, REPEATED, SUSPENDED)
+EXPIRING, EXPIRED, UNDELIVERED = "expiring", "expired", "undelivered"
+TYPES = (MATCHED, CHANGED, UNMATCHED, EXPIRING, EXPIRED, REPEATED, SUSPENDED, UNDELIVERED)
 """`matched`: a publication matches; `changed`: it has another content, and still does; `unmatched`: it does not any
 more; `expiring`: the subscription, which was valid for more than a day, ends within one;
 `expired`: it has ended; `repeated`: another report of a story that was told (`Event.first`); `suspended`: it cost or
-matched too much (`triplewire.broker.quarantine`), or ended processes; `Event.reason` says why, as long as it is so."""
+matched too much (`triplewire.broker.quarantine`), or ended processes; `Event.reason` says why, as long as it is so;
+`undelivered`: deliveries to targets were given up, which its bindings name; it is delivered to no target."""
 
 MOST = 1_000  # events of one page
 

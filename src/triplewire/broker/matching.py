@@ -38,7 +38,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire import crash
 from triplewire.broker.blame import who_ends_it
-from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNMATCHED
+from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNDELIVERED, UNMATCHED
 from triplewire.broker.owed import add_total
 from triplewire.broker.publications import restored
 from triplewire.broker.skipped import first_numbers
@@ -47,12 +47,22 @@ from triplewire.encode.strings import TextColumn
 from triplewire.errors import StoreError, TriplewireError, UnavailableError
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, insert_rows, now
-from triplewire.store.tables import attachments, changes, deliveries, events, publications, subscriptions, targets
+from triplewire.store.tables import (
+    attachments,
+    changes,
+    deliveries,
+    events,
+    failing,
+    publications,
+    subscriptions,
+    targets,
+)
 
 WORK = "matching"
 AT_ONCE = 100  # publications of one batch
 MOST_TRIES = 2
 MOST_BLAMED = 2  # publications that a subscription has ended the process with
+_FAILING = 500  # targets that are told of in one transaction
 _EXPIRING = 1_000  # subscriptions that end in one transaction
 _LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
 _LOOK = 0.5  # seconds between looks at what another process has accepted
@@ -269,8 +279,38 @@ class Matching:
         lasting = table.c.state.in_((ACTIVE, PAUSED, SUSPENDED))
         over = (lasting, table.c.expires <= at)
         soon = (lasting, table.c.warns <= at, table.c.expires > at)
+        self._tell_of_failing()
         ended = self._tell(over, EXPIRED, {"state": ENDED, "reason": "its time is over", "warns": None})
         return ended + self._tell(soon, EXPIRING, {"warns": None})
+
+    def _tell_of_failing(self) -> None:
+        """Tell in its feed, and to no target, that deliveries of a subscription were given up."""
+        new = sa.select(failing).where(sa.not_(failing.c.is_told)).order_by(failing.c.target).limit(_FAILING)
+        with self._counting():
+            if self._term is None:
+                return
+            with self._database.reading() as connection:
+                if connection.execute(new.limit(1)).first() is None:
+                    return
+
+            def write(connection: Connection) -> Batch:
+                assert self._term is not None
+                self._database.check_term(connection, WORK, self._term)
+                solutions: dict[int, list[Any]] = {}
+                for row in (rows := connection.execute(new.with_for_update()).all()):
+                    solutions.setdefault(row.subscription, []).append(json.loads(row.solution))
+                these = failing.c.target.in_([row.target for row in rows])
+                works = sa.exists().where(targets.c.number == failing.c.target, targets.c.failures == 0)
+                connection.execute(failing.delete().where(these, works))
+                connection.execute(failing.update().where(these).values(is_told=True))
+                batch, numbers = Batch(), np.array(list(solutions), np.int64)
+                self._add(batch, numbers, repeat(UNDELIVERED), None, now(), map(json.dumps, solutions.values()))
+                batch.delivering.clear()  # else what tells of a failure would fail next
+                self._insert(connection, batch)
+                return batch
+
+            batch = self._database.write(write)
+        self._told(batch)
 
     def suspend(self, reasons: Mapping[int, str], *more: sa.Update) -> None:
         """Take active subscriptions out of matching, each with an event, for these reasons; with each, execute more.

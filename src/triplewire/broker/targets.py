@@ -14,7 +14,10 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.subscriptions import Followed
 from triplewire.store.database import Database, inserted_number, now
-from triplewire.store.tables import changes, deliveries, targets
+from triplewire.store.tables import changes, deliveries, failing, hosts, targets
+
+PENDING = "pending"
+"""The state of a target whose receiver has to allow it first."""
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -67,6 +70,7 @@ def add_target(connection: Connection, subscription: int, target: Target) -> int
     number = connection.execute(sa.select(targets.c.number).filter_by(**same)).scalar()
     if number is not None:
         connection.execute(targets.update().where(targets.c.number == number).values(values))
+        connection.execute(failing.delete().where(failing.c.target == number, failing.c.is_told))
         return int(number)
     return inserted_number(connection, targets, {**same, **values, "host": host, "created": now()})
 
@@ -105,6 +109,35 @@ class Targets:
         with self._database.reading() as connection:
             here = sa.select(targets).where(targets.c.subscription == subscription)
             return connection.execute(here.order_by(targets.c.number)).all()
+
+    def grant(self, number: int, per_minute: float | None) -> None:
+        """A receiver allows deliveries to a target, and so many a minute (None: it does not say how many)."""
+
+        def write(connection: Connection) -> None:
+            here = targets.c.number == number
+            connection.execute(targets.update().where(here, targets.c.state == PENDING).values(state="active"))
+            row = connection.execute(sa.select(targets.c.subscription, targets.c.host).where(here)).one()
+            if per_minute is not None:
+                connection.execute(hosts.update().where(hosts.c.name == row.host).values(per_minute=per_minute))
+            connection.execute(changes.insert().values(subscription=row.subscription))
+
+        self._database.write(write)
+        self._followed.follow()
+
+    def mute(self, subscription: int, seconds: float) -> float:
+        """Have the targets that a subscription has now get nothing for so many seconds: what is owed waits. 0 ends
+        that. Returns until when."""
+        at = now()
+        own = targets.c.subscription == subscription, targets.c.form == ""
+        waiting = deliveries.c.target.in_(sa.select(targets.c.number).where(*own)), deliveries.c.state == "pending"
+
+        def write(connection: Connection) -> None:
+            connection.execute(targets.update().where(*own).values(until=at + seconds))
+            if not seconds:
+                connection.execute(deliveries.update().where(*waiting, deliveries.c.due > at).values(due=at))
+
+        self._database.write(write)
+        return at + seconds
 
     def end(self, number: int, reason: str = "the target was removed") -> None:
         """Deliver nothing there any more."""

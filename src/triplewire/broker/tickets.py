@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import secrets
 import zlib
+from collections.abc import Callable
 
 CONTROL, API, PUBLISH = "ctl", "api", "pub"
 SECRET_BYTES = 32
@@ -44,14 +45,20 @@ def callback_key(number: int, secret: bytes) -> str:
     return _code(b"websub %d" % number, secret)
 
 
+def grant_key(target: int, secret: bytes) -> str:
+    """The key of the address at which a receiver grants what it was asked: deliveries to a target."""
+    return f"{target}-{_code(b'target %d' % target, secret)}"
+
+
 def _code(what: bytes, secret: bytes) -> str:
     return base64.b32encode(hmac.digest(secret, what, "sha256")[:_KEY_BYTES]).decode().lower()
 
 
-def number_of_feed(key: str, secret: bytes) -> int | None:
-    """The number of the subscription whose feed has this key; None for a key that was not made here."""
+def number_of(key: str, secret: bytes, made: Callable[[int, bytes], str] = feed_key) -> int | None:
+    """The number of the subscription whose feed has this key, or of what `made` makes keys of; None for a key that was
+    not made here."""
     text = key.partition("-")[0]
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         return None
-    known = feed_key(int(text), secret)
+    known = made(int(text), secret)
     return int(text) if hmac.compare_digest(known.encode(), key.encode("utf-8", "surrogatepass")) else None

@@ -81,6 +81,11 @@ class Channels:
             raise ArgumentError(f"{kind!r} is no channel of this service")
         return self._by_kind[kind].send(message)
 
+    def ask(self, target: Target, origin: str, callback: str) -> Outcome:
+        """Ask a receiver whether it wants events, where its channel can (webhooks)."""
+        channel = self._by_kind[target.kind]
+        return channel.ask(target.address, origin, callback) if isinstance(channel, Posts) else Outcome("not asked")
+
     def close(self) -> None:
         """Give up what stays open."""
         for channel in self._by_kind.values():

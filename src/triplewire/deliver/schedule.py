@@ -34,14 +34,14 @@ from triplewire.broker.events import MATCHED, Event, with_numbers
 from triplewire.broker.matching import Batch
 from triplewire.broker.targets import Target, end_target
 from triplewire.broker.tickets import feed_key
-from triplewire.deliver.channels import Channel, Channels
+from triplewire.deliver.channels import Channel, Channels, shown_address
 from triplewire.deliver.limits import DAY, Allowance, DeliverySettings
 from triplewire.deliver.messages import Message, Outcome
 from triplewire.deliver.shares import Shares, share_of
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.net.addresses import shown
 from triplewire.store.database import now
-from triplewire.store.tables import deliveries, hosts, targets
+from triplewire.store.tables import deliveries, failing, hosts, targets
 
 AHEAD = 20  # deliveries of a host that are read at once
 _LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
@@ -416,30 +416,35 @@ class Deliveries:
 
         def write(connection: Connection) -> None:
             if outcome.per_minute is not None:
-                rate = min(outcome.per_minute, 1e9)
                 named = hosts.update().where(hosts.c.name == sa.select(targets.c.host).where(
                     targets.c.number == sending.target).scalar_subquery())  # fmt: skip
-                connection.execute(named.values(per_minute=rate))
+                connection.execute(named.values(per_minute=outcome.per_minute))
             tried = {"due": at, "tries": sending.tries + 1, "status": outcome.text}
             if outcome.is_delivered:
                 connection.execute(table.update().where(*this).values(state="delivered", **tried))
                 if sending.failures:
                     connection.execute(target.values(failures=0))
+                    connection.execute(failing.delete().where(failing.c.target == sending.target, failing.c.is_told))
                 return
-            connection.execute(target.values(failures=targets.c.failures + 1, until=at + outcome.pause))
+            until = sa.case((targets.c.until > at + outcome.pause, targets.c.until), else_=at + outcome.pause)
+            connection.execute(target.values(failures=targets.c.failures + 1, until=until))
             if outcome.is_gone:
                 connection.execute(table.update().where(*this).values(state="dead", **tried))
                 end_target(connection, sending.target, "the target is gone")
+                _note_failing(connection, sending, outcome)
                 return
-            connection.execute(table.update().where(*this).values(self._failed(outcome, at, table.c.number, 0.5)))
+            failed = table.update().where(*this).values(self._failed(outcome, at, table.c.number, 0.5))
+            states = connection.execute(failed.returning(table.c.state)).scalars().all()
             failures = connection.execute(sa.select(targets.c.failures).where(targets.c.number == sending.target))
             if outcome.of_target and sending.is_first and failures.scalar_one() >= _DOWN:
                 never = (table.c.status == "") | table.c.status.startswith(_NOT_TRIED, autoescape=True)
                 said = sa.case((never, _NOT_TRIED + outcome.text), else_=table.c.status)
                 due = table.c.target == sending.target, table.c.state == "pending", table.c.due <= at
-                connection.execute(
-                    table.update().where(*due).values(self._failed(outcome, at, table.c.target, 0.0) | {"status": said})
-                )
+                values = self._failed(outcome, at, table.c.target, 0.0) | {"status": said}
+                failed = table.update().where(*due).values(values).returning(table.c.state)
+                states = [*states, *connection.execute(failed).scalars()]
+            if "dead" in states:
+                _note_failing(connection, sending, outcome)
 
         self._database.write(write)
 
@@ -458,6 +463,20 @@ class Deliveries:
             "tries": table.tries + 1,
             "status": outcome.text,
         }
+
+
+def _note_failing(connection: Connection, sending: _Sending, outcome: Outcome) -> None:
+    """Have the owner told that deliveries to a target were given up, unless that was told since it took something. Who
+    subscribes by a hub is another one, of whom the owner knows nothing."""
+    target = sending.message.target
+    if target.form:
+        return
+    said = {"address": shown_address(target.kind, target.address), "answer": outcome.text}
+    solution = {name: {"type": "literal", "value": value} for name, value in said.items()}
+    text = "INSERT INTO failing (target, subscription, solution, is_told) VALUES (:target, :subscription, :solution, "
+    values = {"target": sending.target, "subscription": sending.message.event.subscription}
+    there = sa.text(text + "FALSE) ON CONFLICT (target) DO NOTHING")
+    connection.execute(there, {**values, "solution": json.dumps(solution)})
 
 
 def _is_ordered(row: Row[Any]) -> bool:

@@ -10,7 +10,7 @@ import base64
 import re
 import threading
 import xmlrpc.client
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -26,6 +26,8 @@ from triplewire.notify.webhook import signature_headers
 
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')  # in a header: section 3.1.3.2
 _NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+UNLIMITED = 1e9  # deliveries a minute
+_ASK = 5.0  # seconds to say whether events may be posted
 _LOOK_UP = 5.0  # seconds for the name of a host
 _CLIENTS = 256  # kept for their open connections
 _ANSWER = 1 << 16  # bytes of an answer that are read
@@ -104,6 +106,19 @@ class Posts(_OverHttp):
         answer = self._posted(message.target.address, headers, body)
         return answer if isinstance(answer, Outcome) else outcome_of(answer)
 
+    def ask(self, address: str, origin: str, callback: str) -> Outcome:
+        """Ask whether events from this origin (the name of a host) may be posted: CloudEvents HTTP webhook, section 4
+        ("Abuse protection"). It can be allowed later, at the callback. An outcome that is not "delivered": not now."""
+        asked = {"Origin": origin, "Callback": callback, "Rate": str(int(self._settings.per_minute))}
+        headers = {f"WebHook-Request-{name}": value for name, value in asked.items()}
+        try:
+            answer = self._client(address).request("OPTIONS", headers, seconds=_ASK)
+        except (ValueError, RequestError) as error:
+            return Outcome(shown(str(error)))
+        granted = answer.headers.get("webhook-allowed-origin", "").strip().lower()
+        outcome = outcome_of(answer)
+        return outcome._replace(is_delivered=outcome.is_delivered and granted in ("*", origin.lower()))
+
 
 def cloud_event(message: Message) -> tuple[dict[str, str], bytes]:
     """The headers and the body of a webhook."""
@@ -140,13 +155,18 @@ class XmlRpc(_OverHttp):
         return outcome
 
 
+def rate_of(headers: Mapping[str, str]) -> float | None:
+    """How many events a minute a receiver allows (WebHook-Allowed-Rate); None where it says nothing of it."""
+    rate = headers.get("webhook-allowed-rate", "")
+    if rate == "*":
+        return UNLIMITED
+    return float(rate) if rate.isascii() and rate.isdecimal() and len(rate) < 10 else None
+
+
 def outcome_of(answer: Answer) -> Outcome:
     """What an answer says (CloudEvents HTTP webhook, section 2; RFC 9110, section 15)."""
     text = f"{answer.status} {answer.reason}".strip()[:200]
-    rate = answer.headers.get("webhook-allowed-rate", "")
-    per_minute = float(rate) if rate.isascii() and rate.isdecimal() and len(rate) < 10 else None
-    if rate == "*":
-        per_minute = float("inf")
+    per_minute = rate_of(answer.headers)
     if 200 <= answer.status < 300:
         return Outcome(text, is_delivered=True, per_minute=per_minute)
     if answer.status == 410:

@@ -8,29 +8,39 @@ Publications belong to nobody, so the owner of the service sees them.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from sqlalchemy.engine import Row
 
+from triplewire.broker.broker import DAY
+from triplewire.broker.targets import PENDING, Target
+from triplewire.broker.tickets import grant_key, number_of
 from triplewire.deliver.channels import shown_address
+from triplewire.deliver.webhooks import rate_of
 from triplewire.service.access import (
     KEY,
     OWNER,
     OWNER_OR_TICKET,
     Body,
     allowed,
+    base_of,
     broker,
     delivering,
     owner,
+    owner_or_none,
     settings,
     subscription,
 )
 from triplewire.service.problems import Problem
 
 router = APIRouter(tags=["deliveries"])
+
+MOST_MUTED = 366 * DAY
 
 
 class NewTarget(Body):
@@ -51,6 +61,7 @@ def target_shown(row: Row[Any]) -> dict[str, Any]:
         "ordered": bool(json.loads(row.settings).get("ordered")),
         "state": row.state,
         "expires": row.expires,
+        "until": row.until,
         "failures": row.failures,
         "created": row.created,
     }
@@ -70,11 +81,59 @@ def add_target(request: Request, id: str, body: NewTarget) -> Response:
     """Deliver events to this address, too, from now on."""
     row: Any = subscription(request, id)
     more = {"ordered": True} if body.ordered else {}
-    number = broker(request).add_target(
-        row.number, delivering(request).channels.target(body.address, body.secret, more)
-    )
+    target = delivering(request).channels.target(body.address, body.secret, more)
+    if owner_or_none(request) is None and target.kind == "webhook":
+        target = replace(target, state=PENDING)
+    number = broker(request).add_target(row.number, target)
+    ask(request, row.number, number)
     made = _target(request, row.number, number)
     return JSONResponse(target_shown(made), 201, {"Location": f"/subscriptions/{id}/targets/{number}"})
+
+
+def ask(request: Request, subscription: int, number: int | None = None) -> None:
+    """Ask the receiver of a target (None: the only one) whether it wants events, if it is a webhook. Who has the API
+    token vouches for it, so it gets events whatever it answers; to one that somebody with a ticket has named none is
+    sent before it is allowed."""
+    of = broker(request)
+    row = of.targets.of(subscription)[0] if number is None else _target(request, subscription, number)
+    if row.kind != "webhook":
+        return
+    base = base_of(request)
+    callback = f"{base}/webhooks/{grant_key(row.number, of.secret)}"
+    target = Target(row.kind, row.address)
+    outcome = delivering(request).channels.ask(target, urlsplit(base).hostname or "", callback)
+    if outcome.is_delivered:
+        of.targets.grant(row.number, outcome.per_minute)
+
+
+@router.get("/webhooks/{key}")
+@router.post("/webhooks/{key}")
+@allowed(KEY)
+def grant(request: Request, key: str) -> dict[str, Any]:
+    """Allow events at an address: who owns it opens this one, which was told to it alone (CloudEvents HTTP webhook,
+    section 4.1.2, `WebHook-Request-Callback`). A header `WebHook-Allowed-Rate` says how many a minute."""
+    of = broker(request)
+    number = number_of(key, of.secret, grant_key)
+    if number is None:
+        raise Problem(404, "there is no such target")
+    of.targets.grant(number, rate_of(request.headers))
+    return {"allowed": True}
+
+
+class Muting(Body):
+    """For how long nothing is delivered."""
+
+    seconds: float = Field(DAY, ge=0, le=MOST_MUTED, description="0 ends it.")
+
+
+@router.post("/subscriptions/{id}/mute")
+@allowed(OWNER_OR_TICKET)
+def mute(request: Request, id: str, body: Muting) -> dict[str, Any]:
+    """Deliver nothing to the targets of a subscription for a while: events wait, and its feed has them meanwhile."""
+    row: Any = subscription(request, id)
+    until = broker(request).targets.mute(row.number, body.seconds)
+    delivering(request).wake()
+    return {"id": id, "until": until}
 
 
 @router.delete("/subscriptions/{id}/targets/{number}", status_code=204)

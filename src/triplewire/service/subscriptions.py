@@ -25,6 +25,7 @@ from triplewire.service.access import (
     settings,
     subscription,
 )
+from triplewire.service.deliveries import ask
 from triplewire.service.problems import Problem, details, details_of
 
 router = APIRouter(tags=["subscriptions"])
@@ -104,6 +105,8 @@ def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
     by, of = owner(request), broker(request)
     if isinstance(body, NewSubscription):
         made = of.subscribe(wanted_of(request, body), by)
+        if body.webhook:
+            ask(request, made.number)
         address = {"Location": f"/subscriptions/{made.id}"}
         return JSONResponse(told(request, made), 201, address)
     answers: list[Any] = [None] * len(body)

@@ -177,6 +177,16 @@ deliveries = Table(
 )
 """Events on their way to targets: `triplewire.deliver`."""
 
+failing = Table(
+    "failing",
+    metadata,
+    Column("target", BIG, primary_key=True, autoincrement=False),
+    Column("subscription", BIG, nullable=False),
+    Column("solution", Text, nullable=False),  # a JSON object: what its owner is told
+    Column("is_told", Boolean, nullable=False),
+)
+"""Targets that a delivery was given up for since they took something last: their owners are told, once."""
+
 hosts = Table("hosts", metadata, Column("name", Text, primary_key=True), Column("per_minute", Float))
 """The hosts of all targets, and how many deliveries a minute each allows, where it has said so."""
 

@@ -19,7 +19,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.events import EXPIRED, EXPIRING, MATCHED, REPEATED, UNMATCHED, Event, of_subscription, repeats_of
+from triplewire.broker.events import (
+    EXPIRED,
+    EXPIRING,
+    MATCHED,
+    REPEATED,
+    UNDELIVERED,
+    UNMATCHED,
+    Event,
+    of_subscription,
+    repeats_of,
+)
 from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
 from triplewire.broker.publications import restored, text_of
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED
@@ -47,6 +57,7 @@ _TITLES = {
     EXPIRING: "The subscription ends within a day: renew it to keep it",
     EXPIRED: "The subscription has ended",
     SUSPENDED: "The subscription is suspended",
+    UNDELIVERED: "Events could not be delivered, and are dead letters",
 }
 
 Address = Callable[..., str]
@@ -156,7 +167,7 @@ def entry_of(
         link=web_address(event.link),
         updated=event.at,
         published=event.published or event.at,
-        markup=in_html(row.reason) if event.publication_number is None else "",
+        markup=in_html(row.reason) if event.type in (EXPIRED, SUSPENDED) else "",
         type=event.type,
         more=event.to_json(),
         others=[(one_line(other.title or other.publication), web_address(other.link)) for other in others],

@@ -57,6 +57,8 @@ def subscribe(request: Request, sent: Posted) -> Response:
         )
     except (TriplewireError, Problem) as error:
         return editor(request, who, given, error=details_of(error))
+    if given["webhook"]:
+        deliveries.ask(request, made.number)
     return _to(made.number, "made")
 
 
@@ -120,13 +122,25 @@ def end(request: Request, number: int, sent: Posted) -> Response:
 @router.post("/page/subscriptions/{number}/targets")
 @allowed(PAGE)
 def add_target(request: Request, number: int, sent: Posted) -> Response:
-    """Deliver events to a webhook, too; or with `remove`, to that target no more."""
+    """Deliver events to a webhook, too; or with `remove`, to that target no more; with `test`, send it a test."""
     who, given = sent[0], _texts(sent[1])
     row = own(request, who, number)
     if given.get("remove"):
         deliveries.remove_target(request, row.id, _number(given["remove"]))
+    if given.get("test"):
+        tested = deliveries.test_target(request, row.id, _number(given["test"]))
+        return _to(number, "tested" if tested["delivered"] else "not-tested")
     for target in _targets(request, given):
-        broker(request).add_target(number, target)
+        deliveries.ask(request, number, broker(request).add_target(number, target))
+    return _to(number)
+
+
+@router.post("/page/subscriptions/{number}/mute")
+@allowed(PAGE)
+def mute(request: Request, number: int, sent: Posted) -> Response:
+    """Deliver nothing for a day; or with `end`, go on."""
+    row = own(request, sent[0], number)
+    deliveries.mute(request, row.id, deliveries.Muting(seconds=0 if sent[1].get("end") else DAY))
     return _to(number)
 
 

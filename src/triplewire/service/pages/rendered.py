@@ -1,4 +1,4 @@
-"""Pages of templates, with everything escaped; and the style, the scripts and htmx that they load from this service.
+"""Pages of templates, with everything escaped; and the style and the scripts that they load from this service.
 
 The text of a page is written in its template in English, as `_("...")`; another language is a file
 `templates/LANGUAGE.toml` of these texts and their translations.
@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -131,15 +130,12 @@ def page(
 
 @cache
 def _static() -> dict[str, tuple[bytes, str]]:
-    """What pages load, by name, with its media type. htmx comes with the package django-htmx, of which no code runs."""
+    """What pages load, by name, with its media type."""
     contents = {
         entry.name: entry.read_bytes()
         for entry in _FOLDER.joinpath("static").iterdir()
         if not entry.name.startswith("_")
     }
-    package = find_spec("django_htmx")
-    if package is not None and package.origin is not None:
-        contents["htmx.js"] = (Path(package.origin).parent / "static/django_htmx/htmx-2.min.js").read_bytes()
     kinds = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
     return {name: (content, kinds[Path(name).suffix]) for name, content in contents.items()}
 

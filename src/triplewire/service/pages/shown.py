@@ -177,6 +177,7 @@ def look(request: Request, number: int, before: int = 2**62, said: str = "") -> 
         feeds=[(text, feed_address(request, key, form)) for form, text in FORMS], entries=entries[:_ENTRIES],
         older=entries[_ENTRIES - 1].sequence if len(entries) > _ENTRIES else None, targets=targets,
         deliveries=log, durations=DURATIONS, ended=row.state == ENDED,
+        muted=max((target.until for target in targets), default=0.0),
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
-// What the page does beside htmx: copy buttons, and the live tester, which asks POST /try while a query is typed.
+// Lists that look again by themselves, copy buttons, and the live tester, which asks POST /try while a query is typed.
 
 const PAUSE = 200; // milliseconds without a key before a query is tried
+const AGAIN = 10_000; // milliseconds until a list looks again
 const LONGEST = 60; // characters of a text that become a phrase
 
 document.documentElement.classList.add("scripted");
@@ -15,6 +16,14 @@ document.addEventListener("click", async (event) => {
   button.replaceChildren(button.dataset.done);
   setTimeout(() => button.replaceChildren(...before), 1500);
 });
+
+for (const list of document.querySelectorAll("[data-again]")) {
+  setInterval(async () => {
+    if (document.hidden || list.contains(document.activeElement)) return;
+    const answer = await fetch(list.dataset.again, { redirect: "error" }).catch(() => null);
+    if (answer?.ok) list.innerHTML = await answer.text(); // escaped by the service
+  }, AGAIN);
+}
 
 const form = document.getElementById("tester");
 if (form) tester(form);
