@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from bench import metadata_beside
 from bench.report import Figure
 from bench.workloads.catalogue import Case, Place
+from bench.workloads.og_metadata import document, rules
 from triplewire.metadata import filter as matching
-from triplewire.metadata.messages import Put, RuleText, Withdraw
+from triplewire.metadata.messages import Withdraw
 from triplewire.metadata.registry import Registry
 from triplewire.metadata.tables import subscriptions
 from triplewire.metadata.working import prepare
@@ -24,42 +26,9 @@ BATCHES = (1, 10, 100, 1_000)
 SHARES = (1, 10, 50, 100)
 SHARED_RULES = 10_000
 OID_GROWTH, CONTAINS_GROWTH, OVER_EVALUATION = 1.3, 2.0, 100
-SPACE = "http://og.example/schema#"
-_PREFIXES = {"": SPACE}
 _ASKED_ALONE = 50  # rules that are evaluated one by one, of all that would have to be
 _RUNS = 5
 _MILLIS = "ms"
-
-
-def _name(number: int) -> str:
-    return f"http://og.example/docs/{number}"
-
-
-def document(number: int, value: int) -> Put:
-    """A document like figure 1. `number` makes it unlike all others; a COMP rule fits it whose constant is below
-    `value`."""
-    text = f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="{SPACE}">
-<CycleProvider rdf:ID="host"><serverHost>host{number:06}.uni-passau.de</serverHost><serverPort>5874</serverPort>
-<synthValue>{value}</synthValue><serverInformation><ServerInformation rdf:ID="info"><memory>{number}</memory>
-<cpu>600</cpu></ServerInformation></serverInformation></CycleProvider></rdf:RDF>"""
-    return Put(_name(number), text.encode())
-
-
-_RULES: dict[str, Callable[[int], str]] = {
-    "OID": lambda n: f"c = <{_name(n)}#host>",
-    "COMP": lambda n: f"c.synthValue > {n}",
-    "PATH": lambda n: f"c.serverInformation.memory = {n}",
-    "JOIN": lambda n: (
-        f"c.serverHost contains 'uni-passau.de' and c.serverInformation.cpu = 600 and c.serverInformation.memory = {n}"
-    ),
-    "contains": lambda n: f"c.serverHost contains 'host{n:06}.uni'",
-}
-
-
-def rules(kind: str, number: int) -> list[RuleText]:
-    """So many rules of a type (figure 10 of the paper; `contains` is ours)."""
-    head = "search CycleProvider c register c where "
-    return [RuleText(f"{kind}{n}", head + _RULES[kind](n), _PREFIXES) for n in range(number)]
 
 
 def cases(place: Place) -> list[Case]:
@@ -96,6 +65,7 @@ def measure(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
         ratio = _growth(place, kind, bases, at)
         yield Figure("metadata", name, ratio, "x", target if place.size is None else None)
     yield _over_evaluation(place, min(SHARED_RULES, largest), at)
+    yield from metadata_beside.figures(place)
 
 
 def _file(place: Place, kind: str, base: int, share: int) -> str:

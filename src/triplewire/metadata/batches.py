@@ -94,7 +94,9 @@ def rule_of(value: Mapping[str, Any]) -> RuleText:
 def _object(item: Item) -> dict[str, Any]:
     if isinstance(item, Dropped):
         return {"resource": item.resource, "dropped": item.rules}
-    return {"ended": item.rule} if isinstance(item, Ended) else dataclasses.asdict(item)
+    if isinstance(item, Ended):
+        return {"ended": item.rule}
+    return {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}  # `asdict` copies each value
 
 
 def _item(value: dict[str, Any]) -> Item:

@@ -25,6 +25,7 @@ from triplewire.metadata.working import (
     in_order,
     incoming,
     incoming_types,
+    is_in,
     moved_rows,
 )
 
@@ -41,7 +42,7 @@ def written(connection: Connection, documents: Sequence[int], rows: Rows) -> boo
         of_batch = table.c.document.in_(sa.select(batch.c.document))
         gone = table.update().where(of_batch, ~sa.exists().where(is_equal)).values(stays=0)
         moved += moved_rows(connection, gone)
-        added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~sa.exists().where(is_equal))
+        added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~is_in(table, is_equal))
         moved += moved_rows(connection, table.insert().from_select([c.key for c in table.c], added))
     return moved > 0
 

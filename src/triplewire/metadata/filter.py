@@ -16,6 +16,8 @@ found in one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import compress
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -76,9 +78,7 @@ def changed(connection: Connection, documents: sa.Table) -> None:
     _trigger(connection, _OF_DIRTY, changes, changes_only=True)
     kinds = [row[0] for row in connection.execute(sa.select(groups.c.kind).distinct())]
     depth = connection.execute(sa.select(sa.func.max(joins.c.level))).scalar() or 0
-    if depth:
-        _spread(connection, [Kind(kind) for kind in kinds], depth)
-        _trigger(connection, _OF_REGION, hits)
+    if depth and _spread(connection, [Kind(kind) for kind in kinds], depth) and _trigger(connection, _OF_REGION, hits):
         _join(connection, joins, kinds, depth)
 
 
@@ -102,24 +102,27 @@ def evaluated(connection: Connection, rules: Iterable[int]) -> None:
     connection.execute(asked_properties.insert().from_select(["property"], named))
     connection.execute(hits.delete())
     _trigger(connection, _OF_ALL, hits)
-    query = sa.select(asked_joins.c.level, asked_joins.c.kind).distinct()
-    present = connection.execute(query).all()
-    _join(connection, asked_joins, {kind for _, kind in present}, max((level for level, _ in present), default=0))
+    kinds = list(connection.execute(sa.select(asked_joins.c.kind).distinct()).scalars())
+    _join(connection, asked_joins, kinds, connection.execute(sa.select(sa.func.max(asked_joins.c.level))).scalar() or 0)
 
 
 # --- triggering rules ------------------------------------------------------------------------------------------------
 
 
-def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_only: bool = False) -> None:
-    """Join statements with triggering rules, a statement for each operator that some rule has."""
+def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_only: bool = False) -> int:
+    """Join statements with triggering rules, a statement for each operator that some rule has; returns how many rows
+    come of it."""
+    rows = 0
     used = [sa.exists().where(given.triggers.c.operator == operator).label(operator) for operator in OPERATORS]
     for operator in (name for name, is_used in connection.execute(sa.select(*used)).one()._mapping.items() if is_used):
         contains, _, size = operator.partition(" ")
         if contains == CONTAINS:
             _cut(connection, given, operator, int(size))
-        _insert_hits(connection, into, _triggered(given, operator), changes_only=changes_only)
+        rows += _insert_hits(connection, into, _triggered(given, operator), changes_only=changes_only)
+    return rows
 
 
+@cache
 def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
     s, y, v, t, g = statements, types, terms, given.triggers, grams
     others: list[tuple[Any, Any]] = [(s, given.condition)]
@@ -153,32 +156,41 @@ def _cut(connection: Connection, given: _Input, operator: str, size: int) -> Non
     fill(connection, grams, rows)
 
 
-def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> None:
-    """Insert rows of rule, resource, was, stays: each pair once."""
+def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> int:
+    """Insert rows of rule, resource, was, stays: each pair once. Returns how many."""
+    return moved_rows(connection, _insertion(into, rows, changes_only))
+
+
+@cache
+def _insertion(into: sa.Table, rows: Any, changes_only: bool) -> sa.Insert:
     each = rows.subquery()
     was, stays = sa.func.max(each.c.was), sa.func.max(each.c.stays)
     once = sa.select(each.c.rule, each.c.resource, was, stays).group_by(each.c.rule, each.c.resource)
     condition = was != stays if changes_only else was + stays > 0
-    connection.execute(into.insert().from_select(["rule", "resource", "was", "stays"], once.having(condition)))
+    return into.insert().from_select(["rule", "resource", "was", "stays"], once.having(condition))
 
 
 # --- the region of join rules ----------------------------------------------------------------------------------------
 
 
-def _spread(connection: Connection, kinds: Iterable[Kind], depth: int) -> None:
-    """Fill the region: resources where an input of a join rule or a link changes, then upwards, then downwards."""
+def _spread(connection: Connection, kinds: Iterable[Kind], depth: int) -> bool:
+    """Fill the region: resources where an input of a join rule or a link changes, then upwards, then downwards.
+    Returns whether there are any."""
     fed = sa.select(changes.c.resource).select_from(
         in_order(changes, (triggers, sa.and_(triggers.c.rule == changes.c.rule, triggers.c.feeds == 1)))
     )
     linked = sa.select(groups.c.property).union(sa.select(groups.c.other))
     at_link = sa.select(dirty.c.resource).where(dirty.c.property.in_(linked))
     seeds = fed.union(at_link).subquery()
-    connection.execute(region.insert().from_select(["resource", "step"], sa.select(seeds.c.resource, sa.literal(0))))
+    begun = region.insert().from_select(["resource", "step"], sa.select(seeds.c.resource, sa.literal(0)))
+    if not moved_rows(connection, begun):
+        return False
     for is_upwards in (True, False):
         connection.execute(region.update().values(step=0))
         for step in range(depth):
             if not sum(_grown(connection, kind, step, is_upwards=is_upwards) for kind in kinds):
                 break
+    return True
 
 
 def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -> int:
@@ -206,16 +218,31 @@ def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -
 
 
 def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: int) -> None:
-    """Evaluate join rules level by level: for each kind, those that begin at their parent and at their child."""
-    for level in range(1, depth + 1):
-        for kind in kinds:
-            if kind == Kind.OR:
-                _insert_hits(
-                    connection, hits, sa.union_all(*(_either(table, level, side) for side in ("parent", "child")))
-                )
-                continue
-            for driver in ("parent", "child") if Kind(kind) in BOTH_WAYS else ("parent",):
-                _insert_hits(connection, hits, _JOINS[Kind(kind)](table, level, driver))
+    """Evaluate join rules level by level: for each kind that there is, those that begin at their parent and at their
+    child."""
+    steps = [
+        (level, Kind(kind), driver)
+        for level in range(1, depth + 1)
+        for kind in kinds
+        for driver in (("parent", "child") if Kind(kind) in BOTH_WAYS else ("parent",))
+    ]
+    if not steps:
+        return
+    of_step = (
+        sa.and_(table.c.level == level, table.c.kind == kind.value, table.c.driver == driver)
+        for level, kind, driver in steps
+    )
+    is_there = connection.execute(sa.select(*(sa.exists().where(here) for here in of_step))).one()
+    for level, kind, driver in compress(steps, is_there):
+        _insert_hits(connection, hits, _joined(table, kind, level, driver))
+
+
+@cache
+def _joined(table: sa.Table, kind: Kind, level: int, driver: str) -> Any:
+    """What the join rules of a kind and level register, as a query."""
+    if kind is Kind.OR:
+        return sa.union_all(*(_either(table, level, side) for side in ("parent", "child")))
+    return _JOINS[kind](table, level, driver)
 
 
 def _begun(table: sa.Table, kind: Kind, level: int, driver: str) -> tuple[Any, sa.ColumnElement[bool]]:

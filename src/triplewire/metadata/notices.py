@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.metadata.messages import Dropped, Notice, Told
 from triplewire.metadata.tables import ANY, SUBJECT, holdings, statements, strong, subscriptions, terms, types
-from triplewire.metadata.working import altered, counted, ends, fill, in_order, leading, moved_rows, picked, told
+from triplewire.metadata.working import altered, counted, ends, fill, in_order, is_in, leading, moved_rows, picked, told
 
 Pairs = Mapping[tuple[str, int], list[str]]
 """Repository and resource, and the ids of rules."""
@@ -34,6 +34,8 @@ def pairs_of_ends(connection: Connection) -> tuple[Pairs, Pairs]:
 
 def count(connection: Connection) -> None:
     """Bring `md_holdings` up to date with `ends`."""
+    if not connection.execute(sa.select(sa.exists().select_from(ends))).scalar():
+        return
     here = sa.and_(holdings.c.repository == ends.c.repository, holdings.c.resource == ends.c.resource)
     rules = sa.func.sum(2 * ends.c.stays - 1) + sa.func.coalesce(sa.func.max(holdings.c.rules), 0)
     now = sa.select(ends.c.repository, ends.c.resource, rules).select_from(in_order(ends, left=(holdings, here)))
@@ -62,7 +64,7 @@ def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tu
         if (now := content.get(resource)) is not None:
             rules = begun.get((repository, resource), ())
             out[repository].append(Told(now.resource, now.statements, now.strong, tuple(sorted(rules))))
-    names = names_of(connection, {resource for _, resource in ceased})
+    names = names_of(connection, {resource for _, resource in ceased}) if ceased else {}
     for (repository, resource), rules in ceased.items():
         out[repository].append(Dropped(names[resource], tuple(sorted(rules))))
     return {
@@ -112,7 +114,7 @@ def follow(connection: Connection) -> None:
 
 
 def _exists(resource: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    return sa.exists().where(types.c.resource == resource, types.c.class_ == ANY, types.c.stays == 1)
+    return is_in(types, types.c.resource == resource, types.c.class_ == ANY, types.c.stays == 1)
 
 
 def contents(connection: Connection, resources: sa.Select[tuple[int]]) -> dict[int, Told]:

@@ -29,7 +29,7 @@ from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
 from triplewire.metadata.notices import contents, count, follow, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import documents, facts, metadata, statements, strong, terms, types
-from triplewire.metadata.working import altered, fill, picked, prepare, told
+from triplewire.metadata.working import altered, batch, fill, prepare, told
 from triplewire.model.terms import Triple, made_iri, parse_term
 from triplewire.store.database import Database, insert_rows
 
@@ -239,10 +239,10 @@ def _written(
 ) -> Applied:
     """Put documents that were read in the place of their versions before; None withdraws one."""
     known = {iri: number for iri, (number, _) in changes.numbered(connection, list(read)).items()}
-    following = (connection.execute(sa.select(sa.func.max(documents.c.number))).scalar() or 0) + 1
-    for iri, document in read.items():
-        if document is not None and iri not in known:
-            known[iri], following = following, following + 1
+    new = [iri for iri, document in read.items() if document is not None and iri not in known]
+    if new:
+        following = (connection.execute(sa.select(sa.func.max(documents.c.number))).scalar() or 0) + 1
+        known |= {iri: number for number, iri in enumerate(new, following)}
     triples = [(known[iri], document.triples) for iri, document in read.items() if document is not None]
     rows = rows_of(connection, triples)
     is_changed = changes.written(connection, list(known.values()), rows)
@@ -253,8 +253,7 @@ def _written(
         applied = replace(applied, notices=notices(connection, *pairs_of_ends(connection)))
         changes.settled(connection)
     version = _version(connection) + 1
-    fill(connection, picked, ((number,) for number in known.values()))
-    connection.execute(documents.delete().where(documents.c.number.in_(sa.select(picked.c.number))))
+    connection.execute(documents.delete().where(documents.c.number.in_(sa.select(batch.c.document))))
     stay = [
         (known[iri], iri, version, _digest(contents_of[iri])) for iri, document in read.items() if document is not None
     ]

@@ -69,7 +69,7 @@ statements = Table(
     Index("md_statements_resource", "resource", "property"),
     Index("md_statements_value", "value", "property"),
     Index("md_statements_property", "property"),
-    Index("md_statements_document", "document"),
+    Index("md_statements_document", "document", "resource", "property", "value"),  # a value may be that of many
 )
 
 types = Table(
@@ -81,7 +81,7 @@ types = Table(
     *_versions(),
     Index("md_types_resource", "resource", "class_"),
     Index("md_types_class", "class_"),
-    Index("md_types_document", "document"),
+    Index("md_types_document", "document", "resource", "class_"),
 )
 """The classes of each resource, and ANY."""
 
@@ -138,7 +138,7 @@ joins = Table(
     *join_columns(),
     Index("md_joins_parent", "parent", "driver", "kind", "level"),
     Index("md_joins_child", "child", "driver", "kind", "level"),
-    Index("md_joins_level", "level"),
+    Index("md_joins_level", "level", "kind", "driver"),
 )
 
 groups = Table(

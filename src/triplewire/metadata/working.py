@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql.selectable import Join
 
 from triplewire.metadata.tables import ByCodePoint, join_columns, trigger_columns
@@ -86,6 +85,7 @@ asked_joins = _table(
     *join_columns(),
     Index("md_asked_joins_parent", "parent", "driver", "kind", "level"),
     Index("md_asked_joins_child", "child", "driver", "kind", "level"),
+    Index("md_asked_joins_level", "level", "kind", "driver"),
 )
 asked_properties = _table("asked_properties", _number("property"))
 
@@ -112,14 +112,12 @@ told = _table(
 
 
 def prepare(connection: Connection) -> None:
-    """Make the tables of this transaction, all empty."""
+    """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL join_collapse_limit = 1; SET LOCAL jit = off")
-    for table in working.sorted_tables:
-        connection.execute(CreateTable(table, if_not_exists=True))
-        for index in table.indexes:
-            connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
-        connection.execute(table.delete())
+    if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection
+        working.create_all(connection, checkfirst=False)
+    connection.execute(altered.delete())
 
 
 def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -157,3 +155,10 @@ def in_order(first: Any, *others: tuple[Any, Any], left: tuple[Any, Any] | None 
     for table, condition in others:
         joined = _InOrder(joined, table, condition)
     return joined if left is None else _InOrder(joined, *left, isouter=True)
+
+
+def is_in(table: Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Does a row of the table meet these conditions? It is looked up by an index: PostgreSQL would make a join of
+    EXISTS, and read the whole table for it."""
+    row = sa.select(sa.literal(1)).select_from(table).where(*conditions).correlate_except(table)
+    return row.limit(1).scalar_subquery().is_not(None)
