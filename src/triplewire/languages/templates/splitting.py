@@ -90,7 +90,9 @@ class Pool:
         if 2 * (self._count + count) > len(self._slots):
             self._slots = np.empty(1 << (4 * (self._count + count)).bit_length(), np.int32)
             kernels.refill(self._text, self._ends, self._count, self._seed, self._slots)
-        spans = texts.text, texts.start, texts.end
+        text = texts.text.view()
+        text.flags.writeable = False  # of one type for the kernel, whoever owns it
+        spans = text, texts.start, texts.end
         self._count = kernels.insert(*spans, self._text, self._ends, self._count, self._seed, self._slots, numbers)
         return numbers
 
