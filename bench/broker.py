@@ -93,7 +93,7 @@ def _store(url: str, path: Path) -> None:
                 }
                 for row in map(json.loads, portion)
             ]
-            database.write(lambda connection, rows=rows: connection.execute(subscriptions.insert(), rows))  # type: ignore[misc]
+            database.write(lambda connection, rows=rows: connection.execute(subscriptions.insert(), rows))  # type: ignore[misc]  # of the loop
 
 
 def _published(url: str, documents: Sequence[Publication], matcher: str) -> tuple[float, float, int]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from bench import metadata_beside
 from bench.report import Figure
 from bench.workloads.catalogue import Case, Place
-from bench.workloads.og_metadata import document, rules
+from bench.workloads.mdv_documents import document, rules
 from triplewire.metadata import filter as matching
 from triplewire.metadata.messages import Withdraw
 from triplewire.metadata.registry import Registry

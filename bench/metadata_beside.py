@@ -24,7 +24,7 @@ from typing import Any
 from bench.peers.postgres import server
 from bench.report import Figure
 from bench.workloads.catalogue import Place
-from bench.workloads.og_metadata import SPACE, document, mixed, name_of
+from bench.workloads.mdv_documents import SPACE, document, mixed, name_of
 from triplewire.errors import TriplewireError
 from triplewire.metadata.batches import Batch
 from triplewire.metadata.follow import Follower
@@ -125,7 +125,7 @@ def _triples(base: Sequence[Change]) -> Iterator[tuple[str, str, str, bool]]:
         assert isinstance(change, Put)
         for s, p, o in parsed(change.document, change.content, Settings()).triples:
             is_literal = isinstance(o, Literal)
-            yield s.value, p.value, o.lexical if is_literal else o.value, is_literal  # type: ignore[union-attr]
+            yield s.value, p.value, o.lexical if is_literal else o.value, is_literal  # type: ignore[union-attr]  # no blank node
 
 
 def _oxigraph(base: Sequence[Change], rules: Sequence[RuleText]) -> tuple[float, list[set[str]]]:

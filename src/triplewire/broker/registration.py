@@ -95,7 +95,7 @@ class Registration:
             for target in self.wanted[place].targets:
                 add_target(connection, number, target)
             told = (self.answers[place], self.prices[place])
-            made[place] = Made(number, row["id"], ticket, tickets.feed_key(number, self.secret), row["expires"], *told)  # type: ignore[arg-type]
+            made[place] = Made(number, row["id"], ticket, tickets.feed_key(number, self.secret), row["expires"], *told)  # type: ignore[arg-type]  # a tuple
         if new:
             connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
         return made

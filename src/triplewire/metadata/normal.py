@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from triplewire.errors import SubscriptionError, UnsupportedQuery
+from triplewire.errors import UnsupportedQuery
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context
 from triplewire.languages.grammar.conditions import FLIPPED
@@ -238,9 +238,3 @@ class _Normaliser:
                 line, column = self._rule.place(self._tests[0])
                 raise UnsupportedQuery(what, source=self._context.source, line=line, column=column, remedy=remedy)
             groups[left] = right
-
-
-def check_names(rule: Rule, context: Context) -> None:
-    """Raises `SubscriptionError` where a rule names itself."""
-    if any(isinstance(x.meaning, Subscription) and x.meaning.id == context.source for x in rule.searched):
-        raise SubscriptionError("the rule names itself", source=context.source)
