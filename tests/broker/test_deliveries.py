@@ -256,7 +256,7 @@ def test_a_rate_is_kept_and_raised_by_the_receiver(broker: Broker, deliver: Deli
         headers["WebHook-Allowed-Rate"] = "120"
         clock.now += 20
         until(ended(broker, delivered=12))
-        delivering.close()
+        delivering.stop()
         published(broker, *range(20, 40))
         deliver(clock, per_minute=3.0, without_rate=frozenset())
         until(ended(broker, delivered=32))  # what a host has said is kept
@@ -360,7 +360,7 @@ def test_an_end_does_not_wait_for_a_receiver(broker: Broker, deliver: Deliver) -
         published(broker, 1)
         delivering = deliver(seconds=50.0)
         until(lambda: server.requests)
-        delivering.close()
+        delivering.stop()
         assert "delivery" not in {thread.name for thread in threading.enumerate()}
         assert law(broker)["pending"] == 1
         go_on.set()
@@ -385,7 +385,7 @@ def test_several_processes_share_hosts(new_database: Callable[[], str]) -> None:
         published(ours, *range(10))
         until(ended(ours, delivered=120, pending=0))
         assert all(len(server.ids) == len(set(server.ids)) == 10 for server in servers), "each is sent by one"
-        second.close()
+        second.stop()
         published(ours, *range(10, 15))
         until(ended(ours, delivered=180, pending=0))
         assert all(len(server.ids) == len(set(server.ids)) == 15 for server in servers)

@@ -63,6 +63,8 @@ def test_targets(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
         assert server.requests[0].headers["ce-id"].startswith("test-")
         published(setting.broker, 1)
         until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        sent = 'triplewire_notifications_total{channel="webhook",outcome="delivered"} 1.0'
+        until(lambda: sent in doors.get("/metrics").text)
         (entry,) = doors.get(f"{path}/deliveries").json()
         assert (entry["state"], entry["tries"], entry["answer"], entry["sequence"]) == ("delivered", 1, "200 OK", 1)
         answers = [made.text, doors.get(f"{path}/targets").text, doors.get(f"{path}/deliveries").text]

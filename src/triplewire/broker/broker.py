@@ -296,10 +296,10 @@ class Broker:
         taken = self.database.write(lambda connection: accept(connection, rows, once))
         crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
-        self.counts.add("publications", "accepted", by=new)
-        self.counts.add("publications", "repeated", by=len(taken) - new)
+        self.counts.publications.labels("accepted").inc(new)
+        self.counts.publications.labels("repeated").inc(len(taken) - new)
         if new:
-            self.matching.wake.set()
+            self.matching.wake()
         return taken
 
     @staticmethod
@@ -354,11 +354,12 @@ class Broker:
         return {number: counts.get(number, 0) for number in matched}, done
 
     def _told(self, batch: Batch) -> None:
-        self.counts.matched(batch.seconds)
-        self.counts.add("publications", "matched", by=len(batch.matched))
-        self.counts.add("publications", "refused", by=len(batch.refused))
+        if batch.matched or batch.refused:
+            self.counts.match_seconds.observe(batch.seconds)
+        self.counts.publications.labels("matched").inc(len(batch.matched))
+        self.counts.publications.labels("refused").inc(len(batch.refused))
         for kind, count in Counter(event[3] for event in batch.events).items():
-            self.counts.add("events", kind, by=count)
+            self.counts.events.labels(kind).inc(count)
         with self._matched:
             if len(self._counts) > 100_000:
                 self._counts.clear()

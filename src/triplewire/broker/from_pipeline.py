@@ -74,9 +74,9 @@ class FromPipeline(Matching):
         self._rows = rows_at(outside.matches)
         outside.inbox.mkdir(parents=True, exist_ok=True)
 
-    def stop(self) -> None:
+    def stop(self, seconds: float | None = None) -> None:
         """End once what is under way is written."""
-        super().stop()
+        super().stop(seconds)
         self._rows.close()
 
     def _begin_term(self) -> bool:

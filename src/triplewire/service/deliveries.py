@@ -242,7 +242,7 @@ def resend(request: Request, number: int) -> dict[str, Any]:
         of.owed.resend(own_number)
         delivering(request).wake()
     elif of.owed.accept_again(own_number):
-        of.matching.wake.set()
+        of.matching.wake()
     return {"number": number, "state": "pending"}
 
 
