@@ -16,7 +16,7 @@ publications are written in one transaction. So a process that is killed leaves 
 A publication that may have ended a process (it is in the first batch of a term) is matched alone, and its tries are
 counted before: after `MOST_TRIES` it is refused, and the others go on. Tries that the database alone has cut short do
 not count. Where one subscription is to blame for `MOST_BLAMED` publications, it is suspended and they are matched after
-all (`triplewire.broker.blame`).
+all (`triplewire.broker.culprit`).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.broker.blame import who_ends_it
+from triplewire.broker.culprit import culprit_of
+from triplewire.broker.delivery_log import add_total
 from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNDELIVERED, UNMATCHED
-from triplewire.broker.owed import add_total
+from triplewire.broker.numbering import first_numbers
 from triplewire.broker.publications import restored
 from triplewire.broker.repeating import Repeating
-from triplewire.broker.skipped import first_numbers
 from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed, StoreTexts, parts
 from triplewire.encode.strings import TextColumn
 from triplewire.errors import StoreError, TriplewireError, UnavailableError
@@ -236,7 +236,7 @@ class Matching(Repeating):
     def _give_up(self, row: Any, files: Mapping[str, bytes] | None) -> None:
         """Refuse a publication that has ended the process, or suspend the subscription that did it again and again."""
         given = restored(row.body, row.id, row.source, files)
-        culprit = who_ends_it(self._followed.engine, list(StoreTexts(self._database).rows()), given)
+        culprit = culprit_of(self._followed.engine, list(StoreTexts(self._database).rows()), given)
         table = publications
         blamed = table.c.culprit == culprit
         with self._database.reading() as connection:

@@ -216,7 +216,7 @@ class Deliveries(Repeating):
             if row.due is not None and self._shares.has(row.name):
                 self._plan(row.name, row.due, row.per_minute)
         if time.monotonic() >= self._next_sweep and self._shares.has(""):
-            is_more = self._broker.owed.forget(self._clock() - self.settings.keep_days * DAY)
+            is_more = self._broker.delivery_log.forget(self._clock() - self.settings.keep_days * DAY)
             self._next_sweep = time.monotonic() + (0 if is_more else _SWEEP)
         ended = time.monotonic()
         self._next_look = ended + max(_LOOK, _LOOK_SHARE * (ended - begun))
