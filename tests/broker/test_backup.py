@@ -10,7 +10,7 @@ import pytest
 
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.events import Event
-from triplewire.broker.skipped import skip_numbers
+from triplewire.broker.numbering import skip_numbers
 from triplewire.cli import run
 from triplewire.model.publication import Publication
 from triplewire.read import read

@@ -43,14 +43,14 @@ def deliver(broker: Broker) -> Iterator[Deliver]:
 
 def law(broker: Broker) -> dict[str, int]:
     """What is owed is somewhere."""
-    tally = broker.owed.tally()
+    tally = broker.delivery_log.tally()
     assert tally["matched"] == sum(tally[state] for state in ("delivered", "pending", "expired", "dead")), tally
     return tally
 
 
 def ended(broker: Broker, **counts: int) -> Callable[[], bool]:
     """Is this what has become of deliveries?"""
-    return lambda: {name: broker.owed.tally()[name] for name in counts} == counts
+    return lambda: {name: broker.delivery_log.tally()[name] for name in counts} == counts
 
 
 def test_each_event_goes_to_each_target_once(broker: Broker, deliver: Deliver) -> None:
@@ -84,10 +84,10 @@ def test_schedule_is_followed_to_the_end_and_begun_again(broker: Broker, deliver
         assert len(server.requests) == len(SCHEDULE) == one(broker).tries
         assert len(set(server.ids)) == 1, "the id is the same for each try"
         assert one(broker).status == "500 Internal Server Error"
-        (letter,) = broker.owed.dead("ann")
-        assert not broker.owed.dead("bob")
+        (letter,) = broker.delivery_log.dead("ann")
+        assert not broker.delivery_log.dead("bob")
         server.answer = lambda came: (204, {}, b"")
-        broker.owed.resend(letter.number)
+        broker.delivery_log.resend(letter.number)
         until(ended(broker, delivered=1, dead=0))
         assert len(set(server.ids)) == 1
 
@@ -120,8 +120,8 @@ def test_dead_letters_are_told_in_the_feed_once_until_the_target_takes_something
         assert entry.title == "Events could not be delivered, and are dead letters"
         assert "500 Internal Server Error" in entry.markup
         server.answer = lambda came: (200, {}, b"")
-        for letter in broker.owed.dead("ann"):
-            broker.owed.resend(letter.number)
+        for letter in broker.delivery_log.dead("ann"):
+            broker.delivery_log.resend(letter.number)
         until(ended(broker, delivered=4, dead=0))
         broker.expire()
         assert types(broker) == ["matched", "matched", "undelivered"], "it is told once"
@@ -138,7 +138,7 @@ def types(broker: Broker) -> list[str]:
 
 def one(broker: Broker) -> Any:
     """The newest delivery of the first subscription."""
-    return broker.owed.of_subscription(1)[0]
+    return broker.delivery_log.of_subscription(1)[0]
 
 
 def test_gone_ends_the_target(broker: Broker, deliver: Deliver) -> None:
@@ -178,7 +178,7 @@ def test_retry_after_is_obeyed_by_all_of_the_target(broker: Broker, deliver: Del
 
 
 def waiting(broker: Broker) -> list[Any]:
-    return [row for row in broker.owed.of_subscription(1) if row.state == "pending"]
+    return [row for row in broker.delivery_log.of_subscription(1) if row.state == "pending"]
 
 
 def test_redirects_are_failures(broker: Broker, deliver: Deliver) -> None:
@@ -256,7 +256,7 @@ def test_a_rate_is_kept_and_raised_by_the_receiver(broker: Broker, deliver: Deli
         headers["WebHook-Allowed-Rate"] = "120"
         clock.now += 20
         until(ended(broker, delivered=12))
-        delivering.close()
+        delivering.stop()
         published(broker, *range(20, 40))
         deliver(clock, per_minute=3.0, without_rate=frozenset())
         until(ended(broker, delivered=32))  # what a host has said is kept
@@ -298,7 +298,7 @@ def test_what_nobody_waits_for_expires(broker: Broker, deliver: Deliver) -> None
         broker.targets.end(broker.targets.of(number)[0].number)
         assert law(broker)["expired"] == 2
         assert not server.requests
-        assert {row.status for row in broker.owed.of_subscription(number)} == {
+        assert {row.status for row in broker.delivery_log.of_subscription(number)} == {
             "the target had ended",
             "the target was removed",
         }
@@ -343,7 +343,7 @@ def test_the_law_holds_at_any_moment(broker: Broker, deliver: Deliver) -> None:
         while publishing.is_alive() or law(broker)["pending"]:
             law(broker)
         assert law(broker) == {"matched": 60, "delivered": 40, "pending": 0, "expired": 0, "dead": 20}
-        forgotten = broker.owed.forget(4e9)
+        forgotten = broker.delivery_log.forget(4e9)
         assert forgotten == 40
         assert law(broker) == {"matched": 60, "delivered": 40, "pending": 0, "expired": 0, "dead": 20}
 
@@ -360,7 +360,7 @@ def test_an_end_does_not_wait_for_a_receiver(broker: Broker, deliver: Deliver) -
         published(broker, 1)
         delivering = deliver(seconds=50.0)
         until(lambda: server.requests)
-        delivering.close()
+        delivering.stop()
         assert "delivery" not in {thread.name for thread in threading.enumerate()}
         assert law(broker)["pending"] == 1
         go_on.set()
@@ -385,7 +385,7 @@ def test_several_processes_share_hosts(new_database: Callable[[], str]) -> None:
         published(ours, *range(10))
         until(ended(ours, delivered=120, pending=0))
         assert all(len(server.ids) == len(set(server.ids)) == 10 for server in servers), "each is sent by one"
-        second.close()
+        second.stop()
         published(ours, *range(10, 15))
         until(ended(ours, delivered=180, pending=0))
         assert all(len(server.ids) == len(set(server.ids)) == 15 for server in servers)

@@ -112,7 +112,10 @@ def test_w2_rocks_102_parameters_that_are_not_known_are_ignored(world: World) ->
 
 def test_w3_the_answer_does_not_depend_on_what_the_callback_says(world: World) -> None:
     world.subscriber.answer = lambda came: Said(404, {}, b"")
-    assert world.ask("subscribe") == world.ask("subscribe", callback=f"{world.subscriber.url}/other")
+    answers = [world.ask("subscribe", callback=f"{world.subscriber.url}/{name}") for name in ("one", "other")]
+    for said in answers:
+        del said.headers["date"]
+    assert answers[0] == answers[1]
     assert world.ask("unsubscribe", callback="http://127.0.0.1:9999/nobody").status == 202
     assert not world.subscriber.came, "nothing is asked before the answer"
 

@@ -44,9 +44,9 @@ def test_killed_between_sending_and_writing(new_database: Callable[[], str]) -> 
         sender.wait()
         answering.set()
         with Broker.open(url, b"s" * 32) as broker:
-            assert broker.owed.tally() == {"matched": 5, "delivered": 2, "pending": 3, "expired": 0, "dead": 0}
+            assert broker.delivery_log.tally() == {"matched": 5, "delivered": 2, "pending": 3, "expired": 0, "dead": 0}
             with Deliveries(broker, DeliverySettings(allow_private_addresses=True)):
-                until(lambda: broker.owed.tally()["delivered"] == 5)
+                until(lambda: broker.delivery_log.tally()["delivered"] == 5)
         assert server.ids == ["1", "2", "3", "3", "4", "5"]
 
 
@@ -61,11 +61,11 @@ def test_another_process_goes_on(new_database: Callable[[], str]) -> None:
             assert sender.stdout is not None
             assert sender.stdout.readline()
             published(broker, 1)
-            until(lambda: broker.owed.tally()["delivered"] == 3)  # it has all of the shares
+            until(lambda: broker.delivery_log.tally()["delivered"] == 3)  # it has all of the shares
             with Deliveries(broker, DeliverySettings(allow_private_addresses=True)):
                 published(broker, *range(2, 12))
                 sender.kill()
-                until(lambda: broker.owed.tally()["delivered"] == 33)
+                until(lambda: broker.delivery_log.tally()["delivered"] == 33)
         finally:
             sender.kill()
             sender.wait()

@@ -93,6 +93,8 @@ def test_what_a_feed_brings_is_told_once_also_after_a_reset_and_a_restart(databa
         until(lambda: len(told(broker)) == 3)
         assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
         assert {event.source for event in broker.events("ann", 0)} == {f"{web.root}/feed"}
+        count = broker.counts.registry.get_sample_value
+        assert (count("triplewire_documents_total", {"outcome": "taken"}) or 0) >= 1
 
 
 def test_the_owner_is_told_of_failures(broker: Broker, web: Web) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.from_pipeline import Outside
-from triplewire.broker.match_rows import rows_at
+from triplewire.broker.pipeline_matches import rows_at
 from triplewire.engine import Engine
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.model.publication import Publication

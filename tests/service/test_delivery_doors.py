@@ -38,7 +38,7 @@ def setting(tmp_path: Path) -> Iterator[Setting]:
         app = service(broker, ServiceSettings(token="t" * 32, allow_private_addresses=True), delivering)
         with TestClient(app, headers={"Authorization": "Bearer " + "t" * 32}) as doors:
             yield Setting(broker, doors)
-        tally = broker.owed.tally()
+        tally = broker.delivery_log.tally()
         assert tally["matched"] == sum(tally.values()) - tally["matched"]
 
 
@@ -62,13 +62,15 @@ def test_targets(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
         assert json.loads(server.requests[0].body)["test"] is True
         assert server.requests[0].headers["ce-id"].startswith("test-")
         published(setting.broker, 1)
-        until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        until(lambda: setting.broker.delivery_log.tally()["delivered"] == 1)
+        sent = 'triplewire_notifications_total{channel="webhook",outcome="delivered"} 1.0'
+        until(lambda: sent in doors.get("/metrics").text)
         (entry,) = doors.get(f"{path}/deliveries").json()
         assert (entry["state"], entry["tries"], entry["answer"], entry["sequence"]) == ("delivered", 1, "200 OK", 1)
         answers = [made.text, doors.get(f"{path}/targets").text, doors.get(f"{path}/deliveries").text]
         assert doors.delete(made.headers["Location"]).status_code == 204
         published(setting.broker, 2)
-        assert setting.broker.owed.tally()["matched"] == 1
+        assert setting.broker.delivery_log.tally()["matched"] == 1
         again = doors.post(f"{path}/targets", json={"address": address, "secret": SECRET}).json()
         assert (again["number"], again["state"], again["ordered"]) == (target["number"], "active", False)
         assert not any(SECRET in text for text in (*answers, caplog.text))
@@ -94,7 +96,7 @@ def test_receivers_are_asked_before(setting: Setting, allows: dict[str, str] | N
             rates = connection.execute(sa.select(hosts.c.per_minute)).scalars().all()
         assert rates == [90.0 if allows is ALLOWED else None]
         published(setting.broker, 1)
-        until(lambda: setting.broker.owed.tally()["delivered"] == (2 if allows is ALLOWED else 1))
+        until(lambda: setting.broker.delivery_log.tally()["delivered"] == (2 if allows is ALLOWED else 1))
         callback = asked["webhook-request-callback"]
         nobody = {"Authorization": ""}
         changed = callback[:-1] + ("b" if callback.endswith("a") else "a")
@@ -104,7 +106,7 @@ def test_receivers_are_asked_before(setting: Setting, allows: dict[str, str] | N
         with setting.broker.database.reading() as connection:
             assert connection.execute(sa.select(hosts.c.per_minute)).scalars().all() == [7.0]
         published(setting.broker, 2)
-        until(lambda: setting.broker.owed.tally()["delivered"] == (4 if allows is ALLOWED else 3))
+        until(lambda: setting.broker.delivery_log.tally()["delivered"] == (4 if allows is ALLOWED else 3))
 
 
 def test_a_webhook_of_a_new_subscription_is_asked(setting: Setting) -> None:
@@ -126,7 +128,7 @@ def test_what_is_muted_waits(setting: Setting) -> None:
         assert not server.requests
         assert doors.post(f"{path}/mute", json={"seconds": -1}).status_code == 422
         assert doors.post(f"{path}/mute", json={"seconds": 0}).status_code == 200
-        until(lambda: setting.broker.owed.tally()["delivered"] == 2)
+        until(lambda: setting.broker.delivery_log.tally()["delivered"] == 2)
         assert len(server.ids) == 2
 
 
@@ -154,7 +156,7 @@ def test_dead_letters(setting: Setting) -> None:
     with serving(500) as server:
         doors.post(f"{setting.path}/targets", json={"address": server.url})
         published(setting.broker, 1, 2)
-        until(lambda: setting.broker.owed.tally()["dead"] == 2)
+        until(lambda: setting.broker.delivery_log.tally()["dead"] == 2)
         letters = doors.get("/deadletters").json()
         assert [letter["answer"] for letter in letters] == ["500 Internal Server Error"] * 2
         assert letters[0]["subscription"] == "games"
@@ -165,7 +167,7 @@ def test_dead_letters(setting: Setting) -> None:
             assert doors.delete(f"/deadletters/{path}", headers=ann).status_code == 404
         server.answer = lambda came: (200, {}, b"")
         assert doors.post(f"/deadletters/{letters[0]['number']}/resend").status_code == 202
-        until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        until(lambda: setting.broker.delivery_log.tally()["delivered"] == 1)
         assert doors.delete(f"/deadletters/{letters[1]['number']}").status_code == 204
         assert doors.get("/deadletters").json() == []
         log = doors.get(f"{setting.path}/deliveries").json()
@@ -176,7 +178,7 @@ def test_a_dead_letter_of_a_target_that_is_gone(setting: Setting) -> None:
     with serving(410) as server:
         setting.doors.post(f"{setting.path}/targets", json={"address": server.url})
         published(setting.broker, 1)
-        until(lambda: setting.broker.owed.tally()["dead"] == 1)
+        until(lambda: setting.broker.delivery_log.tally()["dead"] == 1)
         (letter,) = setting.doors.get("/deadletters").json()
         refused = setting.doors.post(f"/deadletters/{letter['number']}/resend")
         assert refused.status_code == 400
@@ -210,7 +212,7 @@ def test_a_notification_that_was_too_long_is_behind_its_link(setting: Setting) -
     with serving() as server:
         setting.doors.post(f"{setting.path}/targets", json={"address": server.url})
         published(setting.broker, 1, title="Olympic games " + "x" * 30_000)
-        until(lambda: setting.broker.owed.tally()["delivered"] == 1)
+        until(lambda: setting.broker.delivery_log.tally()["delivered"] == 1)
         said = json.loads(server.requests[0].body)
         whole = setting.doors.get(said["link"], headers={"Authorization": ""})
         assert len(whole.json()["bindings"][0]["title"]["value"]) > 30_000

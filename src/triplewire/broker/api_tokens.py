@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from triplewire.broker.tickets import API, digest, new_ticket
 from triplewire.store.database import Database, now
@@ -13,19 +12,9 @@ from triplewire.store.tables import tokens
 def new_token(database: Database, owner: str) -> str:
     """An API token of an owner; it is told this once."""
     token = new_ticket(API)
-    keep_token(database, token, owner)
+    row = tokens.insert().values(digest=digest(token), owner=owner, created=now())
+    database.write(lambda connection: connection.execute(row))
     return token
-
-
-def keep_token(database: Database, token: str, owner: str) -> None:
-    """Take a token that an owner has chosen."""
-    values = {"digest": digest(token), "owner": owner, "created": now()}
-
-    def write(connection: Connection) -> None:
-        connection.execute(tokens.delete().where(tokens.c.digest == values["digest"]))
-        connection.execute(tokens.insert().values(values))
-
-    database.write(write)
 
 
 def revoke(database: Database, owner: str, digest: bytes) -> None:

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,16 +32,16 @@ from triplewire.broker import api_tokens, tickets
 from triplewire.broker import events as events_
 from triplewire.broker.accepted import Once, Taken, accept
 from triplewire.broker.counts import Counts
+from triplewire.broker.delivery_log import DeliveryLog
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
-from triplewire.broker.owed import Owed
-from triplewire.broker.publications import HANDED, link_of, stored, title_of
+from triplewire.broker.publications import HANDED, row_of
 from triplewire.broker.quarantine import Limits, Quarantine
 from triplewire.broker.registration import LONGEST, SHORTEST, Made, Registration, Wanted, check_seconds, warns
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.stories import Stories
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, stored_taxonomy
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, prefixes_of, stored_taxonomy
 from triplewire.broker.targets import Target, Targets
 from triplewire.broker.trial import Query, Trial
 from triplewire.broker.window import Window
@@ -61,8 +61,6 @@ from triplewire.store.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from triplewire.broker.from_pipeline import Outside
     from triplewire.engine.explain.explanation import Explanation
 
@@ -86,8 +84,8 @@ class Broker:
         follow, match = _who_matches(outside)
         self.followed = follow(engine, database, warn)
         self.targets = Targets(database, self.followed)
-        self.owed = Owed(database)
-        self.sources = Sources(database, self.followed.follow)
+        self.delivery_log = DeliveryLog(database)
+        self.sources = Sources(database, self.followed.write)
         self.window = Window(database)
         judge = Quarantine(database, self.followed, limits or Limits()).judge
         self.matching = match(database, self.followed, self.holder, self._told, Stories(self.followed).choose, judge)
@@ -178,9 +176,7 @@ class Broker:
                 answers[place] = error
         prices = trial.prices(self.window.of(owner))
         new = Registration(owner, wanted, answers, prices, self.most_subscriptions, self.secret)
-        made = self.database.write(new.write)
-        self.followed.follow()
-        return made
+        return self.followed.write(new.write)
 
     def add_target(self, number: int, target: Target) -> int:
         """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
@@ -234,7 +230,7 @@ class Broker:
                 raise ArgumentError(f"{values['state']!r} is no state", remedy=f"known: {ACTIVE}, {PAUSED}")
             values["reason"] = ""
         is_new = bool({"query", "language", "prefixes"} & set(values))
-        prefixes = values.get("prefixes", json.loads(row.prefixes) if row.prefixes else None)
+        prefixes = values.get("prefixes", prefixes_of(row))
         if is_new or (row.state == SUSPENDED and "state" in values):
             query = Query(values.get("query", row.query), values.get("language", row.language), prefixes)
             trial = Trial([query], self.engine)
@@ -288,7 +284,8 @@ class Broker:
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
         that may come again. Raises `ArgumentError` where its key is that of another."""
-        rows = [self._prepared(publication, source, readers) for publication in given]
+        seen_by = None if readers is None else json.dumps(sorted(readers))
+        rows = [(row_of(each, source=source or each.source, readers=seen_by), each.attachments) for each in given]
         crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
@@ -296,31 +293,11 @@ class Broker:
         taken = self.database.write(lambda connection: accept(connection, rows, once))
         crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
-        self.counts.add("publications", "accepted", by=new)
-        self.counts.add("publications", "repeated", by=len(taken) - new)
+        self.counts.publications.labels("accepted").inc(new)
+        self.counts.publications.labels("repeated").inc(len(taken) - new)
         if new:
-            self.matching.wake.set()
+            self.matching.wake()
         return taken
-
-    @staticmethod
-    def _prepared(
-        publication: Publication, source: str, readers: Iterable[str] | None
-    ) -> tuple[dict[str, Any], Mapping[str, bytes]]:
-        values = {
-            "id": publication.id,
-            "content": publication.content_hash,
-            "source": source or publication.source,
-            "published": publication.published.timestamp() if publication.published else None,
-            "received": now(),
-            "readers": None if readers is None else json.dumps(sorted(readers)),
-            "title": title_of(publication),
-            "link": link_of(publication),
-            "body": stored(publication),
-            "state": "accepted",
-            "tries": 0,
-            "reason": "",
-        }
-        return values, publication.attachments
 
     def wait(self, numbers: Iterable[int], seconds: float) -> dict[int, int]:
         """Wait until these publications are matched; returns by how many subscriptions each is. Those that are not
@@ -354,11 +331,12 @@ class Broker:
         return {number: counts.get(number, 0) for number in matched}, done
 
     def _told(self, batch: Batch) -> None:
-        self.counts.matched(batch.seconds)
-        self.counts.add("publications", "matched", by=len(batch.matched))
-        self.counts.add("publications", "refused", by=len(batch.refused))
+        if batch.matched or batch.refused:
+            self.counts.match_seconds.observe(batch.seconds)
+        self.counts.publications.labels("matched").inc(len(batch.matched))
+        self.counts.publications.labels("refused").inc(len(batch.refused))
         for kind, count in Counter(event[3] for event in batch.events).items():
-            self.counts.add("events", kind, by=count)
+            self.counts.events.labels(kind).inc(count)
         with self._matched:
             if len(self._counts) > 100_000:
                 self._counts.clear()
@@ -369,18 +347,15 @@ class Broker:
 
     # --- dry runs ----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def probe(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> Iterator[Engine]:
+    def probe(self, query: str, language: str, prefixes: Mapping[str, str] | None = None) -> Engine:
         """An engine with this query alone, of the id "query", and the broker's taxonomy and operators."""
         engine = Engine(taxonomy=self.engine.taxonomy, operators=self.engine.operators, settings=self.settings)
         engine.subscribe(query, language, id="query", prefixes=prefixes)
-        yield engine
+        return engine
 
     def explain(self, row: Row[Any], publication: Publication) -> Explanation:
         """Why a subscription matches a publication, or not."""
-        prefixes = json.loads(row.prefixes) if row.prefixes else None
-        with self.probe(row.query, row.language, prefixes) as engine:
-            return engine.explain("query", publication, nearest=True)
+        return self.probe(row.query, row.language, prefixes_of(row)).explain("query", publication, nearest=True)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -404,10 +379,6 @@ class Broker:
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
         return api_tokens.new_token(self.database, owner)
-
-    def keep_token(self, token: str, owner: str) -> None:
-        """Take a token that an owner has chosen."""
-        api_tokens.keep_token(self.database, token, owner)
 
     def owner_of(self, token: str) -> str | None:
         """Whose API token it is; None for another text."""
@@ -437,9 +408,7 @@ class Broker:
             connection.execute(changes.insert().values(subscription=TAXONOMY))
             return new
 
-        new = self.database.write(write)
-        self.followed.follow()
-        return new
+        return self.followed.write(write)
 
     # --- sources -----------------------------------------------------------------------------------------------------
 
@@ -456,9 +425,9 @@ def _who_matches(outside: Outside | None) -> tuple[Callable[..., Followed], Call
     if outside is None:
         return Followed, Matching
     from triplewire.broker.from_pipeline import FromPipeline  # the pipeline is large
-    from triplewire.broker.kept_index import KeptSubscriptions
+    from triplewire.broker.pipeline_index import PipelineSubscriptions
 
-    return KeptSubscriptions, partial(FromPipeline, outside=outside)
+    return PipelineSubscriptions, partial(FromPipeline, outside=outside)
 
 
 __all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]

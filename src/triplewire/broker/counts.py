@@ -1,52 +1,25 @@
-"""What a broker counts while it runs, by name and labels, for who watches it (`triplewire.service.metrics`)."""
+"""What a broker counts while it runs, for who watches it (`triplewire.service.metrics`)."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-COUNTED: Mapping[str, tuple[str, ...]] = {
-    "publications": ("outcome",),  # accepted, repeated (it was there); matched, refused
-    "events": ("type",),
-    "notifications": ("channel", "outcome"),
-    "feed_fetch": ("outcome",),
-}
-"""The counters and their labels, which have few values each."""
+disable_created_metrics()  # type: ignore[no-untyped-call]  # else an instant stands beside each counter
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Counts:
-    """Counters, and how long batches took. Any thread may count."""
+    """Counters, whose labels have few values each, and how long batches took. Any thread may count."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
-        self._buckets = Counter[float]()
-        self._seconds, self._batches = 0.0, 0
-
-    def add(self, name: str, *labels: str, by: int = 1) -> None:
-        """Count, under a name of `COUNTED`."""
-        with self._lock:
-            self._counts[name][labels] += by
-
-    def matched(self, seconds: float) -> None:
-        """A batch of publications was matched in so many seconds."""
-        with self._lock:
-            self._seconds, self._batches = self._seconds + seconds, self._batches + 1
-            self._buckets[next((bound for bound in _BOUNDS if seconds <= bound), float("inf"))] += 1
-
-    def of(self, name: str) -> dict[tuple[str, ...], int]:
-        """The counts under a name, by the values of its labels."""
-        with self._lock:
-            return dict(self._counts[name])
-
-    def durations(self) -> tuple[list[tuple[str, float]], float]:
-        """How many batches took at most so long, for each bound, and how long all took."""
-        with self._lock:
-            total, rows = 0, list[tuple[str, float]]()
-            for bound in _BOUNDS:
-                total += self._buckets[bound]
-                rows.append((str(bound), total))
-            return [*rows, ("+Inf", self._batches)], self._seconds
+        self.registry = of = CollectorRegistry()
+        about = "Publications that were accepted, or repeated (they were there); matched, or refused."
+        self.publications = Counter("triplewire_publications", about, ["outcome"], registry=of)
+        self.events = Counter("triplewire_events", "Events of subscriptions.", ["type"], registry=of)
+        about = "Tries to deliver an event: delivered, failed, or gone (the target wants no more)."
+        self.notifications = Counter("triplewire_notifications", about, ["channel", "outcome"], registry=of)
+        about = "Documents of sources: taken, or refused."
+        self.documents = Counter("triplewire_documents", about, ["outcome"], registry=of)
+        about = "Seconds that matching a batch of publications took."
+        self.match_seconds = Histogram("triplewire_match_duration_seconds", about, buckets=_BOUNDS, registry=of)

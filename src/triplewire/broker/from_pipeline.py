@@ -1,8 +1,8 @@
 """Events of matches that the pipeline has found, where matching outgrows a broker: see docs/scale-out.md.
 
-    subscriptions   -> an index in a folder, which `triplewire pipeline run --index DIR` follows     (`kept_index`)
+    subscriptions   -> an index in a folder, which `triplewire pipeline run --index DIR` follows   (`pipeline_index`)
     publications    -> files in an inbox, which that run reads, beside topics and folders of its own
-    its matches     <- a table or a topic that it writes                                             (`match_rows`)
+    its matches     <- a table or a topic that it writes                                           (`pipeline_matches`)
 
 One process does all three at a time, in place of matching. A match is told once: a row whose publication (by id and
 content) and subscription have an event already gets none. The pipeline tells matches alone, so there is no `unmatched`
@@ -27,10 +27,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker.events import CHANGED, MATCHED, UNMATCHED
-from triplewire.broker.kept_index import KeptIndex, KeptSubscriptions, number_of
-from triplewire.broker.match_rows import MatchRow, rows_at
 from triplewire.broker.matching import WORK, Accepted, Batch, Matching
-from triplewire.broker.publications import HANDED, link_of, restored, stored
+from triplewire.broker.pipeline_index import PipelineIndex, PipelineSubscriptions, number_of
+from triplewire.broker.pipeline_matches import MatchRow, rows_at
+from triplewire.broker.publications import HANDED, restored, row_of
 from triplewire.broker.subscriptions import ENDED
 from triplewire.folders import on_disk, sync
 from triplewire.model.publication import Publication
@@ -63,20 +63,20 @@ class FromPipeline(Matching):
     """Keeps the index, hands publications on, and makes events of matches, as long as this process has the term."""
 
     def __init__(
-        self, database: Database, followed: KeptSubscriptions, *more: Any, outside: Outside, **named: Any
+        self, database: Database, followed: PipelineSubscriptions, *more: Any, outside: Outside, **named: Any
     ) -> None:
         super().__init__(database, followed, *more, **named)
         operators, engine = operators_of(outside.operators), followed.engine
         options = IndexOptions(engine.taxonomy, operators=operators, settings=engine.settings)
         self._kept = followed
-        self._index = KeptIndex(outside.index, database, options, outside.operators, _log.warning)
+        self._index = PipelineIndex(outside.index, database, options, outside.operators, _log.warning)
         self._inbox = outside.inbox
         self._rows = rows_at(outside.matches)
         outside.inbox.mkdir(parents=True, exist_ok=True)
 
-    def stop(self) -> None:
+    def stop(self, seconds: float | None = None) -> None:
         """End once what is under way is written."""
-        super().stop()
+        super().stop(seconds)
         self._rows.close()
 
     def _begin_term(self) -> bool:
@@ -209,21 +209,7 @@ def _known(connection: Connection, id: str, content: str) -> int | None:
 def _new(connection: Connection, row: MatchRow) -> int:
     about = Publication(row.publication, ())
     previous = connection.execute(sa.select(current.c.publication).where(current.c.id == about.id)).scalar()
-    values = {
-        "id": about.id,
-        "content": row.content,
-        "previous": previous,
-        "source": "",
-        "published": None,
-        "received": now(),
-        "readers": None,
-        "title": _title(row),
-        "link": link_of(about),
-        "body": stored(about),
-        "state": "matched",
-        "tries": 0,
-        "reason": "",
-    }
+    values = row_of(about, content=row.content, previous=previous, title=_title(row), state="matched")
     number = inserted_number(connection, publications, values)
     connection.execute(current.delete().where(current.c.id == about.id))
     connection.execute(current.insert().values(id=about.id, publication=number, content=row.content))

@@ -19,7 +19,7 @@ from triplewire.broker import tickets
 from triplewire.broker.accepted import Once, Taken
 from triplewire.broker.publications import Came, link_of, title_of
 from triplewire.broker.sources import name_of
-from triplewire.broker.subscriptions import ENDED, OF_ID
+from triplewire.broker.subscriptions import ENDED, OF_ID, parts
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.publication import Publication
@@ -158,9 +158,8 @@ def _held(broker: Broker, content: Sequence[Publication], source: str, most_new:
     ids, there = [publication.id for publication in content], set[str]()
     table = publications
     with broker.database.reading() as connection:
-        for begin in range(0, len(ids), 500):
-            part = current.c.id.in_(ids[begin : begin + 500])
-            there.update(connection.execute(sa.select(current.c.id).where(part)).scalars())
+        for part in parts(ids):
+            there.update(connection.execute(sa.select(current.c.id).where(current.c.id.in_(part))).scalars())
         before = sa.select(table.c.title, table.c.link, table.c.published).where(table.c.source == source)
         rows = connection.execute(before.order_by(table.c.number.desc()).limit(_COMPARED))
         known = {(row.title, row.link, row.published) for row in rows}

@@ -16,7 +16,7 @@ publications are written in one transaction. So a process that is killed leaves 
 A publication that may have ended a process (it is in the first batch of a term) is matched alone, and its tries are
 counted before: after `MOST_TRIES` it is refused, and the others go on. Tries that the database alone has cut short do
 not count. Where one subscription is to blame for `MOST_BLAMED` publications, it is suspended and they are matched after
-all (`triplewire.broker.blame`).
+all (`triplewire.broker.culprit`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.broker.blame import who_ends_it
+from triplewire.broker.culprit import culprit_of
+from triplewire.broker.delivery_log import add_total
 from triplewire.broker.events import CHANGED, EXPIRED, EXPIRING, MATCHED, UNDELIVERED, UNMATCHED
-from triplewire.broker.owed import add_total
+from triplewire.broker.numbering import first_numbers
 from triplewire.broker.publications import restored
-from triplewire.broker.skipped import first_numbers
+from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed, StoreTexts, parts
 from triplewire.encode.strings import TextColumn
 from triplewire.errors import StoreError, TriplewireError, UnavailableError
@@ -65,9 +66,7 @@ MOST_BLAMED = 2  # publications that a subscription has ended the process with
 _FAILING = 500  # targets that are told of in one transaction
 _EXPIRING = 1_000  # subscriptions that end in one transaction
 _LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
-_LOOK = 0.5  # seconds between looks at what another process has accepted
-_TAKE_OVER = 0.5  # seconds between tries to become the process that matches
-_AFTER_ERROR = 2.0  # seconds
+_LOOK = 0.5  # seconds between looks at what another process has accepted, or tries to become the one that matches
 
 _NEXT = sa.select(publications).where(publications.c.state == "accepted").order_by(publications.c.number).limit(AT_ONCE)
 _FILES = sa.select(attachments).where(attachments.c.publication.in_(sa.bindparam("numbers", expanding=True)))
@@ -107,7 +106,7 @@ class Batch:
     seconds: float = 0.0  # that matching took
 
 
-class Matching:
+class Matching(Repeating):
     """Matches what was accepted, as long as this process has the term. `told` is called with what was matched."""
 
     def __init__(
@@ -119,6 +118,7 @@ class Matching:
         chosen: Callable[[Connection, Sequence[Accepted], Batch], None] = lambda connection, accepted, batch: None,
         judge: Callable[[Sequence[Accepted], Batch], Mapping[int, str]] = lambda accepted, batch: {},
     ) -> None:
+        super().__init__("matching")
         self._database = database
         self._followed = followed
         self._holder = holder
@@ -132,44 +132,24 @@ class Matching:
         self._counted: set[int] = set()  # tries that are counted already, but were cut short by the database alone
         self._ends_due = 0.0  # by the monotonic clock
         self._working = threading.RLock()  # numbers are counted by one thread at a time
-        self.wake = threading.Event()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="matching", daemon=True)
 
     @property
     def is_ours(self) -> bool:
         """Does this process match now?"""
         return self._term is not None
 
-    def start(self) -> None:
-        """Begin in a thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End once the batch that is under way is written."""
-        self._stop.set()
-        self.wake.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                if self._term is None and not self._begin_term():
-                    self._stop.wait(_TAKE_OVER)
-                    continue
-                if time.monotonic() >= self._ends_due and self.expire() < _EXPIRING:
-                    self._ends_due = time.monotonic() + _LOOK_AT_ENDS
-                self.wake.clear()
-                if not self.step() and not self._stop.is_set():  # `stop` may have come before the clearing
-                    self.wake.wait(_LOOK)
-            except (StoreError, UnavailableError) as error:  # another process matches, the disk is full, and the like
-                _log.warning("matching waits: %s", error)
-                self._stop.wait(_AFTER_ERROR)
-            except Exception:
-                _log.exception("matching failed, and is tried again")
-                self._counted.clear()
-                self._stop.wait(_AFTER_ERROR)
+    def _turn(self) -> float:
+        if self._term is None and not self._begin_term():
+            return _LOOK
+        if time.monotonic() >= self._ends_due and self.expire() < _EXPIRING:
+            self._ends_due = time.monotonic() + _LOOK_AT_ENDS
+        try:
+            return 0.0 if self.step() else _LOOK
+        except (StoreError, UnavailableError):
+            raise
+        except Exception:
+            self._counted.clear()
+            raise
 
     def _begin_term(self) -> bool:
         term = self._database.alone_at(WORK, self._holder)
@@ -256,7 +236,7 @@ class Matching:
     def _give_up(self, row: Any, files: Mapping[str, bytes] | None) -> None:
         """Refuse a publication that has ended the process, or suspend the subscription that did it again and again."""
         given = restored(row.body, row.id, row.source, files)
-        culprit = who_ends_it(self._followed.engine, list(StoreTexts(self._database).rows()), given)
+        culprit = culprit_of(self._followed.engine, list(StoreTexts(self._database).rows()), given)
         table = publications
         blamed = table.c.culprit == culprit
         with self._database.reading() as connection:

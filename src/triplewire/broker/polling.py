@@ -56,19 +56,20 @@ class Polling(Repeating):
     """Gets what the sources of a broker have, for as long as the block lasts."""
 
     def __init__(self, broker: Broker, how: Polled, clock: Callable[[], float] = time.time) -> None:
-        super().__init__("polling", _TAKE_OVER)
+        super().__init__("polling")
         self._broker = broker
         self._how = how
         self._clock = clock
         self._term = 0
 
-    def _turn(self) -> None:
+    def _turn(self) -> float:
         try:
             if (term := self._broker.database.alone_at(WORK, self._broker.holder)) is not None:
                 self._term = term
                 self._poll()
         except BusyError:
             _log.info("another process polls now")
+        return _TAKE_OVER
 
     def _poll(self) -> None:
         """Poll until the end, or until another process does."""
@@ -114,6 +115,7 @@ class Polling(Repeating):
             state.last = self._clock()
             state.tell(str(refusal) for refusal in done.refusals if not refusal.is_warning)
 
+        self._broker.counts.documents.labels("refused" if reason else "taken").inc()
         for row in rows:
             self._noted(row, note)
         return done

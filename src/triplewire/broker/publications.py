@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
@@ -15,6 +15,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, made_iri
 from triplewire.read import read_document
 from triplewire.read.names import document_iri
+from triplewire.store.database import now
 
 HANDED = "handed"
 """The state of a publication that the pipeline matches (`triplewire.broker.from_pipeline`)."""
@@ -64,6 +65,25 @@ def stored(publication: Publication) -> bytes:
     head = json.dumps([packed.suffixes, packed.terms, packed.literals, len(packed.text)], ensure_ascii=False)
     data = head.encode("utf-8", "surrogatepass")
     return len(data).to_bytes(4, "big") + data + packed.text + packed.numbers
+
+
+def row_of(publication: Publication, **other: Any) -> dict[str, Any]:
+    """What the store keeps of a publication that is accepted, by columns; `other` values stand in place of the usual
+    ones."""
+    return {
+        "id": publication.id,
+        "content": publication.content_hash,
+        "source": publication.source,
+        "published": publication.published.timestamp() if publication.published else None,
+        "received": now(),
+        "readers": None,
+        "title": title_of(publication),
+        "link": link_of(publication),
+        "body": stored(publication),
+        "state": "accepted",
+        "tries": 0,
+        "reason": "",
+    } | other
 
 
 def restored(body: bytes, id: str, source: str, attachments: Mapping[str, bytes] | None = None) -> Publication:

@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from triplewire.broker.matching import Accepted, Batch
-from triplewire.broker.subscriptions import ACTIVE, Followed, parts
+from triplewire.broker.subscriptions import ACTIVE, Followed, parts, prefixes_of
 from triplewire.broker.trial import engine_like
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
@@ -131,9 +131,10 @@ class Quarantine:
 
     def _is_slow(self, engine: Engine, row: Any, foreseen: float, publications: Sequence[Publication]) -> bool:
         """Does it take too long to evaluate a subscription alone, in this engine? Not of one that calls operators."""
-        prefixes = json.loads(row.prefixes) if row.prefixes else None
         try:
-            subscription = engine.subscribe(row.query, row.language, id="query", prefixes=prefixes, replace=True)
+            subscription = engine.subscribe(
+                row.query, row.language, id="query", prefixes=prefixes_of(row), replace=True
+            )
         except TriplewireError:  # it was registered with other limits
             return False
         if any(calls_in(subscription.where)):

@@ -44,16 +44,17 @@ class Sweeper(Repeating):
     """Removes in a thread, while this process matches."""
 
     def __init__(self, database: Database, matching: Matching, retention: Retention) -> None:
-        super().__init__("retention", _LOOK)
+        super().__init__("retention")
         self._database = database
         self._matching = matching
         self._retention = retention
         self._due = time.monotonic() + _FIRST
 
-    def _turn(self) -> None:
+    def _turn(self) -> float:
         if time.monotonic() >= self._due and self._matching.is_ours:
             self._due = time.monotonic() + _BETWEEN
             self.sweep()
+        return _LOOK
 
     def sweep(self) -> tuple[int, int]:
         """Remove what is not kept any more, step by step; returns how many events and publications."""

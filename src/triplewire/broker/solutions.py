@@ -47,29 +47,29 @@ def answer(
     all of them, those of the newest publications first. A blank node has another label for each publication. Raises
     `LanguageError`, with line and column."""
     end, undecided, rows = clock() + seconds, 0, dict[tuple[Term | None, ...], Solution]()
-    with broker.probe(query, "sparql") as engine:
-        compiled = engine.get("query")
-        assert compiled is not None
-        if compiled.construct is not None:
-            raise UnsupportedQuery("CONSTRUCT is not answered here", remedy="use SELECT or ASK")
-        names = compiled.select
-        for numbers, given in _portions(broker, owner):
-            result = engine.match(given)
-            undecided += len({refusal.subject for refusal in result.refusals if not refusal.is_warning})
-            if compiled.ask and len(result):
-                return Answers((), [], True, "", undecided)
-            for match in result:
-                if match.truncated:
-                    undecided += 1
-                for binding in match.bindings:
-                    row = {name: _apart(term, numbers[match.publication]) for name, term in binding.items()}
-                    rows.setdefault(tuple(row.get(name) for name in names), row)
-                    if len(rows) > most_rows:
-                        first = list(rows.values())[:most_rows]
-                        return Answers(names, first, None, f"there are more than {most_rows:,} solutions", undecided)
-            if clock() > end:
-                cut = f"not all publications were looked at within {seconds:g} s"
-                return Answers(names, list(rows.values()), False if compiled.ask else None, cut, undecided)
+    engine = broker.probe(query, "sparql")
+    compiled = engine.get("query")
+    assert compiled is not None
+    if compiled.construct is not None:
+        raise UnsupportedQuery("CONSTRUCT is not answered here", remedy="use SELECT or ASK")
+    names = compiled.select
+    for numbers, given in _portions(broker, owner):
+        result = engine.match(given)
+        undecided += len({refusal.subject for refusal in result.refusals if not refusal.is_warning})
+        if compiled.ask and len(result):
+            return Answers((), [], True, "", undecided)
+        for match in result:
+            if match.truncated:
+                undecided += 1
+            for binding in match.bindings:
+                row = {name: _apart(term, numbers[match.publication]) for name, term in binding.items()}
+                rows.setdefault(tuple(row.get(name) for name in names), row)
+                if len(rows) > most_rows:
+                    first = list(rows.values())[:most_rows]
+                    return Answers(names, first, None, f"there are more than {most_rows:,} solutions", undecided)
+        if clock() > end:
+            cut = f"not all publications were looked at within {seconds:g} s"
+            return Answers(names, list(rows.values()), False if compiled.ask else None, cut, undecided)
     return Answers(names, list(rows.values()), False if compiled.ask else None, "", undecided)
 
 

@@ -119,9 +119,9 @@ def name_of(row: Row[Any]) -> str:
 class Sources:
     """The sources of a broker."""
 
-    def __init__(self, database: Database, followed: Callable[[], None]) -> None:
+    def __init__(self, database: Database, write: Callable[[Callable[[Connection], None]], None]) -> None:
         self._database = database
-        self._followed = followed
+        self._write = write  # a change, which is then taken over (`Followed.write`)
 
     def add(self, wanted: WantedSource, owner: str) -> tuple[Row[Any], str]:
         """Register a source; returns it, and the ticket with which one may push to it, which is told this once. Raises
@@ -145,8 +145,7 @@ class Sources:
             connection.execute(sources.insert().values(**values, created=now()))
             connection.execute(changes.insert().values(subscription=SOURCES))
 
-        self._database.write(write)
-        self._followed()
+        self._write(write)
         row = self.find(id)
         assert row is not None
         return row, ticket if wanted.kind == PUSH else ""
@@ -189,8 +188,7 @@ class Sources:
             connection.execute(sources.update().where(sources.c.number == number).values(values))
             connection.execute(changes.insert().values(subscription=SOURCES))
 
-        self._database.write(write)
-        self._followed()
+        self._write(write)
 
     def reset(self, number: int) -> None:
         """Forget how a source was, so that it is asked at once."""
@@ -203,8 +201,7 @@ class Sources:
             connection.execute(sources.delete().where(sources.c.number == number))
             connection.execute(changes.insert().values(subscription=SOURCES))
 
-        self._database.write(write)
-        self._followed()
+        self._write(write)
 
     def note(
         self, number: int, update: Callable[[State], None], check: Callable[[Connection], None] | None = None

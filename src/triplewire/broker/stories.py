@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.events import CHANGED, MATCHED, REPEATED
 from triplewire.broker.matching import Accepted, Batch
-from triplewire.broker.subscriptions import ONCE_PER_STORY, Followed
+from triplewire.broker.subscriptions import ONCE_PER_STORY, Followed, parts
 from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer
 from triplewire.model.publication import Publication
@@ -157,9 +157,9 @@ def _alike(connection: Connection, entry: Accepted) -> set[int]:
         here = sa.select(bands.c.publication).where(bands.c.band == key, bands.c.publication != entry.number)
         for number in connection.execute(here.order_by(bands.c.publication.desc()).limit(_MOST_COMPARED)).scalars():
             shared.setdefault(number, set()).add(key)
-    for begin in range(0, len(numbers := sorted(shared)), 500):
-        part = stories.c.publication.in_(numbers[begin : begin + 500])
-        for row in connection.execute(sa.select(stories).where(part, stories.c.at > at - LASTS)):
+    for part in parts(sorted(shared)):
+        here = sa.select(stories).where(stories.c.publication.in_(part), stories.c.at > at - LASTS)
+        for row in connection.execute(here):
             minima = np.frombuffer(row.signature, np.uint32)
             if made.is_alike(minima, bool(shared[row.publication] & made.links)):
                 alike.add(row.publication)

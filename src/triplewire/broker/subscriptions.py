@@ -73,8 +73,14 @@ class StoreTexts:
 
 
 def _row(row: Any) -> Row:
-    prefixes = json.loads(row.prefixes) if row.prefixes else {}
-    return Row(str(row.number), row.language, row.query, prefixes, source="the store", table=StoreTexts.name)
+    return Row(
+        str(row.number), row.language, row.query, prefixes_of(row) or {}, source="the store", table=StoreTexts.name
+    )
+
+
+def prefixes_of(row: Any) -> dict[str, str] | None:
+    """The prefixes of a subscription; None where it has none."""
+    return json.loads(row.prefixes) if row.prefixes else None
 
 
 def parts(keys: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -139,6 +145,12 @@ class Followed:
             saved_engine.save(self._folder, self.engine, known, self._database)
         except (TriplewireError, OSError) as error:
             self._warn(f"the engine is not saved, and the next start takes longer: {error}")
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """What `Database.write` does, of a change that has been taken over when this returns."""
+        written = self._database.write(work)
+        self.follow()
+        return written
 
     def follow(self) -> None:
         """Take over changes that were committed since: they are numbered in the order of commits."""

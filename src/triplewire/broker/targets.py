@@ -100,9 +100,7 @@ class Targets:
             connection.execute(changes.insert().values(subscription=subscription))
             return number
 
-        number = self._database.write(write)
-        self._followed.follow()
-        return number
+        return self._followed.write(write)
 
     def of(self, subscription: int) -> Sequence[Row[Any]]:
         """All targets that a subscription has or had, in the order in which they came."""
@@ -121,8 +119,7 @@ class Targets:
                 connection.execute(hosts.update().where(hosts.c.name == row.host).values(per_minute=per_minute))
             connection.execute(changes.insert().values(subscription=row.subscription))
 
-        self._database.write(write)
-        self._followed.follow()
+        self._followed.write(write)
 
     def mute(self, subscription: int, seconds: float) -> float:
         """Have the targets that a subscription has now get nothing for so many seconds: what is owed waits. 0 ends
@@ -141,5 +138,4 @@ class Targets:
 
     def end(self, number: int, reason: str = "the target was removed") -> None:
         """Deliver nothing there any more."""
-        self._database.write(lambda connection: end_target(connection, number, reason))
-        self._followed.follow()
+        self._followed.write(lambda connection: end_target(connection, number, reason))

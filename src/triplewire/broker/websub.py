@@ -141,7 +141,7 @@ class Hub(Repeating):
     of a store may have one."""
 
     def __init__(self, broker: Broker, allow_private_addresses: bool = False, clock: Callable[[], float] = now) -> None:
-        super().__init__("hub", _LOOK)
+        super().__init__("hub")
         self._broker = broker
         self._allow_private = allow_private_addresses
         self._clock = clock
@@ -152,12 +152,13 @@ class Hub(Repeating):
         self.stop()
         self._pool.shutdown(cancel_futures=True)
 
-    def _turn(self) -> None:
+    def _turn(self) -> float:
         if abs(self._clock() - self._swept) > _MINUTE:
             self._swept = self._clock()
             self.sweep()
         while not self._stop.is_set() and (intent := self._take()) is not None:
             self._pool.submit(self._settle, intent)
+        return _LOOK
 
     def step(self) -> bool:
         """Ask the next callback that is due; False for none."""

@@ -116,7 +116,7 @@ class Subscriber(Repeating):
         allow_private_addresses: bool = False,
         clock: Callable[[], float] = now,
     ) -> None:
-        super().__init__("subscriber", _LOOK)
+        super().__init__("subscriber")
         self._broker = broker
         self._base = base_url.rstrip("/")
         self._allow_private = allow_private_addresses
@@ -127,10 +127,11 @@ class Subscriber(Repeating):
     def __exit__(self, *_: object) -> None:
         self.stop(_SECONDS + 1)  # it is at one request; what comes of it is asked for again
 
-    def _turn(self) -> None:
+    def _turn(self) -> float:
         for lease in self._due():
             if not self._stop.is_set():
                 self._step(lease)
+        return _LOOK
 
     def step(self) -> int:
         """Look for the hubs that are due, and ask them; returns how many."""

@@ -48,7 +48,7 @@ def serve_command(given: GivenSettings) -> None:
     from triplewire.broker.websub_subscriber import Subscriber
     from triplewire.service.app import service
     from triplewire.service.logs import log_to_standard_error
-    from triplewire.service.sources import polled
+    from triplewire.service.source_doors import polled
 
     effective = given.effective()
     settings, data = effective.service, folder_of(effective)
@@ -171,7 +171,7 @@ def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFil
     """The pipeline, where it matches. Its matches come, unless said, to a table of the broker's own database, or for
     SQLite to a file beside it."""
     from triplewire.broker.from_pipeline import Outside
-    from triplewire.broker.match_rows import TABLE
+    from triplewire.broker.pipeline_matches import TABLE
 
     usual = settings.database or f"sqlite:{(data / 'matches.db').absolute()}"
     return Outside(Path(settings.index), data / "inbox", settings.matches or f"{usual}#{TABLE}", operators)

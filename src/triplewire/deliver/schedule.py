@@ -32,6 +32,7 @@ from sqlalchemy.engine import Connection, Row
 from triplewire.broker.broker import Broker
 from triplewire.broker.events import MATCHED, Event, with_numbers
 from triplewire.broker.matching import Batch
+from triplewire.broker.repeating import Repeating
 from triplewire.broker.targets import Target, end_target
 from triplewire.broker.tickets import feed_key
 from triplewire.deliver.channels import Channel, Channels, shown_address
@@ -91,8 +92,8 @@ class _Done(NamedTuple):
     outcome: Outcome
 
 
-class Deliveries:
-    """Delivers what a broker owes, in threads of its own, until it is closed.
+class Deliveries(Repeating):
+    """Delivers what a broker owes, in threads of its own, until it is stopped.
 
     with Broker.open(url, secret) as broker, Deliveries(broker, DeliverySettings()): ...
 
@@ -107,6 +108,7 @@ class Deliveries:
         clock: Callable[[], float] = now,
         channels: Mapping[str, Channel] | None = None,
     ) -> None:
+        super().__init__("deliveries")
         self.settings = settings or DeliverySettings()
         self.channels = Channels(self.settings, channels)
         self._broker = broker
@@ -126,25 +128,22 @@ class Deliveries:
         self._told: SimpleQueue[set[str]] = SimpleQueue()
         self._done: SimpleQueue[_Done] = SimpleQueue()
         self._tasks: SimpleQueue[tuple[_Host, _Sending, bool] | None] = SimpleQueue()
-        self._wake, self._stop, self._ended = threading.Event(), threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="deliveries", daemon=True)
+        self._ended = threading.Event()
         self._workers: list[threading.Thread] = []
 
     def start(self) -> None:
         """Begin to deliver."""
         self._broker.listeners.append(self._listen)
-        self._thread.start()
+        super().start()
 
-    def close(self) -> None:
+    def stop(self, seconds: float | None = None) -> None:
         """Begin nothing more, and wait a little for what is under way; what has not ended by then is sent again by who
         comes next."""
         if self._stop.is_set():
             return
-        self._stop.set()
-        if self._thread.is_alive():
+        if self._listen in self._broker.listeners:
             self._broker.listeners.remove(self._listen)
-            self._wake.set()
-            self._thread.join()
+        super().stop(seconds)
         for _ in self._workers:
             self._tasks.put(None)
         self._wait_for_workers(_END)
@@ -158,17 +157,10 @@ class Deliveries:
         for worker in self._workers:
             worker.join(max(end - time.monotonic(), 0))
 
-    def __enter__(self) -> Deliveries:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def wake(self) -> None:
         """Look at once for what is due."""
         self._told.put(set())
-        self._wake.set()
+        super().wake()
 
     def try_target(self, row: Row[Any], subscription: Row[Any]) -> Outcome:
         """Send a test notification to a target, which is marked as such and owed to nobody; returns what came of it.
@@ -190,17 +182,7 @@ class Deliveries:
     def _listen(self, batch: Batch) -> None:
         if batch.hosts:
             self._told.put(batch.hosts)
-            self._wake.set()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                pause = self._turn()
-            except Exception:  # as of a database that is away: nothing is lost, so try again
-                _log.exception("deliveries are looked at again")
-                pause = _AGAIN
-            self._wake.wait(pause)
-            self._wake.clear()
+            super().wake()
 
     def _turn(self) -> float:
         """One look, and one round; returns how many seconds may pass until the next."""
@@ -234,7 +216,7 @@ class Deliveries:
             if row.due is not None and self._shares.has(row.name):
                 self._plan(row.name, row.due, row.per_minute)
         if time.monotonic() >= self._next_sweep and self._shares.has(""):
-            is_more = self._broker.owed.forget(self._clock() - self.settings.keep_days * DAY)
+            is_more = self._broker.delivery_log.forget(self._clock() - self.settings.keep_days * DAY)
             self._next_sweep = time.monotonic() + (0 if is_more else _SWEEP)
         ended = time.monotonic()
         self._next_look = ended + max(_LOOK, _LOOK_SHARE * (ended - begun))
@@ -323,6 +305,8 @@ class Deliveries:
             self._free += 1
             self._not_quick -= not done.was_quick
             host.is_quick = done.is_quick
+            outcome = "delivered" if done.outcome.is_delivered else "gone" if done.outcome.is_gone else "failed"
+            self._broker.counts.notifications.labels(done.sending.message.target.kind, outcome).inc()
             if done.outcome.per_minute is not None and host.allowance is not None:
                 host.allowance.allow(done.outcome.per_minute)
             if not done.outcome.is_delivered:  # what is to be sent to the same target may have to wait, too
@@ -397,7 +381,7 @@ class Deliveries:
             except Exception:  # as of a full disk: it is sent again
                 _log.exception("the outcome of a delivery could not be written")
             self._done.put(_Done(host, sending, was_quick, is_quick, is_written, outcome))
-            self._wake.set()
+            super().wake()
 
     def _outcome(self, message: Message) -> Outcome:
         try:

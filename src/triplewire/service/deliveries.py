@@ -53,17 +53,12 @@ class NewTarget(Body):
 
 def target_shown(row: Row[Any]) -> dict[str, Any]:
     """A target as the owner of its subscription sees it."""
+    as_they_are = ("number", "kind", "state", "expires", "until", "failures", "created")
     return {
-        "number": row.number,
-        "kind": row.kind,
+        **{name: getattr(row, name) for name in as_they_are},
         "address": shown_address(row.kind, row.address),
         "signed": bool(row.secret),
         "ordered": bool(json.loads(row.settings).get("ordered")),
-        "state": row.state,
-        "expires": row.expires,
-        "until": row.until,
-        "failures": row.failures,
-        "created": row.created,
     }
 
 
@@ -163,19 +158,9 @@ def _target(request: Request, subscription: int, number: int) -> Row[Any]:
 
 def delivery_shown(row: Row[Any]) -> dict[str, Any]:
     """A delivery of a log. `due`: when it is tried next, or when it ended."""
-    return {
-        "number": row.number,
-        "state": row.state,
-        "tries": row.tries,
-        "due": row.due,
-        "answer": row.status,
-        "target": row.target,
-        "address": shown_address(row.kind, row.address),
-        "event": row.event,
-        "sequence": row.sequence,
-        "type": row.type,
-        "title": row.title,
-    }
+    as_they_are = ("number", "state", "tries", "due", "target", "event", "sequence", "type", "title")
+    said = {name: getattr(row, name) for name in as_they_are}
+    return {**said, "answer": row.status, "address": shown_address(row.kind, row.address)}
 
 
 @router.get("/subscriptions/{id}/deliveries")
@@ -183,9 +168,8 @@ def delivery_shown(row: Row[Any]) -> dict[str, Any]:
 def log(request: Request, id: str, before: int = 2**62) -> list[dict[str, Any]]:
     """The newest deliveries of a subscription, or those before a number."""
     row: Any = subscription(request, id)
-    return [
-        delivery_shown(entry) for entry in broker(request).owed.of_subscription(row.number, before=min(before, 2**62))
-    ]
+    entries = broker(request).delivery_log.of_subscription(row.number, before=min(before, 2**62))
+    return list(map(delivery_shown, entries))
 
 
 @router.get("/s/{key}/events/{sequence}")
@@ -212,10 +196,10 @@ def _whose(request: Request) -> str | None:
 @allowed(OWNER)
 def dead_letters(request: Request) -> list[dict[str, Any]]:
     """All dead letters, the newest first of each kind."""
-    whose, owed = _whose(request), broker(request).owed
+    whose, log = _whose(request), broker(request).delivery_log
     letters: list[dict[str, Any]] = [
         {**delivery_shown(row), "number": 2 * row.number, "kind": "delivery", "subscription": row.id}
-        for row in owed.dead(whose)
+        for row in log.dead(whose)
     ]
     if whose is None:
         letters += (
@@ -227,7 +211,7 @@ def dead_letters(request: Request) -> list[dict[str, Any]]:
                 "received": row.received,
                 "answer": row.reason,
             }
-            for row in owed.refused()
+            for row in log.refused()
         )
     return letters
 
@@ -236,13 +220,11 @@ def dead_letters(request: Request) -> list[dict[str, Any]]:
 @allowed(OWNER)
 def resend(request: Request, number: int) -> dict[str, Any]:
     """Try a dead letter again, from the beginning."""
-    is_publication, own_number = _checked(request, number)
-    of = broker(request)
-    if not is_publication:
-        of.owed.resend(own_number)
+    if _settled(request, number, "accepted"):
+        broker(request).matching.wake()
+    else:
+        broker(request).delivery_log.resend(number // 2)
         delivering(request).wake()
-    elif of.owed.accept_again(own_number):
-        of.matching.wake.set()
     return {"number": number, "state": "pending"}
 
 
@@ -250,22 +232,18 @@ def resend(request: Request, number: int) -> dict[str, Any]:
 @allowed(OWNER)
 def drop(request: Request, number: int) -> Response:
     """Give a dead letter up for good."""
-    is_publication, own_number = _checked(request, number)
-    owed = broker(request).owed
-    if is_publication:
-        owed.drop_publication(own_number)
-    else:
-        owed.drop(own_number)
+    if not _settled(request, number, "dropped"):
+        broker(request).delivery_log.drop(number // 2)
     return Response(status_code=204)
 
 
-def _checked(request: Request, number: int) -> tuple[bool, int]:
-    """Is a dead letter a publication, and its own number. Raises `Problem` where there is none, or it is another's."""
-    whose, owed = _whose(request), broker(request).owed
-    is_publication, own_number = number % 2 == 1, number // 2
-    is_there = 0 < number < 2**62 and (
-        whose is None and owed.is_refused(own_number) if is_publication else owed.is_dead(own_number, whose)
-    )
-    if not is_there:
-        raise Problem(404, f"there is no dead letter {number}")
-    return is_publication, own_number
+def _settled(request: Request, number: int, state: str) -> bool:
+    """Is a dead letter a publication, which then has this state? Raises `Problem` where there is none, or it is
+    another's."""
+    whose, log = _whose(request), broker(request).delivery_log
+    if 0 < number < 2**62:
+        if number % 2 and whose is None and log.settle_publication(number // 2, state):
+            return True
+        if not number % 2 and log.dead(whose, number=number // 2):
+            return False
+    raise Problem(404, f"there is no dead letter {number}")

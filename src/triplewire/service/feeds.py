@@ -98,8 +98,8 @@ def ask(request: Request, q: str, language: str = "sparql", format: str = "atom"
     def address(form: str, before: int | None = None) -> str:
         return f"{base_of(request)}/feed?{urlencode({'q': q, 'language': language, 'format': form})}"
 
-    with of.probe(q, language) as engine:
-        page = feed_of_results(asked(engine, of.window.of(by)), q, of.secret, address)
+    engine = of.probe(q, language)
+    page = feed_of_results(asked(engine, of.window.of(by)), q, of.secret, address)
     return answer(request, page, format, _tag(written(page, format)))
 
 

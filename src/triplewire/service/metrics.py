@@ -15,16 +15,14 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from triplewire.broker.broker import Broker
-from triplewire.broker.counts import COUNTED
 from triplewire.errors import TriplewireError
 from triplewire.service.access import ANYBODY, WATCHER, allowed, bearer, broker, owner_or_none, settings
 from triplewire.service.problems import Problem
-from triplewire.store.database import now
+from triplewire.store.database import Database, now
 from triplewire.store.tables import deliveries, publications, subscriptions, targets
 
 router = APIRouter(tags=["health"])
@@ -51,9 +49,10 @@ def readiness(request: Request) -> dict[str, Any]:
 def metrics(request: Request) -> Response:
     """What Prometheus reads (text format 0.0.4)."""
     _check(request)
-    registry = CollectorRegistry()
-    registry.register(_OfBroker(broker(request)))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    of_store = CollectorRegistry()
+    of_store.register(_OfStore(broker(request).database))
+    text = b"".join(map(generate_latest, (broker(request).counts.registry, of_store)))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 def _check(request: Request) -> None:
@@ -83,30 +82,16 @@ def parsed_networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Net
         raise TriplewireError(f"metrics_from: {error}", remedy="networks by ',': 127.0.0.0/8,::1") from None
 
 
-class _OfBroker(Collector):
-    """The counts of this process, and what the store says for all of them."""
+class _OfStore(Collector):
+    """What the store says for all processes."""
 
-    def __init__(self, of: Broker) -> None:
-        self._broker = of
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def collect(self) -> Iterator[Metric]:
         """All metrics as they are now."""
-        counts = self._broker.counts
-        for name, labels in COUNTED.items():
-            counter = CounterMetricFamily(f"triplewire_{name}", _ABOUT[name], labels=labels)
-            for values, count in counts.of(name).items():
-                counter.add_metric(values, count)
-            yield counter
-        buckets, seconds = counts.durations()
-        about = "Seconds that matching a batch of publications took."
-        histogram = HistogramMetricFamily("triplewire_match_duration_seconds", about)
-        histogram.add_metric([], buckets, seconds)
-        yield histogram
-        yield from self._of_store()
-
-    def _of_store(self) -> Iterator[Metric]:
         pending = deliveries.c.state == "pending"
-        with self._broker.database.reading() as connection:
+        with self._database.reading() as connection:
 
             def counted(column: sa.ColumnElement[str], here: sa.FromClause) -> dict[str, int]:
                 rows = connection.execute(sa.select(column, sa.func.count()).select_from(here).group_by(column))
@@ -140,11 +125,3 @@ def _gauge(name: str, about: str, label: str, values: dict[str, int]) -> Metric:
 
 def _count_of(table: sa.Table, state: str) -> sa.Select[int]:
     return sa.select(sa.func.count()).select_from(table).where(table.c.state == state)
-
-
-_ABOUT = {
-    "publications": "Publications that were accepted, and what became of them.",
-    "events": "Events of subscriptions.",
-    "notifications": "Events that were delivered, or not.",
-    "feed_fetch": "Requests for feeds.",
-}

@@ -23,7 +23,7 @@ from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, broker, o
 from triplewire.service.cloud_events import CloudEvent, events_in
 from triplewire.service.openapi import RAW_BODY
 from triplewire.service.problems import details, details_of, status_of
-from triplewire.service.sources import publisher
+from triplewire.service.source_doors import publisher
 
 router = APIRouter(tags=["publications"])
 
@@ -134,9 +134,9 @@ def match(request: Request, body: DryRun) -> dict[str, Any]:
     owner(request)
     of = broker(request)
     publications = body.read(of.settings)
-    with of.probe(body.query, body.language, body.prefixes or None) as engine:
-        result = engine.match(publications)
-        matches = list(result)
+    engine = of.probe(body.query, body.language, body.prefixes or None)
+    result = engine.match(publications)
+    matches = list(result)
     bindings = [binding for match in matches for binding in bindings_to_json(match.bindings)]
     return {"matched": bool(matches), "bindings": bindings, "refused": [str(refusal) for refusal in result.refusals]}
 

@@ -47,7 +47,8 @@ def tried(of: Broker, window: list[Kept], query: str, language: str, prefixes: d
     """Match a query with publications. Raises what is wrong with it: `LanguageError`, with line and column."""
     matched: list[int] = []
     asked = undecided = 0
-    with of.probe(query, language, prefixes) as engine, _at_a_time:
+    engine = of.probe(query, language, prefixes)
+    with _at_a_time:
         subscription = engine.get("query")
         assert subscription is not None
         begun, size = time.monotonic(), _AT_ONCE

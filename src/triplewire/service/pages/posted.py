@@ -15,7 +15,7 @@ from triplewire.broker.broker import DAY, Wanted
 from triplewire.broker.sources import POLL, PUSH, WantedSource
 from triplewire.broker.targets import Target
 from triplewire.errors import ArgumentError, TriplewireError
-from triplewire.service import deliveries, opml, sources
+from triplewire.service import deliveries, opml, source_doors
 from triplewire.service.access import PAGE, allowed, broker, delivering
 from triplewire.service.pages.sessions import Person, posted
 from triplewire.service.pages.shown import EMPTY, editor, own, sources_page, tokens
@@ -175,7 +175,7 @@ def add_source(request: Request, sent: Posted) -> Response:
     """Add a source; or with `remove`, take one away."""
     who, given = sent[0], {"url": "", "kind": "poll", "title": "", **_texts(sent[1])}
     if given.get("remove"):
-        sources.remove_source(request, given["remove"])
+        source_doors.remove_source(request, given["remove"])
         return RedirectResponse("/page/sources", 303)
     if given["kind"] not in (POLL, PUSH):
         raise ArgumentError("the page makes no such source", remedy="POST /sources does")

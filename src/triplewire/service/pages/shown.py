@@ -13,7 +13,7 @@ from sqlalchemy.engine import Row
 from triplewire.broker.broker import DAY
 from triplewire.broker.events import publication_of
 from triplewire.broker.sources import health
-from triplewire.broker.subscriptions import ENDED
+from triplewire.broker.subscriptions import ENDED, prefixes_of
 from triplewire.broker.tickets import feed_key
 from triplewire.broker.window import Kept
 from triplewire.errors import TriplewireError
@@ -129,7 +129,7 @@ def editor(
     outcome = Tried()
     if given["query"].strip() and error is None:
         try:
-            prefixes = json.loads(row.prefixes) if row is not None and row.prefixes else None
+            prefixes = None if row is None else prefixes_of(row)
             outcome = tried(broker(request), window, given["query"], given["language"], prefixes)
         except TriplewireError as wrong:
             error = details_of(wrong)
@@ -171,7 +171,7 @@ def look(request: Request, number: int, before: int = 2**62, said: str = "") -> 
     row = own(request, who, number)
     key = feed_key(number, of.secret)
     entries = of.newest_events(number, _ENTRIES + 1, before)
-    targets, log = of.targets.of(number), of.owed.of_subscription(number, looked_up.LISTED)
+    targets, log = of.targets.of(number), of.delivery_log.of_subscription(number, looked_up.LISTED)
     return page(
         request, "subscription.html", who, row=row, name=name_of(row), price=json.loads(row.price), said=said,
         feeds=[(text, feed_address(request, key, form)) for form, text in FORMS], entries=entries[:_ENTRIES],
@@ -187,7 +187,7 @@ def deliveries(request: Request, number: int) -> Response:
     """The delivery log of a subscription, as its page looks at it again and again."""
     who = person(request)
     own(request, who, number)
-    log = broker(request).owed.of_subscription(number, looked_up.LISTED)
+    log = broker(request).delivery_log.of_subscription(number, looked_up.LISTED)
     return page(request, "_deliveries.html", who, deliveries=log, then=f"/page/subscriptions/{number}")
 
 
@@ -208,10 +208,8 @@ def why(request: Request, number: int, publication: int) -> Response:
     who, of = person(request), broker(request)
     row = own(request, who, number)
     about, content = _seen(request, who, publication)
-    prefixes = json.loads(row.prefixes) if row.prefixes else None
-    explanation = of.explain(row, content)
-    with of.probe(row.query, row.language, prefixes) as engine:
-        subscription = engine.get("query")
+    engine = of.probe(row.query, row.language, prefixes_of(row))
+    explanation, subscription = engine.explain("query", content, nearest=True), engine.get("query")
     assert subscription is not None
     triples = [tuple(map(show_term, (t.subject, t.predicate, t.object))) for t in content.triples[:_LISTED]]
     return page(
@@ -266,9 +264,9 @@ def export(request: Request) -> Response:
 @allowed(PAGE)
 def dead_letters(request: Request) -> Response:
     """What could not be delivered, and for the owner of the service what could not be matched."""
-    who, owed = person(request), broker(request).owed
-    dead = owed.dead(who.owner, looked_up.LISTED)
-    refused = owed.refused(looked_up.LISTED) if who.owner == settings(request).owner else []
+    who, log = person(request), broker(request).delivery_log
+    dead = log.dead(who.owner, looked_up.LISTED)
+    refused = log.refused(looked_up.LISTED) if who.owner == settings(request).owner else []
     return page(request, "dead_letters.html", who, deliveries=dead, refused=refused, then="/page/dead-letters")
 
 

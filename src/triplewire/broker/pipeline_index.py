@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.broker.subscriptions import ACTIVE, Followed
+from triplewire.broker.subscriptions import ACTIVE, Followed, parts, prefixes_of
 from triplewire.errors import Refusal, StoreError
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.index.build import IndexOptions, build
@@ -28,11 +28,10 @@ from triplewire.store.database import Database
 from triplewire.store.tables import changes, subscriptions
 
 _ID = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
-_PART = 500  # subscriptions that one query asks for
 _AT_ONCE = 20_000  # that are written to an index in one version
 
 
-class KeptSubscriptions(Followed):
+class PipelineSubscriptions(Followed):
     """What a broker must know of subscriptions that the pipeline matches: whose they are, and whether somebody waits
     for their events. The engine has none of them. `changed` are the numbers of those that have changed since."""
 
@@ -56,7 +55,7 @@ class KeptSubscriptions(Followed):
             return numbers
 
 
-class KeptIndex:
+class PipelineIndex:
     """An index in a folder, held equal to the active subscriptions of a store by one process at a time."""
 
     def __init__(
@@ -123,11 +122,11 @@ class KeptIndex:
     def _active(self, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
         """The rows of those that are active, as a subscription file has them."""
         table = subscriptions
-        for begin in range(0, len(numbers), _PART):
-            here = sa.select(table).where(table.c.number.in_(numbers[begin : begin + _PART]), table.c.state == ACTIVE)
+        for part in parts(numbers):
+            here = sa.select(table).where(table.c.number.in_(part), table.c.state == ACTIVE)
             with self._database.reading() as connection:
                 for row in connection.execute(here):
-                    prefixes = {"prefixes": json.loads(row.prefixes)} if row.prefixes else {}
+                    prefixes = {"prefixes": prefixes_of(row)} if row.prefixes else {}
                     id = _id(row.number, row.revision)
                     yield {"id": id, "language": row.language, "query": row.query, **prefixes}
 

@@ -58,7 +58,7 @@ _LETTERS = (
 )
 
 
-class Owed:
+class DeliveryLog:
     """The deliveries of a store."""
 
     def __init__(self, database: Database) -> None:
@@ -77,21 +77,16 @@ class Owed:
 
     # --- dead letters ------------------------------------------------------------------------------------------------
 
-    def dead(self, owner: str | None, most: int = 1_000) -> Sequence[Row[Any]]:
-        """Deliveries of an owner's subscriptions that were given up, of all owners for None; the newest first."""
+    def dead(self, owner: str | None, most: int = 1_000, number: int | None = None) -> Sequence[Row[Any]]:
+        """Deliveries of an owner's subscriptions that were given up, of all owners for None; the newest first. Of one
+        `number`: that one, if it is among them."""
         here = _LETTERS.where(deliveries.c.state == "dead").order_by(deliveries.c.number.desc()).limit(most)
         if owner is not None:
             here = here.where(subscriptions.c.owner == owner)
+        if number is not None:
+            here = here.where(deliveries.c.number == number)
         with self._database.reading() as connection:
             return connection.execute(here).all()
-
-    def is_dead(self, number: int, owner: str | None) -> bool:
-        """Is it one of them?"""
-        here = _LETTERS.where(deliveries.c.state == "dead", deliveries.c.number == number)
-        if owner is not None:
-            here = here.where(subscriptions.c.owner == owner)
-        with self._database.reading() as connection:
-            return connection.execute(here).first() is not None
 
     def resend(self, number: int) -> None:
         """Try a dead delivery again, from the beginning. Raises `ArgumentError` where its target is gone."""
@@ -117,22 +112,11 @@ class Owed:
             rows: Sequence[Row[Any]] = connection.execute(here).all()
             return rows
 
-    def is_refused(self, number: int) -> bool:
-        """Is it one of them?"""
-        here = sa.select(publications.c.state).where(publications.c.number == number)
-        with self._database.reading() as connection:
-            return bool(connection.execute(here).scalar() == "refused")
-
-    def accept_again(self, number: int) -> bool:
-        """Have a refused publication matched after all; False where there is none. Wake the matching after it."""
-        return self._publication(number, state="accepted", tries=0, reason="")
-
-    def drop_publication(self, number: int) -> bool:
-        """Give a refused publication up for good; False where there is none."""
-        return self._publication(number, state="dropped")
-
-    def _publication(self, number: int, **values: Any) -> bool:
+    def settle_publication(self, number: int, state: str) -> bool:
+        """Have a refused publication matched after all ("accepted"; wake the matching after it), or give it up for good
+        ("dropped"); False where there is none."""
         here = publications.update().where(publications.c.number == number, publications.c.state == "refused")
+        values = {"state": state, "tries": 0, "reason": ""}
         return bool(self._database.write(lambda connection: connection.execute(here.values(values)).rowcount))
 
     # --- the past ----------------------------------------------------------------------------------------------------

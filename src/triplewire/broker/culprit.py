@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from triplewire.broker.trial import engine_like
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.languages.sources.rows import Row
@@ -24,7 +25,7 @@ _NUMBER = struct.Struct("<q")  # a pipe takes and gives it whole
 _ALL_DONE = -1
 
 
-def who_ends_it(engine: Engine, rows: Iterable[Row], publication: Publication) -> int | None:
+def culprit_of(engine: Engine, rows: Iterable[Row], publication: Publication) -> int | None:
     """The number of the subscription that ends the process; None where none does."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -54,9 +55,7 @@ def _evaluate(engine: Engine, rows: Iterable[Row], publication: Publication, tol
     """What the fork does."""
     for row in rows:
         os.write(told, _NUMBER.pack(int(row.id)))
-        alone = Engine(
-            matcher="reference", taxonomy=engine.taxonomy, operators=engine.operators, settings=engine.settings
-        )
+        alone = engine_like(engine, engine.settings.max_steps)
         with suppress(TriplewireError):
             alone.subscribe(row.query, row.language, id=row.id, prefixes=row.prefixes or None)
             alone.match([publication])
