@@ -128,7 +128,7 @@ def test_numbers() -> None:
     check(batch)
     exact = int((batch.terms.number_state == EXACT_NUMBER).sum())
     expected = {text for text in NUMBERS if (read := lenient_number(text)) is not None and _is_short(read)}
-    assert exact == len(expected) == 29
+    assert exact == len(expected) == 20
 
 
 def _is_short(value: Decimal) -> bool:
@@ -139,9 +139,8 @@ def _is_short(value: Decimal) -> bool:
     return not kept or (len(kept) <= 15 and abs(int(power) + len(text) - len(kept)) <= 22)
 
 
-def test_every_kind_of_white_space() -> None:
-    texts = [f"{chr(code)}7{chr(code)}" for code in range(0x3100)]
-    texts += [f"{chr(code)}7" for code in range(0x3100, 0xD800)]
+def test_what_may_stand_before_a_number() -> None:
+    texts = [f"{chr(code)}7" for code in range(0x3100)]
     batch = _batch([Literal(text) for text in texts])
     exact = np.flatnonzero(batch.terms.number_state == EXACT_NUMBER)
     found = {batch.terms.text[batch.terms.start[row] : batch.terms.end[row]].tobytes().decode() for row in exact}
@@ -156,7 +155,11 @@ def test_exact_numbers_compare_as_their_decimals() -> None:
         digits = str(chance.randrange(10 ** chance.randrange(1, 16)))
         point = chance.randrange(len(digits) + 1)
         text = f"{digits[:point]}.{digits[point:]}" + chance.choice(["", "", f"e{chance.randrange(-15, 16)}"])
-        texts += [chance.choice("+- ") + text, f"{int(digits) + 1}e{chance.randrange(-22, 22)}", f"{digits}e-3"]
+        texts += [
+            chance.choice(["+", "-", ""]) + text,
+            f"{int(digits) + 1}e{chance.randrange(-22, 22)}",
+            f"{digits}e-3",
+        ]
     batch = _batch([Literal(text) for text in dict.fromkeys(texts)])
     check(batch)
     rows = np.flatnonzero(batch.terms.number_state == EXACT_NUMBER)

@@ -39,7 +39,7 @@ class Terms:
     suffix: Ids  # into `suffixes`; 0 but for literals of another datatype than xsd:string
     suffixes: tuple[str, ...]  # "" first; "@en" for a language, else a datatype IRI
     hash: Hashes
-    number: NDArray[np.float64]  # what the trimmed text reads as in lenient comparison (semantics, section 2)
+    number: NDArray[np.float64]  # what the text reads as in lenient comparison (semantics, section 2)
     number_state: Bytes
     _longest: int = field(default=-1, init=False, repr=False, compare=False)
     _suffix_bytes: NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)

@@ -67,8 +67,8 @@ def _integer(value: int) -> str:
 
 def constant_key(text: str) -> tuple[str, str]:
     """How values are read that are compared with this constant ("number", "instant" or "text"), and its key."""
-    if (key := number_key(text)) is not None:
+    if (key := number_key(text.strip())) is not None:
         return "number", key
-    if (key := instant_key(text)) is not None:
+    if (key := instant_key(text.strip())) is not None:
         return "instant", key
     return "text", text

@@ -49,7 +49,7 @@ def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
 def _degrees(argument: Argument, edge: str) -> Decimal:
     """An argument as a number. Raises `ValueError`."""
     text = text_of(argument, edge)
-    number = lenient_number(text)
+    number = lenient_number(text.strip())
     if number is None:
         raise ValueError(f"{edge} is {text!r}, which is no number of degrees")
     return number

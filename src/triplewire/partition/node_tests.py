@@ -317,10 +317,10 @@ def _reading(term: Literal | Label) -> tuple[str, Any]:
     text = term.lexical if isinstance(term, Literal) else term.text
     if text.strip() == "NaN":
         return "NaN", text
-    number = lenient_number(text)
+    number = lenient_number(text.strip())
     if number is not None:
         return "number", number
-    instant = lenient_instant(text)
+    instant = lenient_instant(text.strip())
     return ("text", text) if instant is None else ("instant", instant)
 
 

@@ -201,9 +201,9 @@ def _lenient(op: str, constant: IRI | Literal | Label) -> tuple[Posting, ...] | 
     text = label_of(constant)
     if text.strip() == "NaN" or (op in ORDERS and isinstance(constant, IRI)):
         return ()
-    if lenient_number(text) is not None:
+    if lenient_number(text.strip()) is not None:
         return (("n", op, text.strip()),)
-    if lenient_instant(text) is not None:
+    if lenient_instant(text.strip()) is not None:
         return (("i", op, text.strip()),)
     if op != "=":
         return None

@@ -164,7 +164,7 @@ def _lenient_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
     their own."""
     text = label_of(bound.constant)
     for kind in (lenient_number, lenient_instant):
-        reading = kind(text)
+        reading = kind(text.strip())
         if reading is not None:
             return (kind, reading), ((kind, reading),)
     if isinstance(bound.constant, ir.Label) and bound.constant.iri:
@@ -200,7 +200,7 @@ def _kind(bound: _Bound) -> str:
     """What a value has to be to be compared with the constant; "" where that is not known, or anything will do."""
     if bound.coercion is ir.Coercion.STRICT:
         return kind_of(bound.constant)
-    text = label_of(bound.constant)
+    text = label_of(bound.constant).strip()
     if lenient_number(text) is not None:
         return NUMBER
     return "a date" if lenient_instant(text) is not None else ""

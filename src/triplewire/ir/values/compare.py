@@ -157,12 +157,12 @@ def lenient(op: str, left: Term | Label, right: Term | Label, *, constant: Term 
             if x is not None and y is not None:
                 return OPERATORS[op](x, y)
         return OPERATORS[op](label_of(left), label_of(right))
-    kind = _constant_kind(label_of(constant))
+    kind, reading = _constant(label_of(constant))
     if kind is str and isinstance(constant, Label) and constant.iri and op in ("=", "!="):
         other = right if constant is left else left
         named = isinstance(other, IRI) and other.value == constant.iri
         return (named or label_of(other) == constant.text) == (op == "=")
-    a, b = kind(label_of(left)), kind(label_of(right))
+    a, b = (reading if side is constant else kind(label_of(side)) for side in (left, right))
     return a is not None and b is not None and OPERATORS[op](a, b)
 
 
@@ -177,15 +177,17 @@ def label_of(term: Term | Label) -> str:
 
 def reads_as_text(label: str) -> bool:
     """Is a label equal to a constant of this text only if it is the same text?"""
-    return _constant_kind(label) is str and label.strip() != "NaN"
+    return _constant(label)[0] is str and label.strip() != "NaN"
 
 
 @cached_if_short(4_096, 256)
-def _constant_kind(label: str) -> Callable[[str], Reading | None]:
-    """How labels are read that are compared with this constant."""
-    if lenient_number(label) is not None:
-        return lenient_number
-    return lenient_instant if lenient_instant(label) is not None else str
+def _constant(label: str) -> tuple[Callable[[str], Reading | None], Reading]:
+    """How labels are read that are compared with this constant, and what it reads as itself: trimmed, where that is a
+    number or an instant."""
+    for read in (lenient_number, lenient_instant):
+        if (reading := read(label.strip())) is not None:
+            return read, reading
+    return str, label
 
 
 # --- truth: booleans as terms, and the effective boolean value (SPARQL 1.1, 17.2.2) ----------------------------------

@@ -212,9 +212,9 @@ _LENIENT = re.compile(
 
 
 def lenient_instant(text: str) -> Instant | None:
-    """The instant of a label that reads as an ISO date (that day 00:00) or dateTime, trimmed, seconds optional;
-    without a zone, UTC (semantics, section 2). None for any other label."""
-    match = _LENIENT.fullmatch(text.strip())
+    """The instant of a label that reads as an ISO date (that day 00:00) or dateTime, seconds optional; without
+    a zone, UTC (semantics, section 2). A constant is trimmed before. None for any other label."""
+    match = _LENIENT.fullmatch(text)
     if match is None:
         return None
     moment = _moment(DATE_TIME, match.groupdict())

@@ -230,11 +230,12 @@ _EXPONENT_DIGITS = 15  # Decimal holds these; beyond, the number is as good as i
 
 
 def lenient_number(text: str) -> Decimal | None:
-    """The exact value of a label that reads as a number (semantics, section 2), trimmed; None for any other label.
+    """The exact value of a label that reads as a number (semantics, section 2); None for any other label. A constant
+    is trimmed before; a value is not: " 7 " is no number, as no number of XSD begins or ends with a blank.
 
     An exponent of more than 15 digits counts as one of 15 nines.
     """
-    match = _LENIENT.fullmatch(text.strip())
+    match = _LENIENT.fullmatch(text)
     if match is None:
         return None
     mantissa, sign, exponent = match.groups()

@@ -1,6 +1,6 @@
 """Texts to numbers, as lenient comparison reads them (semantics, section 2), where a double compares exactly.
 
-    trim white space; read a sign, digits with at most one point, and an exponent: value * 10 ** power
+    read a sign, digits with at most one point, and an exponent: value * 10 ** power
     NO where something else stands there; LONG where value or power has too many digits; else EXACT: value * 10 ** power
 
 A decimal of at most 15 digits and a power of ten of at most 22, both exact as doubles, becomes the nearest double by
@@ -26,50 +26,6 @@ _int: Any = np.int64
 @called_helper
 def _is_digit(byte: int) -> bool:
     return 48 <= byte <= 57
-
-
-@called_helper
-def _is_space(byte: int) -> bool:
-    return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
-
-
-@called_helper
-def _wide_space(text: Any, pos: int, end: int) -> int:
-    """The length of the white space beyond ASCII that stands here, 0 if there is none: U+0085, U+00A0, U+1680, U+2000
-    to 200A, 2028, 2029, 202F, 205F, 3000 (what `str.isspace` holds of)."""
-    if end - pos >= 2 and text[pos] == 0xC2:
-        return 2 if text[pos + 1] == 0x85 or text[pos + 1] == 0xA0 else 0
-    if end - pos < 3:
-        return 0
-    first, second, third = _int(text[pos]), _int(text[pos + 1]), _int(text[pos + 2])
-    if first == 0xE1:
-        return 3 if second == 0x9A and third == 0x80 else 0
-    if first == 0xE3:
-        return 3 if second == 0x80 and third == 0x80 else 0
-    if first != 0xE2:
-        return 0
-    if second == 0x80:
-        return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
-    return 3 if second == 0x81 and third == 0x9F else 0
-
-
-@called_helper
-def _trimmed(text: Any, pos: int, end: int) -> tuple[int, int]:
-    while pos < end:
-        space = 1 if _is_space(_int(text[pos])) else _wide_space(text, pos, end)
-        if space == 0:
-            break
-        pos += space
-    while pos < end:
-        if _is_space(_int(text[end - 1])):
-            end -= 1
-        elif end - pos >= 2 and _wide_space(text, end - 2, end) == 2:
-            end -= 2
-        elif end - pos >= 3 and _wide_space(text, end - 3, end) == 3:
-            end -= 3
-        else:
-            break
-    return pos, end
 
 
 @called_helper
@@ -114,7 +70,7 @@ def _exponent(text: Any, pos: int, end: int) -> tuple[int, int]:
 
 @called_helper
 def _read(text: Any, pos: int, end: int) -> tuple[int, float]:
-    """What a trimmed text reads as."""
+    """What a text that is not empty reads as."""
     negative = text[pos] == 45
     if negative or text[pos] == 43:
         pos += 1
@@ -142,18 +98,14 @@ def _read(text: Any, pos: int, end: int) -> tuple[int, float]:
 @called_helper
 def number_of(text: Any, first: int, last: int) -> tuple[int, float]:
     """What a text reads as: NO, EXACT or LONG, and the number where it is EXACT."""
-    if first < last and (text[first] <= 57 or text[first] > 127):  # all others begin otherwise
-        first, last = _trimmed(text, first, last)
-        if first < last:
-            return _read(text, first, last)
+    if first < last and text[first] <= 57:  # all others begin otherwise
+        return _read(text, first, last)
     return NO, np.nan
 
 
 @called_helper
 def _may_be_date(text: Any, pos: int, end: int) -> bool:
-    """Does it begin with a year of 4 to 9 digits and a hyphen, or with what may be white space?"""
-    if pos < end and (text[pos] <= 0x20 or text[pos] == 0xC2 or 0xE1 <= text[pos] <= 0xE3):  # U+0085, U+A0, U+1680 ...
-        return True
+    """Does it begin with a year of 4 to 9 digits and a hyphen?"""
     if pos < end and text[pos] == 0x2D:
         pos += 1
     first = pos

@@ -97,7 +97,7 @@ def _installed(distribution: str) -> str:
 def number_of(argument: Argument, name: str, least: float, most: float) -> float:
     """An argument as a number from `least` to `most`. Raises `ValueError` naming it."""
     text = text_of(argument, name)
-    number = lenient_number(text) if len(text) <= _MOST_DIGITS else None
+    number = lenient_number(text.strip()) if len(text) <= _MOST_DIGITS else None
     if number is None:
         raise ValueError(f"{name} is {text[:_MOST_DIGITS]!r}, which is no number")
     if not least <= number <= most:
