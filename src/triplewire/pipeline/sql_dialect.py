@@ -24,7 +24,7 @@ from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
 from triplewire.pipeline.session import running_session, spark_session
-from triplewire.pipeline.sql_tables import ROW, Directory, Table
+from triplewire.pipeline.sql_tables import ROW, Directory, Table, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,10 +68,10 @@ class Connection:
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
         self._spark: SparkSession | None = None
-        self._stored: dict[str, Table] = dict(directory.look())
-        self._number = directory.number
+        self._stored: dict[str, Table] = {}
         self._temporary: dict[str, Table] = {}
         self._views: dict[str, Table] = {}
+        self.begin()
 
     @property
     def spark(self) -> SparkSession:
@@ -85,23 +85,24 @@ class Connection:
     def begin(self) -> None:
         """Begin a transaction at the newest version."""
         self._stored, self._number = dict(self.directory.look()), self.directory.number
+        self._begun = dict(self._temporary)
 
     def commit(self) -> None:
         """Publish what was changed."""
         self.directory.publish(self._number, self._stored, lambda: self.spark)
-        self._number = self.directory.number
+        self.begin()
 
     def rollback(self) -> None:
         """Forget what was changed."""
-        self._stored = dict(self.directory.tables)
+        self._stored, self._temporary = dict(self.directory.tables), dict(self._begun)
 
-    def savepoint(self) -> Mapping[str, Table]:
+    def savepoint(self) -> tuple[Tables, Tables]:
         """What `back_to` brings back."""
-        return dict(self._stored)
+        return dict(self._stored), dict(self._temporary)
 
-    def back_to(self, tables: Mapping[str, Table]) -> None:
+    def back_to(self, savepoint: tuple[Tables, Tables]) -> None:
         """Forget what was changed since."""
-        self._stored = dict(tables)
+        self._stored, self._temporary = map(dict, savepoint)
 
     def close(self) -> None:
         """Nothing is left of it."""
