@@ -17,9 +17,9 @@ import pytest
 from hypothesis import settings
 
 from amounts import usually
-from databases import database_url, emptied, kafka_server, new_database, server
+from databases import database_url, emptied, kafka_server, new_database, server, spark
 
-__all__ = ["database_url", "emptied", "kafka_server", "new_database", "server"]
+__all__ = ["database_url", "emptied", "kafka_server", "new_database", "server", "spark"]
 
 # what is tested is the compiled trie, from the first match on, in processes that tests start as well; the interpreted
 # tier and the change from one to the other have tests of their own (tests/tiers)

@@ -1,15 +1,20 @@
-"""Databases and servers that tests share: what is tested for SQLite is tested for PostgreSQL, too."""
+"""Databases and servers that tests share: what is tested for SQLite is tested for PostgreSQL, too, and, where it says
+`ON_SPARK`, on Spark."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 from pipeline.connect.servers import PASSWORD, kafka, postgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +32,23 @@ def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark session for all tests; mark a module, or the cases, that use it `xdist_group("spark")`."""
+    # with the engine, which most tests that are quick do not need
+    from triplewire.pipeline.session import QUICK_START, spark_session
+
+    log = tmp_path_factory.mktemp("spark") / "spark.log"
+    session = spark_session("triplewire tests", config={**QUICK_START, "spark.driver.memory": "1g"}, log=log)
+    yield session
+    session.stop()
+
+
+ON_SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
+"""The parameter of `new_database` for a directory of Spark: `parametrize("new_database", [..., ON_SPARK],
+indirect=True)`."""
+
+
+@pytest.fixture(scope="session")
 def emptied() -> list[str]:
     """Names of databases that tests are done with: hundreds of them would take long to make, and to remove."""
     return []
@@ -37,6 +59,10 @@ def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cal
     """Makes databases without tables; returns their addresses."""
     if request.param == "sqlite":
         yield lambda: f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
+        return
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+        yield lambda: f"spark:{tmp_path / uuid.uuid4().hex}"
         return
     address, emptied = request.getfixturevalue("server"), request.getfixturevalue("emptied")
     made: list[str] = []

@@ -117,6 +117,17 @@ def steady(name: str, most: float) -> Callable[[Lines], Outcome]:
     return check
 
 
+def levels_off(name: str, most: float) -> Callable[[Lines], Outcome]:
+    """From the last place but one to the last, the value falls or grows by at most so many times."""
+
+    def check(lines: Lines) -> Outcome:
+        *_, before, last = (value for _, value in sorted(lines[name].items()))
+        times = max(before, last) / max(min(before, last), 1e-9)
+        return Outcome(f"{times:.2f} times ({told(lines[name])})", times <= most)
+
+    return check
+
+
 def alike(first: str, second: str, most: float) -> Callable[[Lines], Outcome]:
     """At every place, the larger one of two lines is at most so many times the smaller one."""
 

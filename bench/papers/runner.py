@@ -11,6 +11,7 @@ from typing import Any
 from bench import nodes, partition
 from bench import operators_paper as operators
 from bench.operators_paper import to_csv, to_svg
+from bench.papers import mdv
 from bench.papers.claims import Lines
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
@@ -20,7 +21,7 @@ from triplewire.errors import TriplewireError
 QUICK = 1_000  # subscriptions
 _CALLS = tuple(f"002/{plot.name}" for plot in operators.PLOTS)
 _CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i", "001/10")
-NAMES = (*(figure.name for figure in FIGURES), *_CALLS, *_CLUSTERS)
+NAMES = (*(figure.name for figure in (*FIGURES, *mdv.FIGURES)), *_CALLS, *_CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ def run(
                     yield from _figure(figure, points, folder)
                 except TriplewireError as error:
                     yield Verdict(figure.name, "the figure is measured", "failed", False, str(error))
+        for figure in (each for each in mdv.FIGURES if each.name in wanted):
+            yield from _judged(figure, mdv.lines_of(figure, Path(work), size, progress), [], folder)
         yield from _calls(wanted, size, folder, progress)
         if wanted & set(_CLUSTERS):
             progress("001/9c to 10: partitioning ...")
@@ -59,6 +62,11 @@ def run(
 
 def _figure(figure: PaperFigure, points: Points, folder: Path | None) -> Iterator[Verdict]:
     lines, left_out = points.lines(figure)
+    yield from _judged(figure, lines, left_out, folder)
+
+
+def _judged(figure: PaperFigure, lines: Lines, left_out: list[str], folder: Path | None) -> Iterator[Verdict]:
+    """Write the files of a figure, and judge its claims."""
     if folder is not None:
         write(folder, figure.name, figure.title, figure.varies, figure.up, lines)
     yield from verdicts(figure, lines, left_out)

@@ -13,7 +13,7 @@ import pytest
 
 from amounts import usually
 from bench.command import BENCH
-from bench.papers import claims, points
+from bench.papers import claims, mdv, points
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
 from bench.papers.runner import NAMES, Verdict, page, sizes_of, verdicts, write
@@ -49,6 +49,16 @@ def test_each_figure_is_measured_and_judged(
         assert len(list(csv.reader(table))) == 1 + sum(map(len, lines.values()))
 
 
+@pytest.mark.parametrize("figure", mdv.FIGURES[:: usually(5, 1)], ids=lambda figure: figure.name)
+def test_each_figure_of_metadata_is_measured_and_judged(figure: PaperFigure, tmp_path: Path) -> None:
+    lines = mdv.lines_of(figure, tmp_path, 1_000, lambda said: None)
+    assert set(lines) == set(figure.matchers)
+    assert all(value > 0 for line in lines.values() for value in line.values())
+    rows = list(verdicts(figure, lines, []))
+    assert len(rows) == len(figure.claims)
+    assert all(row.held or row.note for row in rows)
+
+
 @pytest.mark.parametrize(
     ("check", "lines", "held"),
     [
@@ -70,6 +80,8 @@ def test_each_figure_is_measured_and_judged(
         (claims.below("a", "b", 4.0, last=True), {"a": [1, 2, 3], "b": [9, 9, 9]}, False),
         (claims.steady("a", 1.5), {"a": [2, 3, 2]}, True),
         (claims.steady("a", 1.5), {"a": [2, 4, 2]}, False),
+        (claims.levels_off("a", 1.5), {"a": [9, 3, 2]}, True),
+        (claims.levels_off("a", 1.5), {"a": [2, 2, 4]}, False),
         (claims.alike("a", "b", 1.5), {"a": [2, 3, 4], "b": [3, 2, 4]}, True),
         (claims.alike("a", "b", 1.4), {"a": [2, 3, 4], "b": [3, 2, 4]}, False),
         (claims.slows("a"), {"a": [5, 7, 9]}, True),

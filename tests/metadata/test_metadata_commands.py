@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from databases import ON_SPARK
 from metadata.metadata_serving import TOKEN, provider_at
 from triplewire.cli import run
 from triplewire.metadata.backbone import Writing
@@ -46,8 +47,9 @@ def written(name: str, *rows: object) -> str:
     return name
 
 
-def test_events_are_applied_once_and_in_order(called: Called) -> None:
-    store = ("--store", "sqlite:///provider.db")
+@pytest.mark.parametrize("new_database", ["sqlite", ON_SPARK], indirect=True)
+def test_events_are_applied_once_and_in_order(called: Called, database_url: str) -> None:
+    store = ("--store", database_url)
     assert called("metadata", "init", *store)[0] == 0
     rules = written("rules.jsonl", {"id": "big", "language": "mdv", "query": RULE})
     assert called("metadata", "subscribe", *store, "--repository", "north", rules)[1] == [

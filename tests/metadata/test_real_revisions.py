@@ -10,6 +10,7 @@ import pytest
 
 import shared_data
 from amounts import IN_FULL
+from databases import ON_SPARK
 from triplewire.metadata.messages import Change, Put, RuleText, Withdraw
 from triplewire.metadata.registry import Registry
 
@@ -25,9 +26,9 @@ STEP = 1 if IN_FULL else 100  # of 40,000 rules
 BATCH = 100
 
 
-def _rules() -> list[list[object]]:
-    """Id, type, text, then number and hash of resources before all revisions, and after them."""
-    return [json.loads(line) for line in shared_data.lines("10-workloads/mdv-rules-40k.jsonl.gz")][::STEP]
+def _rules(step: int) -> list[list[object]]:
+    """Id, type, text, then number and hash of resources before all revisions, and after them; of some rules."""
+    return [json.loads(line) for line in shared_data.lines("10-workloads/mdv-rules-40k.jsonl.gz")][::step]
 
 
 def _documents() -> list[Change]:
@@ -63,13 +64,23 @@ def _compared(registry: Registry, rules: list[list[object]], first: int) -> None
 @pytest.mark.slow
 def test_rules_hold_what_brute_force_found(new_database: Callable[[], str]) -> None:
     """Before the revisions, and, in the full tests, after them; 5 documents cannot be read at first."""
-    rules = _rules()
+    _held(_rules(STEP), new_database, in_full=IN_FULL)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not IN_FULL, reason="half an hour: `make full`")
+@pytest.mark.parametrize("new_database", [ON_SPARK], indirect=True)
+def test_rules_hold_the_same_on_spark(new_database: Callable[[], str]) -> None:
+    _held(_rules(20), new_database, in_full=True)
+
+
+def _held(rules: list[list[object]], new_database: Callable[[], str], *, in_full: bool) -> None:
     texts = [RuleText(str(rule[0]), str(rule[2]), PREFIXES) for rule in rules]
     with Registry.open(new_database()) as registry:
         assert len(registry.subscribe("coins", texts[: len(texts) // 2]).ids) == len(texts) // 2
         assert _applied(registry, _documents()) == 5
         registry.subscribe("coins", texts[len(texts) // 2 :])
         _compared(registry, rules, 3)
-        if IN_FULL:
+        if in_full:
             _applied(registry, list(_revisions()))
             _compared(registry, rules, 5)

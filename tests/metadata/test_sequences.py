@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from amounts import usually
+from databases import ON_SPARK
 from metadata.generated import SCHEMA, STRONG, change, rule
 from metadata.naive import Cache, Naive, shape
 from triplewire.errors import LimitError
@@ -71,11 +72,22 @@ class Followed:
 
 @pytest.mark.parametrize("seed", range(usually(6, 200)))
 def test_caches_are_what_plain_evaluation_says(seed: int, new_database: Callable[[], str]) -> None:
+    _follow(seed, 24, new_database())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("new_database", [ON_SPARK], indirect=True)
+@pytest.mark.parametrize("seed", range(usually(1, 6)))
+def test_caches_are_the_same_on_spark(seed: int, new_database: Callable[[], str]) -> None:
+    _follow(seed + 2, usually(5, 16), new_database())
+
+
+def _follow(seed: int, steps: int, url: str) -> None:
     """Half of the sequences with a schema, which makes references strong."""
     chance, number = random.Random(seed), 0
-    with Registry.open(new_database()) as registry:
+    with Registry.open(url) as registry:
         followed = Followed(registry, typed=seed % 2 == 1)
-        while number < 24:
+        while number < steps:
             number += 1
             try:
                 told = followed.step(chance, number)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from triplewire.metadata.repository import Repository
 
 StoreOption = Annotated[
-    str, typer.Option("--store", metavar="URL", help="sqlite:///FILE or postgresql://...; it is made if need be.")
+    str,
+    typer.Option(
+        "--store", metavar="URL", help="sqlite:///FILE, postgresql://... or spark:DIR; it is made if need be."
+    ),
 ]
 ProviderOption = Annotated[str, typer.Option("--provider", metavar="ADDRESS", help="A provider: http://HOST:PORT.")]
 TokenFile = Annotated[
@@ -76,7 +79,7 @@ def provider_of(
     """The provider of a store."""
     from triplewire.metadata.provider import Provider
 
-    return Provider.open(_checked(store), base, alone=alone, warn=warn)
+    return Provider.open(_checked(store, "spark:"), base, alone=alone, warn=warn)
 
 
 def repository_of(
@@ -88,11 +91,13 @@ def repository_of(
     return Repository.open(_checked(store), name, alone=alone, warn=warn)
 
 
-def _checked(store: str) -> str:
+def _checked(store: str, *more: str) -> str:
+    """The URL of a store, if it is one: of SQLite, PostgreSQL, or what begins as one of `more`."""
+    what = "sqlite:///FILE" + (", postgresql://... or spark:DIR" if more else " or postgresql://...")
     if not store:
-        raise typer.BadParameter("give the store: sqlite:///FILE or postgresql://...", param_hint="--store")
-    if not store.startswith(("sqlite:///", "postgresql://")):
-        raise typer.BadParameter(f"{store} is no store: sqlite:///FILE or postgresql://...", param_hint="--store")
+        raise typer.BadParameter(f"give the store: {what}", param_hint="--store")
+    if not store.startswith(("sqlite:///", "postgresql://", *more)):
+        raise typer.BadParameter(f"{store} is no store: {what}", param_hint="--store")
     return store
 
 

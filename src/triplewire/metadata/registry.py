@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.engine import Connection
 
 from triplewire.config import Settings
@@ -53,9 +54,13 @@ class Registry:
         warn: Callable[[str], None] = lambda text: None,
         settings: Settings | None = None,
     ) -> Registry:
-        """Open a registry, or make it where there is none. `url`: `sqlite:///FILE` or `postgresql://...`. `settings`
-        are the limits of reading. Raises what `Database.open` raises."""
-        return cls(Database.open(url, warn=warn, alone=alone, tables=metadata), settings or Settings())
+        """Open a registry, or make it where there is none. `url`: `sqlite:///FILE`, `postgresql://...` or `spark:DIR`.
+        `settings` are the limits of reading. Raises what `Database.open` raises."""
+        place: str | sa.URL = url
+        if url.startswith("spark:"):
+            dialects.register("spark", "triplewire.pipeline.sql_dialect", "SparkDialect")
+            place = sa.URL.create("spark", database=url.removeprefix("spark:"))
+        return cls(Database.open(place, warn=warn, alone=alone, tables=metadata), settings or Settings())
 
     def __enter__(self) -> Self:
         return self

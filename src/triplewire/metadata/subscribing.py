@@ -24,7 +24,7 @@ from triplewire.metadata.notices import Pairs, count
 from triplewire.metadata.rule_graph import merge, remove_unreferenced
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import subscriptions, terms
-from triplewire.metadata.working import ends, fill, hits, in_order, picked
+from triplewire.metadata.working import ends, fill, hits, in_order, picked, wanted
 from triplewire.store.database import insert_rows
 
 AT_ONCE = 1_000
@@ -39,12 +39,18 @@ class _Registered(Mapping[str, Subscription]):
         self.texts: dict[str, RuleText | None] = {}
         self._parsed: dict[str, Subscription] = {}
 
+    def look_up(self, names: Sequence[str]) -> None:
+        """Have the rules of these ids at hand, by one statement."""
+        fill(self._connection, wanted, ((name,) for name in dict.fromkeys(names)))
+        here = sa.and_(subscriptions.c.repository == self._repository, subscriptions.c.id == wanted.c.digest)
+        query = sa.select(subscriptions.c.id, subscriptions.c.body).select_from(in_order(wanted, (subscriptions, here)))
+        self.texts |= dict.fromkeys(names)
+        self.texts |= {row[0]: RuleText(row[0], **json.loads(row[1])) for row in self._connection.execute(query)}
+
     def text(self, name: str) -> RuleText | None:
         """The rule of that id."""
         if name not in self.texts:
-            here = sa.and_(subscriptions.c.repository == self._repository, subscriptions.c.id == name)
-            body = self._connection.execute(sa.select(subscriptions.c.body).where(here)).scalar()
-            self.texts[name] = None if body is None else RuleText(name, **json.loads(body))
+            self.look_up([name])
         return self.texts[name]
 
     def __getitem__(self, name: str) -> Subscription:
@@ -68,6 +74,7 @@ def added(
 ) -> tuple[Applied, Pairs]:
     """Register rules; returns what was registered or refused, and which resources they hold."""
     known = _Registered(connection, repository)
+    known.look_up([rule.id for rule in rules])
     decomposition, refused = Decomposition(), list[Refusal]()
     new: list[tuple[RuleText, int]] = []
     again: list[str] = []

@@ -80,7 +80,7 @@ class Database:
     @classmethod
     def open(
         cls,
-        url: str,
+        url: str | sa.URL,
         *,
         warn: Callable[[str], None] = lambda text: None,
         alone: bool = True,
@@ -89,10 +89,10 @@ class Database:
         """Open a database, make its tables where there are none, and bring older ones up to date: those of a broker, or
         these `tables`.
 
-        `url`: `sqlite:///FILE` or `postgresql://...`. Without `alone`, a SQLite file may be served by another process
-        meanwhile: for a look, or a row that no other process writes. Raises `BusyError` where another process has
-        the SQLite file, `UnavailableError` where PostgreSQL does not answer, and `StoreError` where there is something
-        else.
+        `url`: `sqlite:///FILE` or `postgresql://...`; for given tables also `spark://`, a directory. Without `alone`, a
+        SQLite file may be served by another process meanwhile: for a look, or a row that no other process writes.
+        Raises `BusyError` where another process has the SQLite file, `UnavailableError` where PostgreSQL does not
+        answer, and `StoreError` where there is something else.
         """
         parsed = make_url(url)
         lock: FileLock | None = None
@@ -101,6 +101,9 @@ class Database:
             engine = _sqlite(parsed.render_as_string(hide_password=False), warn)
         elif parsed.get_backend_name() == "postgresql":
             engine = _postgres(parsed)
+        elif parsed.get_backend_name() == "spark":  # `pipeline.sql_dialect`, which whoever gives such a URL registers
+            lock = _locked(Path(parsed.database or "", "served")) if alone else None
+            engine = sa.create_engine(parsed, pool_use_lifo=True)
         else:
             raise StoreError(f"{parsed.get_backend_name()} is no database of a broker", remedy="sqlite or postgresql")
         database = cls(engine, lock, warn)
@@ -121,8 +124,7 @@ class Database:
     def make(self, tables: sa.MetaData) -> None:
         """Make the tables that are not there; other processes wait meanwhile."""
         with self._writing() as connection, connection.begin():
-            if not self.is_sqlite:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS["migrating"])))
+            self._alone_in(connection, "migrating")
             tables.create_all(connection)
 
     def __enter__(self) -> Database:
@@ -191,6 +193,12 @@ class Database:
             if writes:
                 self._commit(writes)
 
+    @staticmethod
+    def _alone_in(connection: Connection, work: str) -> None:
+        """Have other processes wait, until this transaction ends. One process at a time writes to other databases."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS[work])))
+
     def _writing(self) -> Connection:
         return self.engine.connect().execution_options(is_writing=True)
 
@@ -200,8 +208,7 @@ class Database:
         failed: list[tuple[_Write, BaseException]] = []
         try:
             with errors_of_database(""), self._writing() as connection, connection.begin():
-                if not self.is_sqlite:
-                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS["writing"])))
+                self._alone_in(connection, "writing")
                 for write in writes:
                     if len(writes) == 1:
                         results.append((write, write.work(connection)))
@@ -292,6 +299,9 @@ def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(rows))
         return
     driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == "spark":
+        driver.insert_rows(table.name, rows)
+        return
     with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)

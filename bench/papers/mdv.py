@@ -1,0 +1,138 @@
+"""Figures 11 to 15 of the MDV paper (003, section 4), and what its section 3.5 weighs three passes against.
+
+Documents are like figure 1 of the paper, with two resources each. A rule of type OID, PATH or JOIN fits one document;
+of COMP rules a document fits a share. The cost of a document is the time of its batch, from its bytes to the
+notices, divided by the size of the batch.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from bench.metadata_beside import updated_three_ways
+from bench.papers.claims import Claim, Lines, alike, below, grows_by, levels_off, rises
+from bench.papers.figures import PaperFigure
+from bench.workloads.mdv_documents import document, mixed, rules
+from triplewire.metadata.messages import Withdraw
+from triplewire.metadata.registry import Registry
+
+BASES = (1_000, 10_000, 100_000)
+BATCHES = (1, 10, 100, 1_000)
+SHARES = (1, 10, 50, 100)
+SHARED_RULES = 10_000
+LISTED_RULES = (1_000, 10_000, 40_000)
+_COMP_SHARE = 10
+_RUNS = 5
+_MOST_NOTICES = 1_000_000  # of a batch: with more, nothing else would be measured
+_DOCUMENT = "milliseconds a document"
+_ONE_TRANSACTION = "statements and a synced commit a batch cost what they cost: a batch of one pays for all of them"
+_INDEXED = "triggering rules are found by an index of their constants, and results of join rules are not stored"
+_NOTICES = "each document is told with all rules that hold it, which are as many whatever the size of the batch"
+_LEAST = "few notices are less than what a batch costs without any"
+
+
+def _figure(number: int, kind: str, claims: tuple[Claim, ...]) -> PaperFigure:
+    title = f"{kind} rules: a document by size of batch"
+    bases = tuple(f"{base:,} rules" for base in BASES)
+    return PaperFigure(f"003/{number}", title, kind, "documents of a batch", BATCHES, bases, (), _DOCUMENT, claims)
+
+
+def _of(last: int) -> str:
+    return f"{BASES[last]:,} rules"
+
+
+def _batches_pay() -> tuple[Claim, ...]:
+    lines = [(base, f"{base:,} rules") for base in BASES]
+    return (
+        *(Claim(f"{base:,} rules: a document costs less in a large batch", grows_by(line, 0.0, 0.999),
+                _ONE_TRANSACTION) for base, line in lines),
+        *(Claim(f"{base:,} rules: from some size on the cost stays", levels_off(line, 2.0), _ONE_TRANSACTION)
+          for base, line in lines),
+    )  # fmt: skip
+
+
+def _depends_on_rules(kind: str) -> Claim:
+    return Claim(f"{kind}: more rules cost more", below(_of(0), _of(-1), 1.05), _INDEXED)
+
+
+FIGURES = (
+    _figure(11, "OID", (
+        *_batches_pay(),
+        Claim("the cost does not depend on the number of rules", alike(_of(0), _of(-1), 1.3),
+              "the index of constants is deeper, and the pages of a larger file are in the cache less often"),
+    )),
+    _figure(12, "PATH", (*_batches_pay(), _depends_on_rules("PATH"))),
+    _figure(13, "COMP", (
+        Claim("small batches are better", rises(_of(-1)), _NOTICES),
+        _depends_on_rules("COMP"),
+    )),
+    _figure(14, "JOIN", (*_batches_pay(), _depends_on_rules("JOIN"))),
+    PaperFigure(
+        "003/15", "COMP rules: a document by size of batch and share of rules that fit", "shares",
+        "documents of a batch", BATCHES, tuple(f"{share} %" for share in SHARES), (), _DOCUMENT,
+        tuple(Claim(f"{high} % cost more than {low} % at each size of batch", below(f"{low} %", f"{high} %"), _LEAST)
+              for low, high in pairwise(SHARES)),
+    ),
+    PaperFigure(
+        "003/3.5", "A batch of updates: three passes, lists of resources, time-to-live", "three ways", "rules",
+        LISTED_RULES, ("three passes", "lists of resources", "time-to-live"), (), "milliseconds a batch of 100",
+        (
+            Claim("three passes take less than lists of resources that are compared",
+                  below("three passes", "lists of resources"), "with few rules all of them are asked at once"),
+            Claim("three passes take less than telling all again (time-to-live)",
+                  below("three passes", "time-to-live"), "of few documents all are told quickly"),
+        ),
+    ),
+)  # fmt: skip
+
+
+def lines_of(figure: PaperFigure, work: Path, size: int | None, progress: Callable[[str], None]) -> Lines:
+    """The lines of a figure; with `size`, the largest number of rules, all are made smaller in proportion."""
+
+    def sized(number: int, largest: int) -> int:
+        return number if size is None else max(1, round(number * min(1.0, size / largest)))
+
+    lines: Lines = {}
+    if figure.workload == "three ways":
+        for number in LISTED_RULES:
+            count = sized(number, LISTED_RULES[-1])
+            progress(f"{figure.name}: {count:,} rules ...")
+            costs = updated_three_ways(work / f"{count}.db", mixed(count), min(count, 1_000))
+            for line, seconds in zip(figure.matchers, costs, strict=True):
+                lines.setdefault(line, {})[count] = seconds * 1e3
+        return lines
+    if figure.workload == "shares":
+        settings = [(f"{share} %", "COMP", sized(SHARED_RULES, SHARED_RULES), share) for share in SHARES]
+    else:
+        settings = [(f"{base:,} rules", figure.workload, sized(base, BASES[-1]), _COMP_SHARE) for base in BASES]
+    for line, kind, base, share in settings:
+        progress(f"{figure.name}: {line} ...")
+        lines[line] = dict(costs_by_batch(work / f"{kind}-{base}-{share}.db", kind, base, share))
+    return lines
+
+
+def costs_by_batch(file: Path, kind: str, base: int, share: int) -> Iterator[tuple[int, float]]:
+    """Sizes of batches, of no more documents than rules, and the milliseconds of a document, over a registry in this
+    file; `share`: the percentage of COMP rules that fit."""
+    with Registry.open(f"sqlite:///{file}") as registry:
+        registry.subscribe("lmr", rules(kind, base))
+        cost(registry, base, 1, 0)  # the parsing process starts
+        for batch in (batch for batch in BATCHES if batch <= base):
+            if kind != "COMP" or base * share // 100 * batch <= _MOST_NOTICES:
+                yield batch, cost(registry, base, batch, base * share // 100)
+
+
+def cost(registry: Registry, base: int, batch: int, value: int) -> float:
+    """The milliseconds of a document: median of some batches of new documents, which are deleted again."""
+    measured = []
+    for run in range(_RUNS if batch < 1_000 else 1):
+        changes = [document((run * batch + place) % base, value) for place in range(batch)]
+        begun = time.perf_counter()
+        registry.apply(changes)
+        measured.append((time.perf_counter() - begun) * 1e3 / batch)
+        registry.apply([Withdraw(change.document) for change in changes])
+    return statistics.median(measured)
