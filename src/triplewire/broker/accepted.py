@@ -1,7 +1,8 @@
 """Accepting publications: what is written of them, and requests that come again.
 
-A publication that is there with the same content is not taken again. Where documents have no ids of their own, a
-request that is sent again is known by its key: `Idempotency-Key`, or source and id of a CloudEvent.
+A publication that is there with the same content is not taken again, nor is a revision of a page of a CMS that is not
+newer than what was taken of it. Where documents have no ids of their own, a request that is sent again is known by its
+key: `Idempotency-Key`, or source and id of a CloudEvent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from triplewire import crash
 from triplewire.broker.subscriptions import parts
 from triplewire.errors import ArgumentError
 from triplewire.store.database import inserted_numbers, now
-from triplewire.store.tables import attachments, current, publications, requests
+from triplewire.store.tables import attachments, current, publications, requests, revisions
 
 _KEPT = 86_400.0  # seconds that the answer to a request is kept for
 
@@ -44,11 +45,35 @@ class Once(NamedTuple):
         return cls(hashlib.sha256(text).digest(), hashlib.sha256(content).digest())
 
 
+class Revision(NamedTuple):
+    """A revision of a page of a CMS, whose id is that of its publication. Those that are not newer than what an owner
+    has published are passed over, so that they may be sent again, and in any order."""
+
+    owner: str
+    page: str
+    number: int
+
+    def is_newer(self, connection: Connection) -> bool:
+        """Is it newer than what was taken? Then it counts as taken."""
+        here = {"owner": self.owner, "page": self.page}
+        newest = connection.execute(sa.select(revisions.c.revision).filter_by(**here)).scalar()
+        if newest is None:
+            connection.execute(revisions.insert().values(**here, revision=self.number))
+        elif newest < self.number:
+            connection.execute(revisions.update().filter_by(**here).values(revision=self.number))
+        return newest is None or newest < self.number
+
+
 def accept(
-    connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]], once: Once | None
+    connection: Connection,
+    rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]],
+    once: Once | None,
+    revision: Revision | None = None,
 ) -> list[Taken]:
     """Write publications that are not there with the same content. Raises `ArgumentError` for the key of another
     request."""
+    if revision is not None and not revision.is_newer(connection):
+        return [Taken(0, values["id"], False) for values, _ in rows]
     if once is None:
         return _accept(connection, rows)
     at = now()

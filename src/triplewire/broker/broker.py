@@ -28,9 +28,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire import crash
-from triplewire.broker import api_tokens, tickets
+from triplewire.broker import api_tokens, owners, tickets
 from triplewire.broker import events as events_
-from triplewire.broker.accepted import Once, Taken, accept
+from triplewire.broker.accepted import Once, Revision, Taken, accept
 from triplewire.broker.counts import Counts
 from triplewire.broker.delivery_log import DeliveryLog
 from triplewire.broker.events import EXPIRED, Event
@@ -42,11 +42,13 @@ from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.stories import Stories
 from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, prefixes_of, stored_taxonomy
+from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, parts, stored_taxonomy
 from triplewire.broker.targets import Target, Targets
 from triplewire.broker.trial import Query, Trial
 from triplewire.broker.window import Window
 from triplewire.config import Settings
 from triplewire.engine import Engine
+from triplewire.engine.explain.why import reasons_of
 from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
@@ -183,15 +185,15 @@ class Broker:
         return self.targets.add(number, target)
 
     def find(self, id: str, *, owner: str | None = None, ticket: str | None = None) -> Row[Any] | None:
-        """The subscription of an owner, or the one that a ticket is of; None where there is none, or it is another's:
-        who asks cannot tell these apart."""
+        """The subscription of an owner or of its users, or the one that a ticket is of; None where there is none, or it
+        is another's: who asks cannot tell these apart."""
         with self.database.reading() as connection:
             rows = connection.execute(sa.select(subscriptions).where(subscriptions.c.id == id)).all()
         digest = tickets.digest(ticket) if ticket is not None else b""
         for row in rows:
             if (owner is not None and row.owner == owner) or (ticket is not None and row.ticket == digest):
                 return row
-        return None
+        return next((row for row in rows if owner is not None and owners.acts_for(owner, row.owner)), None)
 
     def by_feed_key(self, key: str) -> Row[Any] | None:
         """The subscription whose feed has this key; None for another key."""
@@ -200,13 +202,15 @@ class Broker:
 
     def by_number(self, number: int) -> Row[Any] | None:
         """The subscription of this number."""
+        here = subscriptions.c.number == number, subscriptions.c.owner != ""
         with self.database.reading() as connection:
-            return connection.execute(sa.select(subscriptions).where(subscriptions.c.number == number)).first()
+            return connection.execute(sa.select(subscriptions).where(*here)).first()
 
-    def subscriptions_of(self, owner: str) -> Sequence[Row[Any]]:
-        """All subscriptions of an owner, the newest first."""
+    def subscriptions_of(self, owner: str, *, with_users: bool = False) -> Sequence[Row[Any]]:
+        """All subscriptions of an owner, and where it is asked of its users, the newest first."""
+        of = subscriptions.c.owner
         with self.database.reading() as connection:
-            here = sa.select(subscriptions).where(subscriptions.c.owner == owner)
+            here = sa.select(subscriptions).where(owners.held_by(of, owner) if with_users else of == owner)
             return connection.execute(here.order_by(subscriptions.c.number.desc())).all()
 
     def renew(self, number: int, seconds: float = DAY) -> float:
@@ -241,6 +245,26 @@ class Broker:
             values["revision"] = subscriptions.c.revision + 1
             values["prefixes"] = json.dumps(dict(prefixes)) if prefixes else None
         self._set(number, **values)
+
+    def renew_all(self, owner: str, ids: Sequence[str], seconds: float = DAY) -> list[float | SubscriptionError]:
+        """Have the subscriptions of these ids, of an owner or of its users, last for so many seconds from now, in one
+        transaction; of each when it ends, or why it is refused. Raises `SubscriptionError` for a time that is too short
+        or too long."""
+        check_seconds(seconds)
+        begin, table = now(), subscriptions
+        lasting = table.c.state != ENDED, owners.held_by(table.c.owner, owner)
+
+        def write(connection: Connection) -> set[str]:
+            values = {"expires": begin + seconds, "warns": warns(begin, seconds)}
+            renewed: set[str] = set()
+            for part in parts(ids):
+                here = table.update().where(table.c.id.in_(part), *lasting).values(values)
+                renewed.update(connection.execute(here.returning(table.c.id)).scalars())
+            return renewed
+
+        renewed = self.database.write(write)
+        refused = SubscriptionError("there is no such subscription, or it has ended", remedy="subscribe anew")
+        return [begin + seconds if id in renewed else refused for id in ids]
 
     def unsubscribe(self, number: int, reason: str = "unsubscribed") -> None:
         """End a subscription. Its feed stays, and says so; what is to be delivered is delivered."""
@@ -279,18 +303,25 @@ class Broker:
         readers: Iterable[str] | None = None,
         held: Mapping[str, str] | None = None,
         once: Once | None = None,
+        revision: Revision | None = None,
     ) -> list[Taken]:
         """Accept publications; returns them once they are committed and synced. One that is there with the same content
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
+<<<<<<< HEAD
         that may come again. Raises `ArgumentError` where its key is that of another."""
         seen_by = None if readers is None else json.dumps(sorted(readers))
         rows = [(row_of(each, source=source or each.source, readers=seen_by), each.attachments) for each in given]
+=======
+        that may come again; `revision`: of the page that it is. Raises `ArgumentError` where the key of a request is
+        that of another."""
+        rows = [self._prepared(publication, source, readers) for publication in given]
+>>>>>>> cmsrpc
         crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
                 values.update(state="refused", reason=held[values["id"]])
-        taken = self.database.write(lambda connection: accept(connection, rows, once))
+        taken = self.database.write(lambda connection: accept(connection, rows, once, revision))
         crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
         self.counts.publications.labels("accepted").inc(new)
@@ -357,10 +388,30 @@ class Broker:
         """Why a subscription matches a publication, or not."""
         return self.probe(row.query, row.language, prefixes_of(row)).explain("query", publication, nearest=True)
 
+    def reasons(self, told: Iterable[Event]) -> dict[int, list[str]]:
+        """Why publications match, as sentences, by the numbers of events: of `matched` and `changed` ones whose content
+        is kept. The query is that of today."""
+        why: dict[int, list[str]] = {}
+        by_subscription: dict[int, list[Event]] = {}
+        for event in told:
+            if event.type in (events_.MATCHED, events_.CHANGED) and event.publication_number is not None:
+                by_subscription.setdefault(event.subscription, []).append(event)
+        for number, of_one in by_subscription.items():
+            row = self.by_number(number)
+            if row is None:
+                continue
+            with self.probe(row.query, row.language, json.loads(row.prefixes) if row.prefixes else None) as engine:
+                for event in of_one:
+                    with self.database.reading() as connection:
+                        content = events_.publication_of(connection, event.publication_number or 0)
+                    for match in engine.match([content]) if content is not None else ():
+                        why[event.number] = reasons_of(engine, match, content)
+        return why
+
     # --- events ------------------------------------------------------------------------------------------------------
 
     def events(self, owner: str | None, after: int, most: int = events_.MOST) -> list[Event]:
-        """The events of an owner's subscriptions behind a number; of all owners for None."""
+        """The events of the subscriptions of an owner and of its users behind a number; of all owners for None."""
         with self.database.reading() as connection:
             return events_.of_owner(connection, owner, after, most)
 

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from triplewire.broker.owners import held_by, name_of_user
 from triplewire.broker.publications import restored
 from triplewire.broker.subscriptions import SUSPENDED
 from triplewire.model.publication import Publication
@@ -53,11 +54,17 @@ class Event:
     first: int | None
     reason: str = ""  # why its subscription is suspended or has ended
 
+    @property
+    def user(self) -> str:
+        """The user of whom the subscription is, where an owner acts for it; else ""."""
+        return name_of_user(self.owner)
+
     def to_json(self) -> dict[str, Any]:
         """The event as an object of JSON."""
         return {
             "number": self.number,
             "subscription": self.id,
+            **({"user": self.user} if self.user else {}),
             "sequence": self.sequence,
             "type": self.type,
             "at": self.at,
@@ -106,10 +113,10 @@ def _event(row: Sequence[Any]) -> Event:
 
 
 def of_owner(connection: Connection, owner: str | None, after: int, most: int = MOST) -> list[Event]:
-    """The events of all subscriptions of an owner (None: of all owners) behind a number, in order."""
+    """The events of all subscriptions of an owner and of its users (None: of all owners) behind a number, in order."""
     here = _COLUMNS.where(events.c.number > after).order_by(events.c.number).limit(most)
     if owner is not None:
-        here = here.where(subscriptions.c.owner == owner)
+        here = here.where(held_by(subscriptions.c.owner, owner))
     return [_event(row) for row in connection.execute(here)]
 
 

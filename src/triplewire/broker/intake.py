@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from triplewire.broker import tickets
-from triplewire.broker.accepted import Once, Taken
+from triplewire.broker.accepted import Once, Revision, Taken
 from triplewire.broker.publications import Came, link_of, title_of
 from triplewire.broker.sources import name_of
 from triplewire.broker.subscriptions import ENDED, OF_ID, parts
@@ -64,11 +64,12 @@ def take(
     readers: Iterable[str] | None = None,
     most_new: int | None = None,
     once: Once | None = None,
+    revision: Revision | None = None,
 ) -> Intake:
     """Take over a document; what is accepted is committed and synced. `rows`: the sources that it comes from, where
     they are registered; `source`: else, where it comes from. `most_new`: how many publications of ids that were not
     there before are told at most, and none that came before under other ids; the others are kept as refused. `once`:
-    for a request that may come again. Raises what `Broker.publish` raises."""
+    for a request that may come again; `revision`: of the page that it is. Raises what `Broker.publish` raises."""
     done, content = Intake(refusals=list(came.refusals)), list[Publication]()
     for publication in came.publications:
         asked = asked_by(publication)
@@ -91,7 +92,9 @@ def take(
         reasons = ((id, reason) for id, reason in held.items())
         done.refusals += (Refusal("publication", id, name(rows, source), reason) for id, reason in reasons)
     if content:
-        done.taken = broker.publish(content, source=name(rows, source), readers=readers, held=held, once=once)
+        done.taken = broker.publish(
+            content, source=name(rows, source), readers=readers, held=held, once=once, revision=revision
+        )
     return done
 
 

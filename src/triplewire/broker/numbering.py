@@ -34,6 +34,13 @@ def skip_numbers(connection: Connection) -> None:
         connection.execute(sa.select(sa.func.setval(sequence, number)))
 
 
+def keep_numbers(connection: Connection) -> None:
+    """Have no number of an event that is there now come again, be it removed."""
+    first = max(_first(connection, "first_number"), _most(connection, events.c.number) + 1)
+    connection.execute(facts.delete().where(facts.c.name == "first_number"))
+    connection.execute(facts.insert().values(name="first_number", value=str(first)))
+
+
 def first_numbers(connection: Connection) -> tuple[int, int]:
     """The least number and the least sequence of an event to come."""
     number, sequence = (_first(connection, name) for name in _FIRST)

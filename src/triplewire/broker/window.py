@@ -25,6 +25,10 @@ MOST, MOST_BYTES = 1_000, 64 << 20
 """Publications of the window, and their bytes."""
 
 
+FOR_NOBODY = "[]"
+"""The readers of what nobody may see, as the store has them."""
+
+
 class Kept(NamedTuple):
     """A publication with what is shown of it."""
 
@@ -68,15 +72,15 @@ class Window:
 
     def of(self, owner: str) -> list[Kept]:
         """Those that an owner may see, with what has come since the last question; of one that has changed, the newest
-        content that the owner may see."""
+        content that the owner may see, and none where the newest is for nobody: it was taken away."""
         with self._lock:
             self._read()
             all_kept = list(self._kept)
         newest: dict[str, Kept] = {}
         for seen in all_kept:
-            if may_see(owner, seen.readers):
+            if may_see(owner, seen.readers) or seen.readers == FOR_NOBODY:
                 newest.setdefault(seen.publication.id, seen)
-        return list(newest.values())
+        return [seen for seen in newest.values() if seen.readers != FOR_NOBODY]
 
     def _read(self) -> None:
         table, last = publications, self._kept[0].number if self._kept else 0

@@ -79,6 +79,7 @@ class Message:
             "id": self.id,
             "type": event.type,
             "subscription": event.id,
+            **({"user": event.user} if event.user else {}),
             "sequence": event.sequence,
             "time": self.time,
             **({"test": True} if self.is_test else {}),

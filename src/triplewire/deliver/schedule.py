@@ -399,6 +399,9 @@ class Deliveries(Repeating):
         target = targets.update().where(targets.c.number == sending.target)
 
         def write(connection: Connection) -> None:
+            here = sa.select(targets.c.number).where(targets.c.number == sending.target)
+            if connection.execute(here).first() is None:  # all of its owner was removed
+                return
             if outcome.per_minute is not None:
                 named = hosts.update().where(hosts.c.name == sa.select(targets.c.host).where(
                     targets.c.number == sending.target).scalar_subquery())  # fmt: skip

@@ -1,7 +1,7 @@
 """Deliveries over HTTP: webhooks, and calls of XML-RPC. Both go through the guarded client, and follow no redirect.
 
 A webhook is a CloudEvent in binary mode (CloudEvents HTTP binding, section 3.1), and is signed as Standard Webhooks has
-it where the target has a secret. XML-RPC calls `notify` with one struct.
+it where the target has a secret. XML-RPC calls `notify` with one struct, signed in the same way.
 """
 
 from __future__ import annotations
@@ -140,8 +140,10 @@ class XmlRpc(_OverHttp):
             text = xmlrpc.client.dumps((message.data()[0],), "notify")
         except (TypeError, OverflowError) as error:
             return Outcome(f"the event cannot be said in XML-RPC: {error}")
-        body = _NO_XML.sub("\ufffd", text).encode()
-        answer = self._posted(message.target.address, {"Content-Type": "text/xml"}, body)
+        body, headers = _NO_XML.sub("\ufffd", text).encode(), {"Content-Type": "text/xml"}
+        if key := key_of(message.target.secret):
+            headers |= signature_headers(key, message.id, body)
+        answer = self._posted(message.target.address, headers, body)
         if isinstance(answer, Outcome):
             return answer
         outcome = outcome_of(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
@@ -103,6 +103,20 @@ class Taxonomy:
         if "instances" in vars(self):
             vars(new)["instances"] = _reversed_again(self.instances, self.classes_of, new.classes_of)
         return new
+
+    def restricted(self, is_of: Callable[[str], bool]) -> Taxonomy:
+        """What is stated of the classes and properties of which this holds: their superclasses, names, instances."""
+        tables = self._tables()
+        for name, table in tables.items():
+            if name in _NAMED_BY_VALUE:
+                tables[name] = {
+                    key: of_them
+                    for key, values in table.items()
+                    if (of_them := frozenset(value for value in values if is_of(key if value in DECLARES else value)))
+                }
+            else:
+                tables[name] = {key: values for key, values in table.items() if is_of(key)}
+        return Taxonomy.of_tables(tables)
 
     def __getstate__(self) -> dict[str, object]:
         """Without what has been worked out of it."""
@@ -299,6 +313,7 @@ class Taxonomy:
 
 _TABLES = ("superclasses", "classes_of", "names")
 _PROPERTY_TABLES = ("above", "domains", "ranges")
+_NAMED_BY_VALUE = ("classes_of", "names")  # whose rows are about what is on their right: a class, what has a name
 
 EMPTY = Taxonomy()
 """No classes: only the publication's own rdf:type triples count."""

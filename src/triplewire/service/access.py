@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.routing import BaseRoute
 
+from triplewire.broker import owners
 from triplewire.errors import TriplewireError
 from triplewire.service.problems import Problem
 
@@ -141,6 +142,13 @@ def owner(request: Request) -> str:
     if name is None:
         raise Problem(401, "an API token is needed", "send the header Authorization: Bearer TOKEN")
     return name
+
+
+def acting(request: Request, user: str) -> str:
+    """The owner whose API token a request has, or the user that it acts for. Raises `Problem` (401), and
+    `ArgumentError` for what is no name of a user."""
+    by = owner(request)
+    return owners.user_of(by, user) if user else by
 
 
 def subscription(request: Request, id: str, ticket: str = "") -> Row[object]:

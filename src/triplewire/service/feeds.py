@@ -44,15 +44,16 @@ _HEADERS = {
 }
 
 
-def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None) -> Feed:
-    """A page of the feed of a subscription at a service of this address."""
+def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None, after: int | None = None) -> Feed:
+    """A page of the feed of a subscription at a service of this address: the newest, or the one before a sequence, or
+    what comes behind one."""
 
     def address(form: str, before: int | None = None) -> str:
         page = "" if before is None else f"?before={before}"
         return f"{base}/s/{feed_key(row.number, of.secret)}.{form}{page}"
 
     with of.database.reading() as connection:
-        return feed_of(connection, row, of.secret, address, f"{base}/hub", before)
+        return feed_of(connection, row, of.secret, address, f"{base}/hub", before, after)
 
 
 def rendered(of: Broker, row: Row[Any], form: str, base: str) -> tuple[str, bytes]:

@@ -4,45 +4,116 @@ from __future__ import annotations
 
 import email
 import email.policy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
+from sqlalchemy.engine import Row
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.accepted import Once, Taken
-from triplewire.broker.intake import take
+from triplewire.broker.accepted import Once, Revision, Taken
+from triplewire.broker.broker import Broker
+from triplewire.broker.intake import Intake, take
+from triplewire.broker.owners import reader_named
 from triplewire.broker.publications import Came, read_body
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI
 from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, broker, owner, settings, subscription
 from triplewire.service.cloud_events import CloudEvent, events_in
 from triplewire.service.openapi import RAW_BODY
 from triplewire.service.problems import details, details_of, status_of
 from triplewire.service.source_doors import publisher
+from triplewire.service.problems import Problem, details, details_of, status_of
+from triplewire.service.sources import publisher
 
 router = APIRouter(tags=["publications"])
 
 
+@dataclass(frozen=True)
+class Taking:
+    """Who publishes, where it comes from, who may read it, and which revision of which page it is."""
+
+    by: str
+    rows: Sequence[Row[Any]] = ()
+    source: str = ""
+    readers: Sequence[str] | None = None
+    page: str = ""
+    revision: Revision | None = None
+
+    @classmethod
+    def of(
+        cls, request: Request, source: str, readers: Iterable[str] | None, page: str, revision: int | None
+    ) -> Taking:
+        """That of a request. Raises `Problem` and `ArgumentError`."""
+        by, row = publisher(request, source)
+        if revision is not None and not page:
+            raise Problem(400, "a revision is one of a page", "name the page")
+        if page:
+            IRI(page)
+        owner = by if row is None else row.owner
+        named = None if readers is None else [reader_named(owner, name) for name in readers if name]
+        newest = None if revision is None else Revision(owner, page, revision)
+        return cls(by, [] if row is None else [row], source, named, page, newest)
+
+    def take(self, of: Broker, came: Came, once: Once | None = None) -> Intake:
+        """Take over a document. Raises what `take` raises, and `Problem` where it is not the page alone."""
+        ids = {publication.id for publication in came.publications}
+        if self.page and ids != {self.page}:
+            what = f"the document is not the page {self.page} alone: {', '.join(sorted(ids)[:3]) or 'nothing'}"
+            raise Problem(400, what, "give its item the page's IRI as id")
+        readers, revision = self.readers, self.revision
+        return take(of, came, self.rows, source=self.source, readers=readers, once=once, revision=revision)
+
+    def away(self, of: Broker) -> Intake:
+        """Take the page away: nobody may read it any more, and who was told of it is told so. Raises `Problem`."""
+        if not self.page:
+            raise Problem(400, "no page is named")
+        gone = Came([Publication(self.page, ())], [])
+        return take(of, gone, self.rows, source=self.source, readers=(), revision=self.revision)
+
+
 @router.post("/publish", status_code=202, openapi_extra=RAW_BODY)
 @allowed(PUBLISHER)
-async def publish(request: Request, wait: int = 0, readers: str | None = None, source: str = "") -> Response:
+async def publish(
+    request: Request,
+    wait: int = 0,
+    readers: str | None = None,
+    source: str = "",
+    page: str = "",
+    revision: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+) -> Response:
     """Publish a document in any syntax: RDF, a feed, `multipart/related` with attachments, or CloudEvents of such
     documents. With `wait=1` the answer says how many subscriptions each publication matches. `readers` are the owners
-    who may see it; `source` is the id of the source, or names where it comes from. A request that is sent again with
-    the same header `Idempotency-Key` is accepted once."""
+    who may see it; `source` is the id of the source, or names where it comes from; `revision` is that of the `page`
+    which it is, and passed over where it is not newer than what was taken. A request that is sent again with the same
+    header `Idempotency-Key` is accepted once."""
     body = await request.body()
-    return await run_in_threadpool(_publish, request, body, bool(wait), readers, source)
+
+    def published() -> Response:
+        names = None if readers is None else readers.split(",")
+        return _published(request, Taking.of(request, source, names, page, revision), body, bool(wait))
+
+    return await run_in_threadpool(published)
 
 
-def _publish(request: Request, body: bytes, wait: bool, readers: str | None, source: str) -> Response:
-    by, row = publisher(request, source)
-    rows, of = [row] if row is not None else [], broker(request)
-    may_see = None if readers is None else [name for name in readers.split(",") if name]
+@router.delete("/publish", status_code=202)
+@allowed(PUBLISHER)
+def take_away(
+    request: Request, page: str, source: str = "", revision: Annotated[int | None, Query(ge=0, le=2**62)] = None
+) -> dict[str, Any]:
+    """Take a page away: nobody may read it any more, and who was told of it is told so."""
+    (taken,) = Taking.of(request, source, None, page, revision).away(broker(request)).taken
+    return _told(taken, {}, False)
+
+
+def _published(request: Request, taking: Taking, body: bytes, wait: bool) -> Response:
+    of = broker(request)
     events = events_in(request.headers, body)
     key = request.headers.get("idempotency-key", "")
     parts = events or [CloudEvent("", key, request.headers.get("content-type", ""), body)]
@@ -52,12 +123,12 @@ def _publish(request: Request, body: bytes, wait: bool, readers: str | None, sou
         if isinstance(part, ReadError):
             answers.append(details_of(part))
             continue
-        once = Once.of(by, part.key if events else key, part.data) if events or key else None
+        once = Once.of(taking.by, part.key if events else key, part.data) if events or key else None
         try:
             came = came_in(part.data, part.content_type, of.settings)
-            done = take(of, came, rows, source=source, readers=may_see, once=once)
-        except TriplewireError as error:
-            if events is None or status_of(error) >= 500:
+            done = taking.take(of, came, once)
+        except (Problem, TriplewireError) as error:
+            if events is None or (isinstance(error, TriplewireError) and status_of(error) >= 500):
                 raise
             answers.append(details_of(error))
             continue

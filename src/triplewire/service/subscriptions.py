@@ -12,6 +12,7 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
 from triplewire.broker.subscriptions import prefixes_of
+from triplewire.broker.owners import name_of_user
 from triplewire.broker.tickets import feed_key
 from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
@@ -19,6 +20,7 @@ from triplewire.service.access import (
     OWNER,
     OWNER_OR_TICKET,
     Body,
+    acting,
     allowed,
     base_of,
     broker,
@@ -42,7 +44,9 @@ class NewSubscription(Body):
     prefixes: dict[str, str] = Field({})
     title: str = ""
     webhook: str = Field("", description="An address that each event is posted to.")
-    secret: str = Field("", description="What posts to the webhook are signed with (Standard Webhooks).")
+    notify: str = Field("", description="An address of XML-RPC whose method notify is called with each event.")
+    secret: str = Field("", description="What posts and calls are signed with (Standard Webhooks).")
+    user: str = Field("", description="The user of the owner of whom it is; docs/cms-protocol.md.")
     once_per_story: bool = Field(False, description="Of reports of one story, only the first is an event.")
 
 
@@ -57,6 +61,13 @@ class Change(Body):
     once_per_story: bool | None = None
 
 
+class Renewals(Body):
+    """Subscriptions that are renewed together, by their ids."""
+
+    subscriptions: list[str]
+    seconds: float = DAY
+
+
 class Renewal(BaseModel):
     """For how long a subscription is renewed."""
 
@@ -69,10 +80,11 @@ def feed_address(request: Request, key: str, form: str = "atom") -> str:
     return f"{base_of(request)}/s/{key}.{form}"
 
 
-def told(request: Request, made: Made) -> dict[str, Any]:
+def told(request: Request, made: Made, user: str = "") -> dict[str, Any]:
     """What is answered to who has subscribed."""
     return {
         "id": made.id,
+        **({"user": user} if user else {}),
         "ticket": made.ticket,
         "feed": feed_address(request, made.feed_key),
         "expires": made.expires,
@@ -84,10 +96,11 @@ def told(request: Request, made: Made) -> dict[str, Any]:
 def wanted_of(request: Request, new: NewSubscription) -> Wanted:
     """What is asked for. Raises `Problem` for an address of a webhook that may not be asked."""
     targets: list[Target] = []
-    if new.webhook:
-        check_address(request, new.webhook)
-        targets.append(Target("webhook", new.webhook, new.secret))
-    fields = new.model_dump(exclude={"webhook", "secret"})
+    for kind, address in (("webhook", new.webhook), ("xmlrpc", new.notify)):
+        if address:
+            check_address(request, address)
+            targets.append(Target(kind, address, new.secret))
+    fields = new.model_dump(exclude={"webhook", "notify", "secret", "user"})
     return Wanted(**fields, targets=targets)
 
 
@@ -103,25 +116,29 @@ def check_address(request: Request, url: str) -> None:
 @allowed(OWNER)
 def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
     """Make a subscription, or many: then each is answered in its place, and those that are right are made."""
-    by, of = owner(request), broker(request)
+    of = broker(request)
     if isinstance(body, NewSubscription):
-        made = of.subscribe(wanted_of(request, body), by)
+        made = of.subscribe(wanted_of(request, body), acting(request, body.user))
         if body.webhook:
             ask(request, made.number)
         address = {"Location": f"/subscriptions/{made.id}"}
-        return JSONResponse(told(request, made), 201, address)
+        return JSONResponse(told(request, made, body.user), 201, address)
+    owner(request)
     answers: list[Any] = [None] * len(body)
-    wanted: list[tuple[int, Wanted]] = []
+    wanted: dict[str, list[tuple[int, Wanted]]] = {}
     for place, entry in enumerate(body):
         try:
-            wanted.append((place, wanted_of(request, NewSubscription.model_validate(entry))))
+            new = NewSubscription.model_validate(entry)
+            acting(request, new.user)
+            wanted.setdefault(new.user, []).append((place, wanted_of(request, new)))
         except ValidationError as error:
             answers[place] = details(422, str(error.errors()[0]["msg"]))
-        except Problem as error:
+        except (Problem, TriplewireError) as error:
             answers[place] = details_of(error)
-    results = of.subscribe_all([each for _, each in wanted], by)
-    for (place, _), result in zip(wanted, results, strict=True):
-        answers[place] = details_of(result) if isinstance(result, TriplewireError) else told(request, result)
+    for user, of_user in wanted.items():
+        results = of.subscribe_all([each for _, each in of_user], acting(request, user))
+        for (place, _), result in zip(of_user, results, strict=True):
+            answers[place] = details_of(result) if isinstance(result, TriplewireError) else told(request, result, user)
     return JSONResponse(answers, 201)
 
 
@@ -129,8 +146,23 @@ def shown(request: Request, of: Broker, row: Row[Any]) -> dict[str, Any]:
     """A subscription as its owner sees it."""
     as_they_are = ("id", "title", "language", "query", "state", "reason", "revision", "created", "expires")
     return {
+<<<<<<< HEAD
         **{name: getattr(row, name) for name in (*as_they_are, "once_per_story")},
         "prefixes": prefixes_of(row) or {},
+=======
+        "id": row.id,
+        **({"user": user} if (user := name_of_user(row.owner)) else {}),
+        "title": row.title,
+        "language": row.language,
+        "query": row.query,
+        "prefixes": json.loads(row.prefixes) if row.prefixes else {},
+        "state": row.state,
+        "reason": row.reason,
+        "revision": row.revision,
+        "created": row.created,
+        "expires": row.expires,
+        "once_per_story": row.once_per_story,
+>>>>>>> cmsrpc
         "price": json.loads(row.price),
         "feed": feed_address(request, feed_key(row.number, of.secret)),
     }
@@ -138,10 +170,11 @@ def shown(request: Request, of: Broker, row: Row[Any]) -> dict[str, Any]:
 
 @router.get("/subscriptions")
 @allowed(OWNER)
-def list_subscriptions(request: Request) -> list[dict[str, Any]]:
-    """All subscriptions of an owner, the newest first."""
+def list_subscriptions(request: Request, user: str = "", state: str = "") -> list[dict[str, Any]]:
+    """All subscriptions of an owner and of its users, or of one user, or in one state, the newest first."""
     of = broker(request)
-    return [shown(request, of, row) for row in of.subscriptions_of(owner(request))]
+    rows = of.subscriptions_of(acting(request, user), with_users=True)
+    return [shown(request, of, row) for row in rows if state in ("", row.state)]
 
 
 @router.get("/subscriptions/{id}")
@@ -159,6 +192,17 @@ def change(request: Request, id: str, body: Change) -> dict[str, Any]:
     of = broker(request)
     of.change(row.number, **body.model_dump(exclude_unset=True))
     return shown(request, of, subscription(request, id))
+
+
+@router.post("/subscriptions/renew")
+@allowed(OWNER)
+def renew_together(request: Request, body: Renewals) -> list[dict[str, Any]]:
+    """Have subscriptions of an owner and of its users last for so many seconds from now; each is answered."""
+    ends = broker(request).renew_all(owner(request), body.subscriptions, body.seconds)
+    return [
+        {"id": id, **(details_of(end) if isinstance(end, TriplewireError) else {"expires": end})}
+        for id, end in zip(body.subscriptions, ends, strict=True)
+    ]
 
 
 @router.post("/subscriptions/{id}/renew")

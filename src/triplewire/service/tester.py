@@ -12,7 +12,9 @@ from pydantic import Field
 
 from triplewire.broker.broker import DAY, Broker
 from triplewire.broker.window import Kept
+from triplewire.engine.explain.why import reasons_of
 from triplewire.ir.show import show
+from triplewire.model.match import bindings_to_json
 from triplewire.service.access import OWNER, Body, allowed, broker, owner_or_none
 from triplewire.service.pages.sessions import CODE_HEADER, check_code, person
 
@@ -72,6 +74,21 @@ class Attempt(Body):
     query: str
     language: str = "sparql"
     prefixes: dict[str, str] = Field({})
+
+
+def newest_matches(of: Broker, window: list[Kept], body: Attempt, matched: list[int]) -> list[dict[str, Any]]:
+    """What is shown of publications of these numbers: what the query binds in them, and why they match."""
+    by_number = {each.number: each for each in window}
+    told: list[dict[str, Any]] = []
+    with of.probe(body.query, body.language, body.prefixes or None) as engine:
+        for number in matched:
+            each = by_number[number]
+            for match in engine.match([each.publication]):
+                shown = {"title": each.title, "link": each.link, "source": each.source}
+                why = reasons_of(engine, match, each.publication)
+                told.append({"publication": each.publication.id, **shown,
+                             "bindings": bindings_to_json(match.bindings), "why": why})  # fmt: skip
+    return told
 
 
 @router.post("/try")

@@ -22,14 +22,16 @@ from starlette.concurrency import run_in_threadpool
 from triplewire.broker.broker import DAY
 from triplewire.broker.events import MOST
 from triplewire.broker.feeds.cleaning import clean
-from triplewire.broker.intake import take
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.read.guard.xml import check_rdf_xml
 from triplewire.service import access
-from triplewire.service.access import OWNER_OR_TICKET, Body, allowed, broker, owner, settings
+from triplewire.service.access import OWNER_OR_TICKET, Body, acting, allowed, base_of, broker, owner, settings
+from triplewire.service.feeds import check_form, feed_at, written
+from triplewire.service.owners_door import forget
 from triplewire.service.problems import Problem, status_of
-from triplewire.service.publish import came_in
-from triplewire.service.subscriptions import NewSubscription, shown, told, wanted_of
+from triplewire.service.publish import Taking, came_in
+from triplewire.service.subscriptions import NewSubscription, list_subscriptions, told, wanted_of
+from triplewire.service.tester import Attempt, newest_matches, tried
 
 router = APIRouter(tags=["XML-RPC"])
 
@@ -46,31 +48,72 @@ class _OfSubscription(Body):
 
 
 class _Renewal(_OfSubscription):
+    subscription: str = ""
+    subscriptions: list[str] = Field([], max_length=10_000)
     seconds: float = DAY
 
 
 class _After(_OfSubscription):
+    subscription: str = ""
     after: int = Field(0, ge=0, le=2**62)
     most: int = Field(MOST, ge=1, le=MOST)
+    why: bool = False
+    format: str = ""
 
 
 class _Content(Body):
-    content: str | bytes
+    content: str | bytes = ""
     content_type: str = ""
+    source: str = ""
     readers: list[str] | None = None
     wait: bool = True
+    page: str = ""
+    revision: int | None = Field(None, ge=0, le=2**62)
+    delete: bool = False
+
+
+class _Attempt(Attempt):
+    user: str = ""
+    most: int = Field(10, ge=0, le=50)
+
+
+class _Listed(Body):
+    user: str = ""
+    state: str = ""
+
+
+class _Forgotten(Body):
+    user: str = Field(min_length=1)
 
 
 def _subscribe(request: Request, given: NewSubscription) -> Any:
-    """Register a subscription {query, language, id, seconds, title, webhook, ...}: {id, ticket, feed, expires, ...}."""
-    by = owner(request)
-    return told(request, broker(request).subscribe(wanted_of(request, given), by))
+    """Register a subscription {query, language, id, seconds, title, notify, user, ...}: {id, ticket, feed, ...}."""
+    made = broker(request).subscribe(wanted_of(request, given), acting(request, given.user))
+    return told(request, made, given.user)
+
+
+def _try(request: Request, given: _Attempt) -> Any:
+    """Ask a query of the last publications, and keep nothing {query, language, user, most}: {of, matched, ...}."""
+    of = broker(request)
+    window = of.window.of(acting(request, given.user))
+    outcome = tried(of, window, given.query, given.language, given.prefixes or None)
+    newest = newest_matches(of, window, given, outcome.matched[: given.most])
+    about = {"of": outcome.of, "matched": len(outcome.matched), "a_day": outcome.a_day, "asks": outcome.asks}
+    return {**about, "warnings": list(outcome.warnings), "newest": newest}
 
 
 def _renew(request: Request, given: _Renewal) -> Any:
-    """Have a subscription last for so many seconds from now {subscription, ticket, seconds}: {id, expires}."""
-    row = _row(request, given)
-    return {"id": row.id, "expires": broker(request).renew(row.number, given.seconds)}
+    """Have a subscription {subscription, ticket, seconds}, or several {subscriptions, seconds}, last for so many
+    seconds from now: {id, expires}, or an array of them."""
+    of = broker(request)
+    if given.subscription:
+        row = _row(request, given)
+        return {"id": row.id, "expires": of.renew(row.number, given.seconds)}
+    ends = of.renew_all(owner(request), given.subscriptions, given.seconds)
+    return [
+        {"id": id, **({"fault": 404, "text": str(end)} if isinstance(end, TriplewireError) else {"expires": end})}
+        for id, end in zip(given.subscriptions, ends, strict=True)
+    ]
 
 
 def _unsubscribe(request: Request, given: _OfSubscription) -> Any:
@@ -80,31 +123,51 @@ def _unsubscribe(request: Request, given: _OfSubscription) -> Any:
 
 
 def _publish(request: Request, given: _Content) -> Any:
-    """Publish a document {content, content_type, readers, wait}: {publications, refused}; content is text or base64."""
-    owner(request)
+    """Publish a document {content, content_type, source, readers, wait, page, revision}, or take one away {page,
+    delete, revision}: {publications, subscribed, refused}; content is text or base64."""
     of, content = broker(request), given.content
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    done = take(of, came_in(data, given.content_type, of.settings), readers=given.readers)
-    if done.refusals and not done.taken:
+    taking = Taking.of(request, given.source, given.readers, given.page, given.revision)
+    came = None if given.delete else came_in(data, given.content_type, of.settings)
+    done = taking.away(of) if came is None else taking.take(of, came)
+    if done.refusals and not (done.taken or done.subscribed):
         raise ReadError(done.refusals[0].reason, remedy=done.refusals[0].remedy)
     new = [entry.number for entry in done.taken if entry.is_new]
     counts = of.wait(new, settings(request).wait_seconds) if given.wait else {}
     publications = [
         {"publication": entry.id, "new": entry.is_new, "matched": counts.get(entry.number)} for entry in done.taken
     ]
-    return {"publications": publications, "refused": [str(refusal) for refusal in done.refusals]}
+    refused = [str(refusal) for refusal in done.refusals]
+    return {"publications": publications, "subscribed": done.subscribed, "refused": refused}
 
 
 def _notifications(request: Request, given: _After) -> Any:
-    """The events of a subscription behind a sequence {subscription, ticket, after, most}: an array of structs."""
-    row = _row(request, given)
-    return [event.to_json() for event in broker(request).events_of(row.number, given.after, given.most)]
-
-
-def _list(request: Request, given: Body) -> Any:
-    """All subscriptions of the owner of an API token, the newest first: an array of structs."""
+    """The events of a subscription behind a sequence {subscription, ticket, after, most}, or all of an owner behind a
+    number {after, most}: an array of structs, with `why` on demand, or the text of a feed {format}."""
     of = broker(request)
-    return [shown(request, of, row) for row in of.subscriptions_of(owner(request))]
+    row = _row(request, given) if given.subscription or given.ticket is not None else None
+    if given.format:
+        if row is None:
+            raise Problem(WRONG_PARAMETERS, "a feed is of one subscription", "name it")
+        check_form(given.format)
+        return written(feed_at(of, row, base_of(request), after=given.after), given.format).decode()
+    if row is None:
+        events = of.events(owner(request), given.after, given.most)
+    else:
+        events = of.events_of(row.number, given.after, given.most)
+    why = of.reasons(events) if given.why else {}
+    return [{**event.to_json(), **({"why": why.get(event.number, [])} if given.why else {})} for event in events]
+
+
+def _list(request: Request, given: _Listed) -> Any:
+    """All subscriptions of the owner of an API token and of its users, or of one user {user, state}, the newest first:
+    an array of structs."""
+    return list_subscriptions(request, given.user, given.state)
+
+
+def _forget(request: Request, given: _Forgotten) -> Any:
+    """Remove all that is of a user for good {user}: how many rows of what."""
+    return forget(request, acting(request, given.user))
 
 
 def _row(request: Request, given: _OfSubscription) -> Any:
@@ -129,7 +192,9 @@ _METHODS = {
     "unsubscribe": _Method(_unsubscribe, _OfSubscription, "boolean"),
     "publish": _Method(_publish, _Content, "struct"),
     "notifications": _Method(_notifications, _After, "array"),
-    "list": _Method(_list, Body, "array"),
+    "list": _Method(_list, _Listed, "array"),
+    "try": _Method(_try, _Attempt, "struct"),
+    "forget": _Method(_forget, _Forgotten, "struct"),
 }
 _ABOUT = {
     "system.listMethods": (["array"], "The names of all methods: an array of strings."),

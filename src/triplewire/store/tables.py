@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 BIG = BigInteger().with_variant(Integer, "sqlite")  # which numbers rows by itself where the key is an INTEGER
@@ -72,6 +73,7 @@ subscriptions = Table(
     Column("ticket", LargeBinary, nullable=False),
     Column("source", BIG),  # the number of the source of which an item asked for it
     UniqueConstraint("owner", "id"),
+    Index("subscriptions_id", "id"),
     Index("subscriptions_expire", "state", "expires"),
     Index("subscriptions_source", "source"),
     Index("subscriptions_warn", "warns"),
@@ -123,6 +125,15 @@ current = Table(
     Column("content", Text, nullable=False),
 )
 """The newest content of each publication."""
+
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("page", Text, primary_key=True),
+    Column("revision", BIG, nullable=False),
+)
+"""The newest revision of each page of a CMS that was taken, by who publishes it (`triplewire.broker.accepted`)."""
 
 events = Table(
     "events",
@@ -204,6 +215,7 @@ sources = Table(
     Column("title", Text, nullable=False),
     Column("may_subscribe", Boolean, nullable=False),
     Column("anonymous", Boolean, nullable=False),  # may anybody publish to it?
+    Column("full_sync", Boolean, nullable=False, server_default=false()),  # is who is missing in it unsubscribed?
     Column("ticket", LargeBinary, nullable=False),
     Column("state", Text, nullable=False),  # a JSON object: `triplewire.broker.sources.State`
     Column("created", Float, nullable=False),

@@ -23,6 +23,7 @@ from triplewire.broker.events import (
     EXPIRED,
     EXPIRING,
     MATCHED,
+    MOST,
     REPEATED,
     UNDELIVERED,
     UNMATCHED,
@@ -118,13 +119,22 @@ def bounds_of(connection: Connection, subscription: int) -> tuple[int, int]:
 
 
 def feed_of(
-    connection: Connection, row: Row[Any], secret: bytes, address: Address, hub: str = "", before: int | None = None
+    connection: Connection,
+    row: Row[Any],
+    secret: bytes,
+    address: Address,
+    hub: str = "",
+    before: int | None = None,
+    after: int | None = None,
 ) -> Feed:
-    """A page of the feed of a subscription: the newest, or the one before a sequence."""
+    """A page of the feed of a subscription: the newest, or the one before a sequence, or up to `MOST` entries behind
+    one."""
     number = row.number
     oldest, newest = bounds_of(connection, number)
     end = min(newest + 1, 2**62 if before is None else max(before, 1))
     begin = max(1, end - PAGE if before is not None else ((end - 1) // PAGE - 1) * PAGE + 1)
+    if after is not None:
+        begin, end = after + 1, after + 1 + MOST
     page = of_subscription(connection, number, begin - 1, end - begin)
     told = [event for event in page if event.type != REPEATED]
     others = repeats_of(connection, number, [event.number for event in told])
@@ -148,7 +158,7 @@ def feed_of(
         hub=hub,
         has_ended=row.state == ENDED,
         before=before,
-        older=begin if oldest < begin else None,
+        older=begin if oldest < begin and after is None else None,
     )
 
 
