@@ -41,8 +41,16 @@ from triplewire.broker.registration import LONGEST, SHORTEST, Made, Registration
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.stories import Stories
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, prefixes_of, stored_taxonomy
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, parts, stored_taxonomy
+from triplewire.broker.subscriptions import (
+    ACTIVE,
+    ENDED,
+    PAUSED,
+    SUSPENDED,
+    Followed,
+    parts,
+    prefixes_of,
+    stored_taxonomy,
+)
 from triplewire.broker.targets import Target, Targets
 from triplewire.broker.trial import Query, Trial
 from triplewire.broker.window import Window
@@ -308,15 +316,10 @@ class Broker:
         """Accept publications; returns them once they are committed and synced. One that is there with the same content
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
-<<<<<<< HEAD
-        that may come again. Raises `ArgumentError` where its key is that of another."""
-        seen_by = None if readers is None else json.dumps(sorted(readers))
-        rows = [(row_of(each, source=source or each.source, readers=seen_by), each.attachments) for each in given]
-=======
         that may come again; `revision`: of the page that it is. Raises `ArgumentError` where the key of a request is
         that of another."""
-        rows = [self._prepared(publication, source, readers) for publication in given]
->>>>>>> cmsrpc
+        seen_by = None if readers is None else json.dumps(sorted(readers))
+        rows = [(row_of(each, source=source or each.source, readers=seen_by), each.attachments) for each in given]
         crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
@@ -400,12 +403,12 @@ class Broker:
             row = self.by_number(number)
             if row is None:
                 continue
-            with self.probe(row.query, row.language, json.loads(row.prefixes) if row.prefixes else None) as engine:
-                for event in of_one:
-                    with self.database.reading() as connection:
-                        content = events_.publication_of(connection, event.publication_number or 0)
-                    for match in engine.match([content]) if content is not None else ():
-                        why[event.number] = reasons_of(engine, match, content)
+            engine = self.probe(row.query, row.language, prefixes_of(row))
+            for event in of_one:
+                with self.database.reading() as connection:
+                    content = events_.publication_of(connection, event.publication_number or 0)
+                for match in engine.match([content]) if content is not None else ():
+                    why[event.number] = reasons_of(engine, match, content)
         return why
 
     # --- events ------------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker import namespaces
-from triplewire.broker.owed import add_total
-from triplewire.broker.skipped import keep_numbers
+from triplewire.broker.delivery_log import add_total
+from triplewire.broker.numbering import keep_numbers
 from triplewire.broker.subscriptions import ENDED, OF_ID, parts
 from triplewire.errors import ArgumentError
 from triplewire.store.database import Database

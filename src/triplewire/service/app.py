@@ -48,11 +48,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     """The application of a broker that is open, and of what delivers its events. Raises `TriplewireError` for a door
     without a policy, and for networks that are none."""
     metrics.parsed_networks(settings.metrics_from)
-<<<<<<< HEAD
-    doors = (opml, subscriptions, publish, feeds, streams, source_doors, taxonomy_door, hub)
-=======
-    doors = (opml, subscriptions, publish, feeds, streams, sources, taxonomy_door, owners_door, hub)
->>>>>>> cmsrpc
+    doors = (opml, subscriptions, publish, feeds, streams, source_doors, taxonomy_door, owners_door, hub)
     pages = (tester, sessions, rendered, shown, posted)
     others = (xml_rpc, sparql, metrics, deliveries)
     app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)

@@ -27,10 +27,8 @@ from triplewire.model.terms import IRI
 from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, broker, owner, settings, subscription
 from triplewire.service.cloud_events import CloudEvent, events_in
 from triplewire.service.openapi import RAW_BODY
-from triplewire.service.problems import details, details_of, status_of
-from triplewire.service.source_doors import publisher
 from triplewire.service.problems import Problem, details, details_of, status_of
-from triplewire.service.sources import publisher
+from triplewire.service.source_doors import publisher
 
 router = APIRouter(tags=["publications"])
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
-from triplewire.broker.subscriptions import prefixes_of
 from triplewire.broker.owners import name_of_user
+from triplewire.broker.subscriptions import prefixes_of
 from triplewire.broker.tickets import feed_key
 from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
@@ -146,23 +146,9 @@ def shown(request: Request, of: Broker, row: Row[Any]) -> dict[str, Any]:
     """A subscription as its owner sees it."""
     as_they_are = ("id", "title", "language", "query", "state", "reason", "revision", "created", "expires")
     return {
-<<<<<<< HEAD
         **{name: getattr(row, name) for name in (*as_they_are, "once_per_story")},
         "prefixes": prefixes_of(row) or {},
-=======
-        "id": row.id,
         **({"user": user} if (user := name_of_user(row.owner)) else {}),
-        "title": row.title,
-        "language": row.language,
-        "query": row.query,
-        "prefixes": json.loads(row.prefixes) if row.prefixes else {},
-        "state": row.state,
-        "reason": row.reason,
-        "revision": row.revision,
-        "created": row.created,
-        "expires": row.expires,
-        "once_per_story": row.once_per_story,
->>>>>>> cmsrpc
         "price": json.loads(row.price),
         "feed": feed_address(request, feed_key(row.number, of.secret)),
     }

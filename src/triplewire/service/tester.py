@@ -80,14 +80,14 @@ def newest_matches(of: Broker, window: list[Kept], body: Attempt, matched: list[
     """What is shown of publications of these numbers: what the query binds in them, and why they match."""
     by_number = {each.number: each for each in window}
     told: list[dict[str, Any]] = []
-    with of.probe(body.query, body.language, body.prefixes or None) as engine:
-        for number in matched:
-            each = by_number[number]
-            for match in engine.match([each.publication]):
-                shown = {"title": each.title, "link": each.link, "source": each.source}
-                why = reasons_of(engine, match, each.publication)
-                told.append({"publication": each.publication.id, **shown,
-                             "bindings": bindings_to_json(match.bindings), "why": why})  # fmt: skip
+    engine = of.probe(body.query, body.language, body.prefixes or None)
+    for number in matched:
+        each = by_number[number]
+        for match in engine.match([each.publication]):
+            shown = {"title": each.title, "link": each.link, "source": each.source}
+            why = reasons_of(engine, match, each.publication)
+            told.append({"publication": each.publication.id, **shown,
+                         "bindings": bindings_to_json(match.bindings), "why": why})  # fmt: skip
     return told
 
 
