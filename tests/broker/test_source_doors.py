@@ -321,6 +321,54 @@ def test_an_item_cannot_take_over_other_subscriptions(ask: Client) -> None:
     assert ask("GET", "/subscriptions/new")[0] == 404
 
 
+def wishes(*ids: str, query: str = GQL, more: str = "") -> bytes:
+    """A feed of items that ask for subscriptions."""
+    items = "".join(
+        f"<item><guid isPermaLink='false'>{id}</guid><title>GQL: {id}</title><description>{query}</description></item>"
+        for id in ids
+    )
+    head = "<rss version='2.0'><channel><title>Wishes</title><link>http://example.org/</link>"
+    return f"{head}{items}{more}</channel></rss>".encode()
+
+
+def states(ask: Client) -> dict[str, str]:
+    _, rows = ask("GET", "/subscriptions")
+    return {row["id"]: row["state"] for row in rows}  # type: ignore[index,union-attr]
+
+
+def test_a_feed_of_many_wishes_ends_what_is_missing_where_it_names_all(broker: Broker, ask: Client) -> None:
+    ticket = made(ask, kind="push", id="desk", may_subscribe=True, full_sync=True)["ticket"]
+    ask("POST", "/subscriptions", {"query": QUERY, "id": "of-the-page"})
+    said = ask("POST", "/publish", wishes("a", "b", "c"), token=ticket)
+    assert said == (202, [{"subscription": id} for id in "abc"])
+    ask("POST", "/publish", wishes("a", "c", query=GQL.replace("Olympic", "Winter")), token=ticket)
+    assert states(ask) == {"of-the-page": "active", "a": "active", "b": "ended", "c": "active"}
+    assert ask("GET", "/subscriptions/c")[1]["revision"] == 2  # type: ignore[index]
+    for damaged in (wishes("a") + b"<", wishes("a", more="<item><title>x</title>"), wishes(), item("urn:a:1", "One")):
+        ask("POST", "/publish", damaged, token=ticket)
+        assert states(ask)["c"] == "active", damaged
+    wrong = wishes("a", more=wishes("c", query="nonsense").decode().partition("</link>")[2].partition("</channel>")[0])
+    ask("POST", "/publish", wrong, token=ticket)
+    assert states(ask)["c"] == "active"
+    ask("POST", "/publish", wishes("b"), token=ticket)
+    assert states(ask) == {"of-the-page": "active", "a": "ended", "b": "active", "c": "ended"}
+    ask("POST", "/publish?wait=1", item("urn:a:2", "Olympic games"), token=ticket)
+    assert ("b", "urn:a:2") in told(broker)
+    ask("PATCH", "/sources/desk", {"full_sync": False})
+    ask("POST", "/publish", wishes("d"), token=ticket)
+    assert states(ask)["b"] == "active"
+    ask("DELETE", "/subscriptions/b")
+    assert ask("POST", "/publish", wishes("b"), token=ticket)[0] == 400  # its owner has ended it
+
+
+@on_sqlite_alone
+def test_only_sources_whose_documents_may_subscribe_name_all(ask: Client) -> None:
+    for wanted in ({"kind": "push"}, {"kind": "folder", "url": "in", "may_subscribe": True}):
+        assert ask("POST", "/sources", {**wanted, "full_sync": True})[0] == 400
+    made(ask, kind="push", id="desk", may_subscribe=True, full_sync=True)
+    assert ask("PATCH", "/sources/desk", {"may_subscribe": False})[0] == 400
+
+
 # --- FROM ------------------------------------------------------------------------------------------------------------
 
 

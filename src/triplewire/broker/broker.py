@@ -59,6 +59,8 @@ from triplewire.engine import Engine
 from triplewire.engine.explain.why import reasons_of
 from triplewire.errors import ArgumentError, SubscriptionError, TriplewireError
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.ir.walk import calls_in
+from triplewire.model.origins import FROM_SOURCE
 from triplewire.model.publication import Publication
 from triplewire.store.database import Database, now
 from triplewire.store.tables import (
@@ -393,7 +395,7 @@ class Broker:
 
     def reasons(self, told: Iterable[Event]) -> dict[int, list[str]]:
         """Why publications match, as sentences, by the numbers of events: of `matched` and `changed` ones whose content
-        is kept. The query is that of today."""
+        is kept. The query is that of today; of one that calls operators nothing is said, as they would be called."""
         why: dict[int, list[str]] = {}
         by_subscription: dict[int, list[Event]] = {}
         for event in told:
@@ -404,6 +406,9 @@ class Broker:
             if row is None:
                 continue
             engine = self.probe(row.query, row.language, prefixes_of(row))
+            subscription = engine.get("query")
+            if subscription is None or any(call.operator != FROM_SOURCE for call in calls_in(subscription.where)):
+                continue
             for event in of_one:
                 with self.database.reading() as connection:
                     content = events_.publication_of(connection, event.publication_number or 0)

@@ -1,48 +1,33 @@
-"""What becomes of what a source brings: publications, and subscriptions that arrive as items of a feed.
-
-An item whose title is exactly `GQL`, or begins with `GQL:`, asks for a subscription (paper 000, section 6): its
-description is the query, its id the id. It is never matched as content. From a source that may not subscribe it is
-refused; a title that only speaks of GQL is content, wherever it comes from.
+"""What becomes of what a source brings: publications, and subscriptions that arrive as items of a feed
+(`triplewire.broker.item_subscriptions`). Such an item is never matched as content. From a source that may not subscribe
+it is refused; a title that only speaks of GQL is content, wherever it comes from. An echo of this service is refused
+(`triplewire.broker.echoes`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from triplewire.broker import tickets
 from triplewire.broker.accepted import Once, Revision, Taken
+from triplewire.broker.echoes import identity, origins_of
+from triplewire.broker.item_subscriptions import Asked, asked_by, take_over
 from triplewire.broker.publications import Came, link_of, title_of
 from triplewire.broker.sources import name_of
-from triplewire.broker.subscriptions import ENDED, OF_ID, parts
-from triplewire.errors import Refusal, SubscriptionError, TriplewireError
-from triplewire.model.namespaces import PREDECLARED
+from triplewire.broker.subscriptions import parts
+from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, Literal
-from triplewire.store.database import now
-from triplewire.store.tables import current, publications, subscriptions
+from triplewire.store.tables import current, publications
 
 if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
 
-_RSS = PREDECLARED["rss"]
-_ITEM, _TITLE, _DESCRIPTION = IRI(_RSS + "item"), IRI(_RSS + "title"), IRI(_RSS + "description")
-_FORM = re.compile(r"\s*GQL\s*(?:\Z|:\s*)")
-_LANGUAGE = "gql"
 _FEW = 2  # items that look like others
 _COMPARED = 1_000  # publications of the source that were there before
-
-
-class Asked(NamedTuple):
-    """A subscription that an item asks for."""
-
-    title: str
-    query: str
 
 
 @dataclass
@@ -70,22 +55,26 @@ def take(
     they are registered; `source`: else, where it comes from. `most_new`: how many publications of ids that were not
     there before are told at most, and none that came before under other ids; the others are kept as refused. `once`:
     for a request that may come again; `revision`: of the page that it is. Raises what `Broker.publish` raises."""
-    done, content = Intake(refusals=list(came.refusals)), list[Publication]()
+    done, content, asked = Intake(refusals=list(came.refusals)), list[Publication](), list[Asked]()
+    own, trusted = identity(broker.secret), [row for row in rows if row.may_subscribe]
     for publication in came.publications:
-        asked = asked_by(publication)
-        if asked is None:
-            content.append(publication)
+        wish, reason, remedy = asked_by(publication), "", ""
+        if wish is not None and trusted:
+            asked.append(wish)
             continue
-        trusted = [row for row in rows if row.may_subscribe]
-        if not trusted:
-            what = "an item with this title asks for a subscription, and its source may not"
+        if wish is not None:
+            reason = "an item with this title asks for a subscription, and its source may not"
             remedy = "let it: PATCH /sources/{id} with may_subscribe, or give the item another title"
-            done.refusals.append(Refusal("publication", publication.id, name(rows, source), what, remedy))
-        for row in trusted:
-            try:
-                done.subscribed.append(_subscribe(broker, row, publication, asked))
-            except TriplewireError as error:
-                done.refusals.append(Refusal.of("subscription", publication.id, error))
+        elif own in origins_of(publication):
+            reason = f"it is an echo: it carries {own}, so this service has told it"
+        if reason:
+            done.refusals.append(Refusal("publication", publication.id, name(rows, source), reason, remedy))
+        else:
+            content.append(publication)
+    for row in trusted if asked else ():
+        subscribed, refusals = take_over(broker, row, asked, is_whole=not came.refusals)
+        done.subscribed += subscribed
+        done.refusals += refusals
     held: Mapping[str, str] = {}
     if most_new is not None:
         held = _held(broker, content, name(rows, source), most_new)
@@ -101,58 +90,6 @@ def take(
 def name(rows: Sequence[Row[Any]], source: str) -> str:
     """Where a document comes from, as its publications say."""
     return name_of(rows[0]) if rows else source
-
-
-def asked_by(publication: Publication) -> Asked | None:
-    """The subscription that an item of a feed asks for; None where it is content."""
-    graph = publication.graph
-    for triple in graph.find(None, RDF_TYPE, _ITEM):
-        for title in graph.objects(triple.subject, _TITLE):
-            form = _FORM.match(title.lexical) if isinstance(title, Literal) else None
-            if form is not None and isinstance(title, Literal):
-                texts = (
-                    text.lexical for text in graph.objects(triple.subject, _DESCRIPTION) if isinstance(text, Literal)
-                )
-                return Asked(title.lexical[form.end() :].strip(), next(texts, "").strip())
-    return None
-
-
-def _subscribe(broker: Broker, row: Row[Any], publication: Publication, asked: Asked) -> str:
-    """Register the subscription that an item asks for; or, where it was registered, take over another query, and renew
-    it. Returns its id. Raises what is wrong with it."""
-    from triplewire.broker.broker import LONGEST, Wanted
-
-    if not asked.query:
-        raise SubscriptionError("the item has no description, which is the query", source=publication.id)
-    id = publication.id
-    if not OF_ID.fullmatch(id):  # as an address, which cannot stand in the path of another
-        id = f"item-{tickets.digest(id).hex()[:16]}"
-    there = broker.find(id, owner=row.owner)
-    if there is None:
-        wanted = Wanted(asked.query, _LANGUAGE, id, LONGEST, title=asked.title, source=row.number)
-        return broker.subscribe(wanted, row.owner).id
-    if there.source != row.number:
-        raise SubscriptionError(f"the id {id!r} is taken by another subscription", remedy="give the item another id")
-    if there.state == ENDED:
-        raise SubscriptionError(f"the subscription {id!r} has ended: {there.reason}", remedy="give the item another id")
-    changed = {"query": asked.query} if there.query != asked.query else {}
-    changed |= {"title": asked.title} if there.title != asked.title else {}
-    if changed:
-        broker.change(there.number, **changed)
-    return id
-
-
-def renew_all(broker: Broker, row: Row[Any]) -> None:
-    """Renew the subscriptions of a source that may subscribe, as often as it is seen that it is there."""
-    from triplewire.broker.broker import DAY, LONGEST
-
-    expires = now() + LONGEST
-    table = subscriptions
-    over = (table.c.source == row.number, table.c.state != ENDED, table.c.expires < expires - DAY)
-    with broker.database.reading() as connection:
-        if not connection.execute(sa.select(table.c.number).where(*over).limit(1)).first():
-            return
-    broker.database.write(lambda connection: connection.execute(table.update().where(*over).values(expires=expires)))
 
 
 def _held(broker: Broker, content: Sequence[Publication], source: str, most_new: int) -> dict[str, str]:

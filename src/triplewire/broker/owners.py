@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.broker import namespaces
+from triplewire.broker import granted_namespaces
 from triplewire.broker.delivery_log import add_total
 from triplewire.broker.numbering import keep_numbers
 from triplewire.broker.subscriptions import ENDED, OF_ID, parts
@@ -105,7 +105,7 @@ def _ended(connection: Connection, owner: str) -> tuple[list[int], Counter[str]]
         rows = connection.execute(table.delete().where(held_by(table.c.owner, owner)))
         counts[table.name] += rows.rowcount
     connection.execute(changes.insert().values(subscription=SOURCES))
-    namespaces.give_up(connection, owner)
+    granted_namespaces.give_up(connection, owner)
     _without_reader(connection, owner)
     del counts["revisions"]
     return numbers, counts

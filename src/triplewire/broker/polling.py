@@ -22,7 +22,8 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.folder_sources import Folders
-from triplewire.broker.intake import Intake, renew_all, take
+from triplewire.broker.intake import Intake, take
+from triplewire.broker.item_subscriptions import renew_all
 from triplewire.broker.publications import Came, read_body
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, State

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -37,13 +37,16 @@ _LONGEST = 300  # characters of such a record
 @dataclass(frozen=True)
 class WantedSource:
     """A source as somebody asks for it. `url`: where it is asked, or, of one that is pushed to, an IRI by which queries
-    name it (`FROM`); `may_subscribe`: its items may be subscriptions; `anonymous`: anybody may push to it."""
+    name it (`FROM`); `may_subscribe`: its items may be subscriptions; `full_sync`: each of its documents
+    names all subscriptions that it asks for, and who is missing is unsubscribed; `anonymous`: anybody may push to
+    it."""
 
     url: str = ""
     kind: str = POLL
     id: str = ""
     title: str = ""
     may_subscribe: bool = False
+    full_sync: bool = False
     anonymous: bool = False
 
 
@@ -134,7 +137,7 @@ class Sources:
             raise ArgumentError(f"a source of kind {wanted.kind} has a url", remedy="give url, or kind: push")
         if wanted.id and not _ID.fullmatch(wanted.id):
             raise ArgumentError(f"{wanted.id!r} is no id of a source", remedy="1 to 100 of A-Z a-z 0-9 . _ ~ -")
-        _check_rights(wanted.may_subscribe, wanted.anonymous)
+        _check_rights(asdict(wanted))
         ticket = tickets.new_ticket(tickets.PUBLISH)
         id = wanted.id or f"src-{tickets.digest(ticket).hex()[:12]}"
         values = {**asdict(wanted), "id": id, "owner": owner, "ticket": tickets.digest(ticket), "state": "{}"}
@@ -174,7 +177,7 @@ class Sources:
             return connection.execute(query).all()
 
     def change(self, number: int, *, reset: bool = False, **values: Any) -> None:
-        """Change the url, the title, `may_subscribe` or `anonymous` of a source. With a new address or
+        """Change the url, the title, `may_subscribe`, `full_sync` or `anonymous` of a source. With a new address or
         right, or `reset`, it is as if it was never asked. Raises `ArgumentError` where anybody could subscribe."""
 
         def write(connection: Connection) -> None:
@@ -182,7 +185,7 @@ class Sources:
             if row is None:
                 return
             rights = row._asdict() | values
-            _check_rights(rights["may_subscribe"], rights["anonymous"])
+            _check_rights(rights)
             if reset or {"url", "may_subscribe"} & values.keys():
                 values["state"] = json.dumps({"resets": State.of(row).resets + 1})
             connection.execute(sources.update().where(sources.c.number == number).values(values))
@@ -229,8 +232,11 @@ def check_name(url: str) -> None:
         IRI(url)
 
 
-def _check_rights(may_subscribe: bool, anonymous: bool) -> None:
-    if may_subscribe and anonymous:
+def _check_rights(of_source: Mapping[str, Any]) -> None:
+    if of_source["full_sync"] and not (of_source["may_subscribe"] and of_source["kind"] in (POLL, PUSH)):
+        what = "documents of this source do not name all subscriptions that it asks for"
+        raise ArgumentError(what, remedy="full_sync is for sources of kind poll and push that may subscribe")
+    if of_source["may_subscribe"] and of_source["anonymous"]:
         raise ArgumentError("anybody could subscribe", remedy="a source is anonymous, or it may subscribe")
 
 

@@ -50,6 +50,11 @@ def grant_key(target: int, secret: bytes) -> str:
     return f"{target}-{_code(b'target %d' % target, secret)}"
 
 
+def identity_code(secret: bytes) -> str:
+    """What names the service of this secret, and gives no right."""
+    return _code(b"service", secret)
+
+
 def _code(what: bytes, secret: bytes) -> str:
     return base64.b32encode(hmac.digest(secret, what, "sha256")[:_KEY_BYTES]).decode().lower()
 

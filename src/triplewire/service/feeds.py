@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from email.utils import format_datetime, parsedate_to_datetime
 from importlib.metadata import version
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import Broker
+from triplewire.broker.events import UNMATCHED, publication_of, with_numbers
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
-from triplewire.broker.feeds.entries import FORMS, Feed, bounds_of, feed_of, feed_of_results, instant
+from triplewire.broker.feeds.entries import FORMS, Entry, Feed, bounds_of, feed_of, feed_of_results, instant
 from triplewire.broker.subscriptions import ENDED
 from triplewire.broker.tickets import feed_key
 from triplewire.broker.window import asked
@@ -34,7 +36,8 @@ _WRITERS: Mapping[str, Callable[[Feed], str]] = {
     "opml": outlines.of_feed,
     "ndjson": json_feeds.ndjson,
 }
-_SHOWN = ("id", "title", "state", "reason", "created", "expires")
+_EXPLAINED = 20  # entries of a feed in RSS 1.0 that say why
+_SHOWN = ("id", "title", "state", "reason", "created", "expires", "revision")
 """What of a subscription its feed shows."""
 
 _HEADERS = {
@@ -58,12 +61,38 @@ def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None, aft
 
 def rendered(of: Broker, row: Row[Any], form: str, base: str) -> tuple[str, bytes]:
     """The newest page of a feed in a format: its media type and its bytes."""
-    return FORMS[form], written(feed_at(of, row, base), form)
+    return FORMS[form], written(feed_at(of, row, base), form, of)
 
 
-def written(feed: Feed, form: str) -> bytes:
-    """A page of a feed in a format."""
+def written(feed: Feed, form: str, of: Broker | None = None) -> bytes:
+    """A page of a feed in a format; in RSS 1.0 with the reasons of its newest entries, where the broker is given."""
+    if form == "rdf" and of is not None:
+        feed = replace(feed, entries=[*_explained(of, feed.entries[:_EXPLAINED]), *feed.entries[_EXPLAINED:]])
     return _WRITERS[form](feed).encode()
+
+
+def _explained(of: Broker, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The entries of events with the reasons of their matches."""
+    numbers = [entry.more["number"] for entry in entries if entry.content is not None]
+    with of.database.reading() as connection:
+        told = with_numbers(connection, numbers)
+    why = of.reasons(told.values())
+    return (replace(entry, why=why.get(entry.more["number"], ())) for entry in entries)
+
+
+@router.get("/s/{key}.{sequence}.nt")
+@allowed(KEY)
+def triples(request: Request, key: str, sequence: Annotated[int, Path(ge=1, lt=2**62)]) -> Response:
+    """What the event of a sequence tells of, as N-Triples: as it was then."""
+    of = broker(request)
+    row: Any = of.by_feed_key(key)
+    events = of.events_of(row.number, sequence - 1, 1) if row is not None else []
+    with of.database.reading() as connection:
+        content = publication_of(connection, events[0].publication_number or 0) if events else None
+    if content is None or events[0].sequence != sequence or events[0].type == UNMATCHED:
+        raise Problem(404, "there is no such publication, or it is not kept any more")
+    text = "".join(f"{triple.subject} {triple.predicate} {triple.object} .\n" for triple in content.triples)
+    return Response(text.encode("utf-8", "replace"), media_type="application/n-triples", headers=_HEADERS)
 
 
 @router.head("/s/{key}.{form}", include_in_schema=False)
@@ -86,7 +115,7 @@ def feed(
     tag = _tag(version("triplewire"), key, form, base, before, bounds, *(getattr(row, name) for name in _SHOWN))
     if tag in _known_tags(request):
         return Response(status_code=304, headers={**_HEADERS, "ETag": tag})
-    return answer(request, feed_at(of, row, base, before), form, tag, by_date=row.state != ENDED)
+    return answer(request, feed_at(of, row, base, before), form, tag, by_date=row.state != ENDED, of=of)
 
 
 @router.get("/feed")
@@ -110,7 +139,9 @@ def check_form(form: str) -> None:
         raise Problem(404, f"there is no format {form[:20]!r}", f"known: {', '.join(FORMS)}")
 
 
-def answer(request: Request, page: Feed, form: str, tag: str, by_date: bool = True) -> Response:
+def answer(
+    request: Request, page: Feed, form: str, tag: str, by_date: bool = True, of: Broker | None = None
+) -> Response:
     """A page of a feed, or that it is as before (RFC 9110, section 13). `by_date`: whether its date alone tells."""
     links = (
         f'<{address}>; rel="{name}"' + (f'; type="{kind}"' if kind else "") for name, address, kind in page.links(form)
@@ -120,7 +151,7 @@ def answer(request: Request, page: Feed, form: str, tag: str, by_date: bool = Tr
         headers["Last-Modified"] = format_datetime(instant(page.updated), usegmt=True)
     if _is_known(request, headers):
         return Response(status_code=304, headers=headers)
-    return Response(written(page, form), media_type=FORMS[form], headers=headers)
+    return Response(written(page, form, of), media_type=FORMS[form], headers=headers)
 
 
 def _tag(*parts: object) -> str:

@@ -17,8 +17,10 @@ def forget(request: Request, name: str) -> dict[str, int]:
     """Remove all that is of an owner and of its users, for good: subscriptions, events, deliveries, sources, tokens.
     An owner may do so with itself and its users, the owner of the service with everybody else."""
     by, of_service = owner(request), settings(request).owner
-    if name == of_service or not (owners.acts_for(by, name) or by == of_service):
-        raise Problem(403, f"{name!r} cannot be removed by {by!r}", "ask the owner of the service")
+    if not (owners.acts_for(by, name) or by == of_service):
+        raise Problem(404, f"there is no owner {name!r} for whom you act")
+    if name == of_service:
+        raise Problem(403, "the owner of the service stays")
     of = broker(request)
     counts = owners.forget(of.database, name)
     of.followed.follow()

@@ -35,6 +35,7 @@ class NewSource(Body):
     id: str = ""
     title: str = ""
     may_subscribe: bool = Field(False, description="Items with the title GQL are subscriptions of the source's owner.")
+    full_sync: bool = Field(False, description="Each document names all of them: who is missing is unsubscribed.")
     anonymous: bool = Field(False, description="Anybody may publish to it.")
 
 
@@ -44,6 +45,7 @@ class SourceChange(Body):
     url: str | None = None
     title: str | None = None
     may_subscribe: bool | None = None
+    full_sync: bool | None = None
     anonymous: bool | None = None
 
 
@@ -69,7 +71,7 @@ def _check(request: Request, kind: str, url: str) -> None:
 
 def _shown(row: Row[Any]) -> dict[str, Any]:
     """A source as its owner sees it."""
-    names = ("id", "kind", "url", "title", "may_subscribe", "anonymous", "created")
+    names = ("id", "kind", "url", "title", "may_subscribe", "full_sync", "anonymous", "created")
     return {**{name: getattr(row, name) for name in names}, "health": health(row)}
 
 

@@ -150,7 +150,7 @@ def _notifications(request: Request, given: _After) -> Any:
         if row is None:
             raise Problem(WRONG_PARAMETERS, "a feed is of one subscription", "name it")
         check_form(given.format)
-        return written(feed_at(of, row, base_of(request), after=given.after), given.format).decode()
+        return written(feed_at(of, row, base_of(request), after=given.after), given.format, of).decode()
     if row is None:
         events = of.events(owner(request), given.after, given.most)
     else:

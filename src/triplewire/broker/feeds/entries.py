@@ -19,6 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from triplewire.broker.echoes import identity, origins_of
 from triplewire.broker.events import (
     EXPIRED,
     EXPIRING,
@@ -78,6 +79,10 @@ class Entry:
     type: str = MATCHED
     more: Mapping[str, Any] = field(default_factory=dict)  # what only programs read
     others: Sequence[tuple[str, str]] = ()  # titles and links of other reports of the same story
+    origins: Sequence[str] = ()  # identities of the services that have told it
+    publication: str = ""  # the id of what has matched
+    content: Publication | None = None  # the same, where it is kept
+    why: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,7 @@ class Feed:
     has_ended: bool = False
     before: int | None = None
     older: int | None = None
+    about: Mapping[str, str] = field(default_factory=dict)  # query, language and expires of its subscription
 
     def links(self, form: str) -> Iterator[tuple[str, str, str]]:
         """Where this page in a format leads to: relation, address, media type ("" for none)."""
@@ -158,6 +164,7 @@ def feed_of(
         hub=hub,
         has_ended=row.state == ENDED,
         before=before,
+        about={"query": row.query, "language": row.language, "expires": written(row.expires)},
         older=begin if oldest < begin and after is None else None,
     )
 
@@ -180,6 +187,9 @@ def entry_of(
         markup=in_html(row.reason) if event.type in (EXPIRED, SUSPENDED) else "",
         type=event.type,
         more=event.to_json(),
+        origins=[identity(secret), *sorted(origins_of(content) if content is not None else ())],
+        publication=event.publication,
+        content=content if event.type != UNMATCHED else None,
         others=[(one_line(other.title or other.publication), web_address(other.link)) for other in others],
     )
     return with_markup(entry, content, json.loads(event.bindings))
@@ -235,6 +245,9 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
                 link=web_address(seen.link),
                 updated=seen.received,
                 published=seen.published or seen.received,
+                origins=[identity(secret), *sorted(origins_of(seen.publication))],
+                publication=seen.publication.id,
+                content=seen.publication,
                 markup="",
                 more={
                     "id": seen.publication.id,
@@ -255,6 +268,11 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
 
 def _urn(secret: bytes, what: str) -> str:
     return uuid.UUID(bytes=hmac.digest(secret, what.encode("utf-8", "replace"), "sha256")[:16], version=5).urn
+
+
+def written(seconds: float) -> str:
+    """A time as RFC 3339 has it."""
+    return f"{instant(seconds).replace(tzinfo=None).isoformat()}Z"
 
 
 def instant(seconds: float) -> dt.datetime:

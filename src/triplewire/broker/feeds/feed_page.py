@@ -6,8 +6,7 @@ import base64
 import hashlib
 
 from triplewire.broker.feeds.cleaning import in_html, linked
-from triplewire.broker.feeds.entries import FORMS, Feed
-from triplewire.broker.feeds.xml_feeds import written
+from triplewire.broker.feeds.entries import FORMS, Feed, written
 
 _STYLE = """
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from email.utils import format_datetime
 
+from triplewire.broker.echoes import TERMS
 from triplewire.broker.events import MATCHED
 from triplewire.broker.feeds.cleaning import element, for_rss, quoted
-from triplewire.broker.feeds.entries import Entry, Feed, instant
+from triplewire.broker.feeds.entries import Entry, Feed, instant, written
+from triplewire.broker.feeds.rdf_nodes import nodes
 from triplewire.model.namespaces import PREDECLARED, RSS
 
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>'
-_ATOM = 'xmlns{}="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0"'
-_RDF = f'xmlns="{RSS}" ' + " ".join(f'xmlns:{p}="{PREDECLARED[p]}"' for p in ("rdf", "dc", "dcterms", "content"))
+_OURS = f'xmlns:tw="{TERMS}"'
+_ATOM = f'xmlns{{}}="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0" {_OURS}'
+_PREFIXES = " ".join(f'xmlns:{prefix}="{PREDECLARED[prefix]}"' for prefix in ("rdf", "dc", "dcterms", "content"))
+_RDF = f'xmlns="{RSS}" {_PREFIXES} {_OURS}'
 
 
 def atom(feed: Feed) -> str:
@@ -33,7 +37,7 @@ def atom(feed: Feed) -> str:
         lines += [element("published", written(entry.published)), element("updated", written(entry.updated))]
         if entry.type != MATCHED:
             lines.append(element("category", term=entry.type))
-        lines += [element("content", entry.markup, type="html"), "</entry>"]
+        lines += [element("content", entry.markup, type="html"), *_origins(entry), "</entry>"]
     return "\n".join([*lines, "</feed>\n"])
 
 
@@ -55,13 +59,14 @@ def rss(feed: Feed) -> str:
         lines.append(element("atom:updated", written(entry.updated)))
         if entry.type != MATCHED:
             lines.append(element("category", entry.type))
-        lines += [element("description", entry.markup), "</item>"]
+        lines += [element("description", entry.markup), *_origins(entry), "</item>"]
     return "\n".join([*lines, "</channel>\n</rss>\n"])
 
 
 def rdf(feed: Feed) -> str:
-    """The feed in RSS 1.0, which is RDF: links to itself and its hub are in the header of the answer alone, since RDF
-    has no place for attributes such as `rel`."""
+    """The feed in RSS 1.0, which is RDF, with the query of its subscription, and behind the items what has matched.
+    Links to itself and its hub are in the header of the answer alone, since RDF has no place for attributes such as
+    `rel`."""
     about = feed.address("rdf", before=feed.before)
     lines = [
         f"{_HEAD}\n<rdf:RDF {_RDF}>\n<channel rdf:about={quoted(about)}>",
@@ -69,30 +74,39 @@ def rdf(feed: Feed) -> str:
         element("link", feed.address("html")),
         element("description", for_rss(feed.subtitle)),
         element("dc:date", written(feed.updated)),
+        *(element(f"tw:{name}", text) for name, text in feed.about.items()),
         "<items><rdf:Seq>",
         *(element("rdf:li", rdf_resource=entry.id) for entry in feed.entries),
         "</rdf:Seq></items>\n</channel>",
     ]
     for entry in feed.entries:
-        lines += _rdf_item(entry, feed.address("html"))
+        lines += _rdf_item(entry, feed)
+    for number, entry in enumerate(feed.entries):
+        lines += nodes(entry.content, f"b{number}.") if entry.content is not None else ()
     return "\n".join([*lines, "</rdf:RDF>\n"])
 
 
-def _rdf_item(entry: Entry, page: str) -> Iterator[str]:
+def _rdf_item(entry: Entry, feed: Feed) -> Iterator[str]:
     yield f"<item rdf:about={quoted(entry.id)}>"
     yield element("title", for_rss(entry.title))
-    yield element("link", entry.link or page)
+    yield element("link", entry.link or feed.address("html"))
     yield element("dcterms:issued", written(entry.published))
     yield element("dc:date", written(entry.updated))
     if entry.type != MATCHED:
         yield element("dc:subject", entry.type)
     yield element("content:encoded", entry.markup)
+    yield from _origins(entry)
+    if entry.publication:
+        yield element("tw:publication", entry.publication)
+    if entry.content is not None and "sequence" in entry.more:
+        yield element("tw:triples", feed.address(f"{entry.more['sequence']}.nt"))
+    yield from (element("tw:why", line) for line in entry.why)
     yield "</item>"
 
 
-def written(seconds: float) -> str:
-    """A time as RFC 3339 has it."""
-    return f"{instant(seconds).replace(tzinfo=None).isoformat()}Z"
+def _origins(entry: Entry) -> Iterator[str]:
+    """The services that have told it, by which they know it again (`triplewire.broker.echoes`)."""
+    return (element("tw:origin", origin) for origin in entry.origins)
 
 
 def _links(feed: Feed, form: str, name: str) -> Iterator[str]:
