@@ -71,7 +71,7 @@ class Provider:
     def open(
         cls, url: str, base: str = "", *, alone: bool = True, warn: Callable[[str], None] = lambda text: None
     ) -> Provider:
-        """Open a provider, or make it. `url`: `sqlite:///FILE` or `postgresql://...`; `base`: what names of documents
+        """Open a provider, or make it. `url`: as in `Registry.open`; `base`: what names of documents
         are resolved against, said once. Raises what `Registry.open` raises, and `StoreError` for another base."""
         provider = cls(Registry.open(url, alone=alone, warn=warn))
         try:

@@ -33,18 +33,15 @@ if TYPE_CHECKING:
 apilevel, threadsafety, paramstyle = "2.0", 1, "named"
 
 
-class Error(Exception):
-    """What the driver raises; SQLAlchemy expects it under this name."""
+class _Failed(Exception):
+    """Spark cannot do a statement. `sqlstate` is its code (ISO 9075)."""
 
     sqlstate: str | None = None
 
 
-class DatabaseError(Error):
-    """Spark cannot do a statement. `sqlstate` is its code (ISO 9075)."""
-
-
-InterfaceError = DataError = OperationalError = IntegrityError = InternalError = DatabaseError
-ProgrammingError = NotSupportedError = DatabaseError
+# SQLAlchemy looks for these names
+Error = InterfaceError = DatabaseError = DataError = OperationalError = IntegrityError = _Failed
+InternalError = ProgrammingError = NotSupportedError = _Failed
 Binary = bytes
 
 _TYPES: Sequence[tuple[type[Any], pa.DataType]] = (
@@ -139,7 +136,7 @@ class Connection:
         self.put(name, table.with_rows(pa.table(columns, names=table.recent.schema.names[:-1])))
 
     def query(self, text: str, parameters: Mapping[str, Any]) -> pa.Table:
-        """The rows of a query of Spark SQL. Raises `DatabaseError`."""
+        """The rows of a query of Spark SQL. Raises `Error`."""
         from pyspark.errors import PySparkException  # Spark takes a second to load, and is an optional dependency
 
         try:
@@ -149,7 +146,7 @@ class Connection:
                     self._views[name] = table
             return self.spark.sql(text, args=dict(parameters)).toArrow()
         except PySparkException as error:
-            raised = DatabaseError(f"{error}\n{text}")
+            raised = _Failed(f"{error}\n{text}")
             raised.sqlstate = error.getSqlState()
             raise raised from error
 
