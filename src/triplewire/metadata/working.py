@@ -138,29 +138,29 @@ class _InOrder(Join):
     inherit_cache = True
 
 
-@compiles(_InOrder, "sqlite")
-def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
+def _parts(element: _InOrder, compiler: Any, how: dict[str, Any]) -> tuple[str, str, str]:
+    """What stands left and right, and the condition."""
     how["asfrom"] = True
     left = element.left._compiler_dispatch(compiler, **how)
     right = element.right._compiler_dispatch(compiler, **how)
     if (linter := how.pop("from_linter", None)) is not None:  # which warns of tables that nothing joins
         linter.edges.update(product(element.left._from_objects, element.right._from_objects))
     assert element.onclause is not None
-    word = "LEFT JOIN" if element.isouter else "CROSS JOIN"
-    return f"{left} {word} {right} ON {element.onclause._compiler_dispatch(compiler, **how)}"
+    return left, right, element.onclause._compiler_dispatch(compiler, **how)
+
+
+@compiles(_InOrder, "sqlite")
+def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
+    left, right, condition = _parts(element, compiler, how)
+    return f"{left} {'LEFT JOIN' if element.isouter else 'CROSS JOIN'} {right} ON {condition}"
 
 
 @compiles(_InOrder, "postgresql")
 def _lateral(element: _InOrder, compiler: Any, **how: Any) -> str:
-    how["asfrom"] = True
-    left = element.left._compiler_dispatch(compiler, **how)
-    right = element.right._compiler_dispatch(compiler, **how)
-    if (linter := how.pop("from_linter", None)) is not None:
-        linter.edges.update(product(element.left._from_objects, element.right._from_objects))
-    assert element.onclause is not None and isinstance(element.right, NamedFromClause)
-    word = "LEFT JOIN" if element.isouter else "JOIN"
-    row = f"SELECT * FROM {right} WHERE {element.onclause._compiler_dispatch(compiler, **how)} OFFSET 0"
-    return f"{left} {word} LATERAL ({row}) AS {element.right.name} ON true"
+    left, right, condition = _parts(element, compiler, how)
+    assert isinstance(element.right, NamedFromClause)
+    rows = f"(SELECT * FROM {right} WHERE {condition} OFFSET 0) AS {element.right.name}"
+    return f"{left} {'LEFT JOIN' if element.isouter else 'JOIN'} LATERAL {rows} ON true"
 
 
 def in_order(first: Any, *others: tuple[Any, Any], left: tuple[Any, Any] | None = None) -> Any:
