@@ -40,7 +40,7 @@ def written(connection: Connection, documents: Sequence[int], rows: Rows) -> boo
     for table, new in ((statements, incoming), (types, incoming_types)):
         is_equal = sa.and_(*(table.columns[_key(table, column)] == column for column in new.c))
         of_batch = table.c.document.in_(sa.select(batch.c.document))
-        gone = table.update().where(of_batch, ~sa.exists().where(is_equal)).values(stays=0)
+        gone = table.update().where(of_batch, ~is_in(new, is_equal)).values(stays=0)
         moved += moved_rows(connection, gone)
         added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~is_in(table, is_equal))
         moved += moved_rows(connection, table.insert().from_select([c.key for c in table.c], added))

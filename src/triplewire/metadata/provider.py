@@ -26,10 +26,12 @@ from sqlalchemy.engine import Connection
 
 from triplewire import crash
 from triplewire.errors import BusyError, StoreError
+from triplewire.metadata import subscribing
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, items_as_json
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw
 from triplewire.metadata.provider_tables import facts, log, metadata, outbox, sources, streams
 from triplewire.metadata.registry import Registry, Then
+from triplewire.metadata.working import prepare
 from triplewire.store.database import insert_rows
 
 MOST_WAITING = 10_000
@@ -258,13 +260,14 @@ class Provider:
             known = _version(connection)
             if known < version:
                 raise BusyError(f"the documents are of version {known}, not yet of {version}", remedy="try again soon")
-            rules = [rule for _, rule in self.registry.rules(repository)]
+            prepare(connection)
+            rules = [rule for _, rule in subscribing.registered(connection, repository)]
             stream = secrets.token_hex(8)
             connection.execute(streams.delete().where(streams.c.repository == repository))
             connection.execute(outbox.delete().where(outbox.c.repository == repository))
             row = {"repository": repository, "stream": stream, "number": 0, "acknowledged": 0}
             connection.execute(streams.insert().values(row))
-            return Snapshot(stream, 0, known, (*rules, *self.registry.snapshot(repository)))
+            return Snapshot(stream, 0, known, (*rules, *subscribing.snapshot(connection, repository)))
 
         return self.database.write(work)
 

@@ -27,7 +27,7 @@ from triplewire.metadata import changes, subscribing
 from triplewire.metadata.dictionary import digest_of, numbers_of
 from triplewire.metadata.documents import Parsed, parsed, rows_of
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
-from triplewire.metadata.notices import contents, count, follow, notices, pairs_of_ends
+from triplewire.metadata.notices import contents, count, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import documents, facts, metadata, statements, strong, terms, types
 from triplewire.metadata.working import altered, batch, fill, prepare, told
@@ -166,19 +166,6 @@ class Registry:
             yield from subscribing.results(connection, repository, ids)
 
     # --- resources ---------------------------------------------------------------------------------------------------
-
-    def snapshot(self, repository: str) -> Iterator[Told]:
-        """All that belongs into the cache of a repository."""
-        with self.database.reading() as connection:
-            prepare(connection)
-            begun: dict[int, list[str]] = {}
-            for rule, resources in subscribing.held(connection, repository):
-                for resource in resources:
-                    begun.setdefault(resource, []).append(rule)
-            fill(connection, told, ((repository, resource, 0) for resource in begun))
-            follow(connection)
-            for number, now in contents(connection, sa.select(told.c.resource)).items():
-                yield replace(now, rules=tuple(sorted(begun.get(number, ()))))
 
     def resources(self, iris: Sequence[str]) -> dict[str, Told]:
         """Those of the resources that there are, as they are now."""

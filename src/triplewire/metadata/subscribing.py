@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,13 +19,13 @@ from triplewire.languages.context import Context
 from triplewire.languages.mdv import parse_rule
 from triplewire.metadata import filter as matching
 from triplewire.metadata.decompose import Decomposition, check_supported
-from triplewire.metadata.messages import Applied, RuleText
+from triplewire.metadata.messages import Applied, RuleText, Told
 from triplewire.metadata.normal import normalised
-from triplewire.metadata.notices import Pairs, count
+from triplewire.metadata.notices import Pairs, contents, count, follow
 from triplewire.metadata.rule_graph import merge, remove_unreferenced
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import subscriptions, terms
-from triplewire.metadata.working import ends, fill, hits, in_order, picked, wanted
+from triplewire.metadata.working import ends, fill, hits, in_order, picked, told, wanted
 from triplewire.store.database import insert_rows
 
 AT_ONCE = 1_000
@@ -32,25 +33,27 @@ AT_ONCE = 1_000
 
 
 class _Registered(Mapping[str, Subscription]):
-    """The rules of a repository that a search clause may name, looked up when they are named; new ones among them."""
+    """The rules of a repository that a search clause may name; new ones among them. `names`: those that are looked up
+    together, others are when they are named."""
 
-    def __init__(self, connection: Connection, repository: str) -> None:
+    def __init__(self, connection: Connection, repository: str, names: Iterable[str]) -> None:
         self._connection, self._repository = connection, repository
         self.texts: dict[str, RuleText | None] = {}
         self._parsed: dict[str, Subscription] = {}
+        self._look_up(names)
 
-    def look_up(self, names: Sequence[str]) -> None:
-        """Have the rules of these ids at hand, by one statement."""
-        fill(self._connection, wanted, ((name,) for name in dict.fromkeys(names)))
-        here = sa.and_(subscriptions.c.repository == self._repository, subscriptions.c.id == wanted.c.digest)
-        query = sa.select(subscriptions.c.id, subscriptions.c.body).select_from(in_order(wanted, (subscriptions, here)))
+    def _look_up(self, names: Iterable[str]) -> None:
         self.texts |= dict.fromkeys(names)
-        self.texts |= {row[0]: RuleText(row[0], **json.loads(row[1])) for row in self._connection.execute(query)}
+        fill(self._connection, wanted, ((name,) for name in dict.fromkeys(names)))
+        source = in_order(wanted, (subscriptions, subscriptions.c.id == wanted.c.digest))
+        query = sa.select(subscriptions.c.id, subscriptions.c.body).select_from(source)
+        for name, body in self._connection.execute(query.where(subscriptions.c.repository == self._repository)):
+            self.texts[name] = RuleText(name, **json.loads(body))
 
     def text(self, name: str) -> RuleText | None:
         """The rule of that id."""
         if name not in self.texts:
-            self.look_up([name])
+            self._look_up([name])
         return self.texts[name]
 
     def __getitem__(self, name: str) -> Subscription:
@@ -73,8 +76,7 @@ def added(
     connection: Connection, repository: str, rules: Sequence[RuleText], schema: Schema | None, settings: Settings
 ) -> tuple[Applied, Pairs]:
     """Register rules; returns what was registered or refused, and which resources they hold."""
-    known = _Registered(connection, repository)
-    known.look_up([rule.id for rule in rules])
+    known = _Registered(connection, repository, [rule.id for rule in rules])
     decomposition, refused = Decomposition(), list[Refusal]()
     new: list[tuple[RuleText, int]] = []
     again: list[str] = []
@@ -151,9 +153,16 @@ def results(
             yield owner, rule, sorted(map(names.__getitem__, resources))
 
 
-def held(connection: Connection, repository: str) -> Iterator[tuple[str, list[int]]]:
-    """The rules of a repository and the resources that they hold."""
-    yield from _held(connection, _listed(connection, repository, None))
+def snapshot(connection: Connection, repository: str) -> Iterator[Told]:
+    """All that belongs into the cache of a repository."""
+    begun: dict[int, list[str]] = defaultdict(list)
+    for rule, resources in _held(connection, _listed(connection, repository, None)):
+        for resource in resources:
+            begun[resource].append(rule)
+    fill(connection, told, ((repository, resource, 0) for resource in begun))
+    follow(connection)
+    for number, now in contents(connection, sa.select(told.c.resource)).items():
+        yield replace(now, rules=tuple(sorted(begun.get(number, ()))))
 
 
 def _body(rule: RuleText) -> str:

@@ -2,7 +2,8 @@
 stand.
 
 A planner does not know how full these tables are. What is small, and which index leads on, follows from the
-algorithm; so SQLite gets CROSS JOIN, which it does not reorder, and PostgreSQL is told to take joins as they stand.
+algorithm; so SQLite gets CROSS JOIN, which it does not reorder, and PostgreSQL LATERAL with OFFSET, which it can only
+look up row by row: without statistics, or with those of before, it would join whole tables.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.selectable import Join
+from sqlalchemy.sql.selectable import Join, NamedFromClause
 
 from triplewire.metadata.tables import ByCodePoint, join_columns, trigger_columns
 from triplewire.store.database import insert_rows
@@ -114,7 +115,7 @@ told = _table(
 def prepare(connection: Connection) -> None:
     """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL join_collapse_limit = 1; SET LOCAL jit = off")
+        connection.exec_driver_sql("SET LOCAL jit = off")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection
         working.create_all(connection, checkfirst=False)
     connection.execute(altered.delete())
@@ -137,16 +138,29 @@ class _InOrder(Join):
     inherit_cache = True
 
 
-@compiles(_InOrder, "sqlite")
-def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
+def _parts(element: _InOrder, compiler: Any, how: dict[str, Any]) -> tuple[str, str, str]:
+    """What stands left and right, and the condition."""
     how["asfrom"] = True
     left = element.left._compiler_dispatch(compiler, **how)
     right = element.right._compiler_dispatch(compiler, **how)
     if (linter := how.pop("from_linter", None)) is not None:  # which warns of tables that nothing joins
         linter.edges.update(product(element.left._from_objects, element.right._from_objects))
     assert element.onclause is not None
-    word = "LEFT JOIN" if element.isouter else "CROSS JOIN"
-    return f"{left} {word} {right} ON {element.onclause._compiler_dispatch(compiler, **how)}"
+    return left, right, element.onclause._compiler_dispatch(compiler, **how)
+
+
+@compiles(_InOrder, "sqlite")
+def _cross(element: _InOrder, compiler: Any, **how: Any) -> str:
+    left, right, condition = _parts(element, compiler, how)
+    return f"{left} {'LEFT JOIN' if element.isouter else 'CROSS JOIN'} {right} ON {condition}"
+
+
+@compiles(_InOrder, "postgresql")
+def _lateral(element: _InOrder, compiler: Any, **how: Any) -> str:
+    left, right, condition = _parts(element, compiler, how)
+    assert isinstance(element.right, NamedFromClause)
+    rows = f"(SELECT * FROM {right} WHERE {condition} OFFSET 0) AS {element.right.name}"
+    return f"{left} {'LEFT JOIN' if element.isouter else 'JOIN'} LATERAL {rows} ON true"
 
 
 def in_order(first: Any, *others: tuple[Any, Any], left: tuple[Any, Any] | None = None) -> Any:
