@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -44,9 +44,14 @@ class Once(NamedTuple):
         return cls(hashlib.sha256(text).digest(), hashlib.sha256(content).digest())
 
 
-def accept(
-    connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]], once: Once | None
-) -> list[Taken]:
+Rows: TypeAlias = Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]
+"""Contents of publications as rows of the store, each with its attachments."""
+
+Accepting: TypeAlias = Callable[[Connection, Rows, Once | None], list[Taken]]
+"""Writes publications as `accept` does."""
+
+
+def accept(connection: Connection, rows: Rows, once: Once | None) -> list[Taken]:
     """Write publications that are not there with the same content. Raises `ArgumentError` for the key of another
     request."""
     if once is None:
@@ -65,7 +70,7 @@ def accept(
     return [Taken(number, id, False) for number, id in json.loads(before.answer)]
 
 
-def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]) -> list[Taken]:
+def _accept(connection: Connection, rows: Rows) -> list[Taken]:
     ids = list({values["id"] for values, _ in rows})
     there: dict[str, tuple[int, str]] = {}
     for part in parts(ids):
@@ -93,9 +98,7 @@ def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping
     return taken
 
 
-def _without_repetition(
-    rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]],
-) -> Iterator[list[tuple[dict[str, Any], Mapping[str, bytes]]]]:
+def _without_repetition(rows: Rows) -> Iterator[list[tuple[dict[str, Any], Mapping[str, bytes]]]]:
     """The rows in portions in which no id is there twice."""
     portion: dict[str, tuple[dict[str, Any], Mapping[str, bytes]]] = {}
     for row in rows:

@@ -30,7 +30,7 @@ from sqlalchemy.engine import Connection, Row
 from triplewire import crash
 from triplewire.broker import api_tokens, tickets
 from triplewire.broker import events as events_
-from triplewire.broker.accepted import Once, Taken, accept
+from triplewire.broker.accepted import Accepting, Once, Taken, accept
 from triplewire.broker.counts import Counts
 from triplewire.broker.events import EXPIRED, Event
 from triplewire.broker.matching import Batch, Matching
@@ -283,17 +283,18 @@ class Broker:
         readers: Iterable[str] | None = None,
         held: Mapping[str, str] | None = None,
         once: Once | None = None,
+        accepting: Accepting = accept,
     ) -> list[Taken]:
         """Accept publications; returns them once they are committed and synced. One that is there with the same content
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
-        that may come again. Raises `ArgumentError` where its key is that of another."""
+        that may come again; `accepting`: what writes them. Raises `ArgumentError` where its key is that of another."""
         rows = [self._prepared(publication, source, readers) for publication in given]
         crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
                 values.update(state="refused", reason=held[values["id"]])
-        taken = self.database.write(lambda connection: accept(connection, rows, once))
+        taken = self.database.write(lambda connection: accepting(connection, rows, once))
         crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
         self.counts.add("publications", "accepted", by=new)
@@ -384,10 +385,11 @@ class Broker:
 
     # --- events ------------------------------------------------------------------------------------------------------
 
-    def events(self, owner: str | None, after: int, most: int = events_.MOST) -> list[Event]:
-        """The events of an owner's subscriptions behind a number; of all owners for None."""
+    def events(self, owner: str | None, after: int, most: int = events_.MOST, prefix: str = "") -> list[Event]:
+        """The events of an owner's subscriptions behind a number; of all owners for None. `prefix`: what the ids of
+        these subscriptions begin with."""
         with self.database.reading() as connection:
-            return events_.of_owner(connection, owner, after, most)
+            return events_.of_owner(connection, owner, after, most, prefix)
 
     def events_of(self, number: int, after: int, most: int = events_.MOST) -> list[Event]:
         """The events of one subscription behind a sequence."""

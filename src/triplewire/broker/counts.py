@@ -11,6 +11,7 @@ COUNTED: Mapping[str, tuple[str, ...]] = {
     "events": ("type",),
     "notifications": ("channel", "outcome"),
     "feed_fetch": ("outcome",),
+    "crossed": ("outcome",),  # publications that came from upstreams: new, repeated, own, refused
 }
 """The counters and their labels, which have few values each."""
 
