@@ -102,10 +102,19 @@ def most_of(name: str) -> int:
     return MOST_SECONDS if name.endswith("_seconds") else MOST
 
 
-def setting(default: Any, help: str, *, secret: bool = False, choices: tuple[str, ...] = (), least: float = 0) -> Any:
+def setting(
+    default: Any,
+    help: str,
+    *,
+    secret: bool = False,
+    choices: tuple[str, ...] = (),
+    least: float = 0,
+    parted: str = os.pathsep,
+) -> Any:
     """A field of `ServiceSettings`. What is `secret` is also read from a file, whose name ends in `_file`, and is never
-    shown nor given on the command line. A number is at least `least`."""
-    about = {"help": help, "secret": secret, "choices": choices, "least": least}
+    shown nor given on the command line. A number is at least `least`. `parted`: what stands between several in the
+    environment: those that the separator of paths parts are files."""
+    about = {"help": help, "secret": secret, "choices": choices, "least": least, "parted": parted}
     return dataclasses.field(default=default, metadata=about)
 
 
@@ -130,6 +139,10 @@ class ServiceSettings:
         "", "Have `pipeline run --index DIR` match, and keep its index of subscriptions in this folder."
     )
     matches: str = setting("", "Where that run tells matches: URL#TABLE, sqlite:FILE#TABLE, kafka://HOST:PORT/TOPIC.")
+    upstream: tuple[str, ...] = setting(
+        (), "Brokers to subscribe at for the own subscriptions, by ',': addresses.", parted=","
+    )
+    upstream_token: str = setting("", "The API token that upstreams are asked with; default: token.", secret=True)
     allow_private_addresses: bool = setting(False, "Feeds, webhooks and callbacks may lie in your own network.")
     most_body: int = setting(1 << 20, "Bytes of a request.", least=1)
     most_subscriptions: int = setting(10_000, "Subscriptions of one owner.", least=1)

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
 from triplewire.store.database import Database, has_wal_bug, inserted_number, now
-from triplewire.store.tables import changes, facts, failing, terms, tokens
+from triplewire.store.tables import changes, facts, failing, origins, terms, tokens
 
 HOLDER = """
 import sys, threading
@@ -265,14 +265,15 @@ def test_the_tables_are_stamped_and_stay(database_url: str) -> None:
 
 def test_a_database_of_the_first_version_is_brought_up_to_date(database_url: str) -> None:
     with Database.open(database_url) as database:
-        for text in ("DROP TABLE failing", "UPDATE alembic_version SET version_num = '0001'"):
+        for text in ("DROP TABLE failing", "DROP TABLE origins", "UPDATE alembic_version SET version_num = '0001'"):
             database.write(lambda connection, text=text: connection.execute(sa.text(text)))
         database.write(keep("a fact"))
     with Database.open(database_url) as database:
         assert kept(database) == {"a fact"}
         with database.reading() as connection:
-            made = {column["name"] for column in sa.inspect(connection).get_columns("failing")}
-    assert made == set(failing.columns.keys())
+            for table in (failing, origins):
+                made = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+                assert made == set(table.columns.keys())
 
 
 def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:

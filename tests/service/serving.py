@@ -75,9 +75,9 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **environment: str) -> Iterator[Serving]:
-    """A service over a folder, until the block ends."""
-    port, log = free_port(), folder.with_suffix(f".{time.monotonic_ns()}.log")
+def serving(folder: Path, *options: str, port: int = 0, **environment: str) -> Iterator[Serving]:
+    """A service over a folder, until the block ends; `port`: 0 for any."""
+    port, log = port or free_port(), folder.with_suffix(f".{time.monotonic_ns()}.log")
     of_process = {**os.environ, "TRIPLEWIRE_TIER": "interpreted", "TRIPLEWIRE_TOKEN": TOKEN, **environment}
     command = [PROGRAM, "serve", "--data", str(folder), "--port", str(port), *options]
     with log.open("w") as stream:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -45,6 +45,13 @@ class Once(NamedTuple):
         return cls(hashlib.sha256(text).digest(), hashlib.sha256(content).digest())
 
 
+Rows: TypeAlias = Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]
+"""Contents of publications as rows of the store, each with its attachments."""
+
+Accepting: TypeAlias = Callable[[Connection, Rows, Once | None], list[Taken]]
+"""Writes publications as `accept` does."""
+
+
 class Revision(NamedTuple):
     """A revision of a page of a CMS, whose id is that of its publication. Those that are not newer than what an owner
     has published are passed over, so that they may be sent again, and in any order."""
@@ -64,12 +71,7 @@ class Revision(NamedTuple):
         return newest is None or newest < self.number
 
 
-def accept(
-    connection: Connection,
-    rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]],
-    once: Once | None,
-    revision: Revision | None = None,
-) -> list[Taken]:
+def accept(connection: Connection, rows: Rows, once: Once | None, revision: Revision | None = None) -> list[Taken]:
     """Write publications that are not there with the same content. Raises `ArgumentError` for the key of another
     request."""
     if revision is not None and not revision.is_newer(connection):
@@ -90,7 +92,7 @@ def accept(
     return [Taken(number, id, False) for number, id in json.loads(before.answer)]
 
 
-def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]]) -> list[Taken]:
+def _accept(connection: Connection, rows: Rows) -> list[Taken]:
     ids = list({values["id"] for values, _ in rows})
     there: dict[str, tuple[int, str]] = {}
     for part in parts(ids):
@@ -118,9 +120,7 @@ def _accept(connection: Connection, rows: Sequence[tuple[dict[str, Any], Mapping
     return taken
 
 
-def _without_repetition(
-    rows: Sequence[tuple[dict[str, Any], Mapping[str, bytes]]],
-) -> Iterator[list[tuple[dict[str, Any], Mapping[str, bytes]]]]:
+def _without_repetition(rows: Rows) -> Iterator[list[tuple[dict[str, Any], Mapping[str, bytes]]]]:
     """The rows in portions in which no id is there twice."""
     portion: dict[str, tuple[dict[str, Any], Mapping[str, bytes]]] = {}
     for row in rows:

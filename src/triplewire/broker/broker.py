@@ -30,7 +30,7 @@ from sqlalchemy.engine import Connection, Row
 from triplewire import crash
 from triplewire.broker import api_tokens, owners, tickets
 from triplewire.broker import events as events_
-from triplewire.broker.accepted import Once, Revision, Taken, accept
+from triplewire.broker.accepted import Accepting, Once, Revision, Taken, accept
 from triplewire.broker.counts import Counts
 from triplewire.broker.delivery_log import DeliveryLog
 from triplewire.broker.events import EXPIRED, Event
@@ -314,19 +314,21 @@ class Broker:
         held: Mapping[str, str] | None = None,
         once: Once | None = None,
         revision: Revision | None = None,
+        accepting: Accepting | None = None,
     ) -> list[Taken]:
         """Accept publications; returns them once they are committed and synced. One that is there with the same content
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
-        that may come again; `revision`: of the page that it is. Raises `ArgumentError` where the key of a request is
-        that of another."""
+        that may come again; `revision`: of the page that it is; `accepting`: what writes them. Raises `ArgumentError`
+        where the key of a request is that of another."""
         seen_by = None if readers is None else json.dumps(sorted(readers))
         rows = [(row_of(each, source=source or each.source, readers=seen_by), each.attachments) for each in given]
+        write = accepting or partial(accept, revision=revision)
         crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
                 values.update(state="refused", reason=held[values["id"]])
-        taken = self.database.write(lambda connection: accept(connection, rows, once, revision))
+        taken = self.database.write(lambda connection: write(connection, rows, once))
         crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
         self.counts.publications.labels("accepted").inc(new)
@@ -418,10 +420,11 @@ class Broker:
 
     # --- events ------------------------------------------------------------------------------------------------------
 
-    def events(self, owner: str | None, after: int, most: int = events_.MOST) -> list[Event]:
-        """The events of the subscriptions of an owner and of its users behind a number; of all owners for None."""
+    def events(self, owner: str | None, after: int, most: int = events_.MOST, prefix: str = "") -> list[Event]:
+        """The events of the subscriptions of an owner and of its users behind a number; of all owners for None.
+        `prefix`: what the ids of these subscriptions begin with."""
         with self.database.reading() as connection:
-            return events_.of_owner(connection, owner, after, most)
+            return events_.of_owner(connection, owner, after, most, prefix)
 
     def events_of(self, number: int, after: int, most: int = events_.MOST) -> list[Event]:
         """The events of one subscription behind a sequence."""

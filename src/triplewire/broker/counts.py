@@ -21,5 +21,7 @@ class Counts:
         self.notifications = Counter("triplewire_notifications", about, ["channel", "outcome"], registry=of)
         about = "Documents of sources: taken, or refused."
         self.documents = Counter("triplewire_documents", about, ["outcome"], registry=of)
+        about = "Publications that came from upstreams: new, repeated, own (they come back), or refused."
+        self.crossed = Counter("triplewire_crossed", about, ["outcome"], registry=of)
         about = "Seconds that matching a batch of publications took."
         self.match_seconds = Histogram("triplewire_match_duration_seconds", about, buckets=_BOUNDS, registry=of)

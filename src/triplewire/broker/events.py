@@ -112,11 +112,14 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(*row)
 
 
-def of_owner(connection: Connection, owner: str | None, after: int, most: int = MOST) -> list[Event]:
-    """The events of all subscriptions of an owner and of its users (None: of all owners) behind a number, in order."""
+def of_owner(connection: Connection, owner: str | None, after: int, most: int = MOST, prefix: str = "") -> list[Event]:
+    """The events of all subscriptions of an owner and of its users (None: of all owners) behind a number, in order.
+    `prefix`: of those alone whose ids begin so."""
     here = _COLUMNS.where(events.c.number > after).order_by(events.c.number).limit(most)
     if owner is not None:
         here = here.where(held_by(subscriptions.c.owner, owner))
+    if prefix:
+        here = here.where(subscriptions.c.id.startswith(prefix, autoescape=True))
     return [_event(row) for row in connection.execute(here)]
 
 

@@ -19,7 +19,16 @@ from triplewire.broker.matching import Matching
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions import parts
 from triplewire.store.database import Database, now
-from triplewire.store.tables import attachments, bands, deliveries, events, publications, stories, subscriptions
+from triplewire.store.tables import (
+    attachments,
+    bands,
+    deliveries,
+    events,
+    origins,
+    publications,
+    stories,
+    subscriptions,
+)
 
 DAY = 86_400.0
 
@@ -142,7 +151,7 @@ def _removal(numbers: Sequence[int]) -> Callable[[Connection], None]:
     def remove(connection: Connection) -> None:
         for part in parts(numbers):
             connection.execute(publications.delete().where(publications.c.number.in_(part)))
-            for table in (attachments, stories, bands):
+            for table in (attachments, stories, bands, origins):
                 connection.execute(table.delete().where(table.c.publication.in_(part)))
 
     return remove

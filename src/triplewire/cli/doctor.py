@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -83,6 +83,7 @@ def _findings(settings: ServiceSettings, data: Path) -> Iterator[Finding]:
         with Database.open(url, alone=False) as database, database.reading() as connection:
             for look in (_clock, _waiting, _feeds, _letters, _subscriptions):
                 yield look(connection)
+            yield _upstreams(connection, settings.upstream)
             yield _addresses(connection, settings.allow_private_addresses)
     except TriplewireError as error:
         yield Finding("database", FAULT, error.what, error.remedy or "start it, or mend --database")
@@ -161,6 +162,20 @@ def _feeds(connection: Connection) -> Finding:
         named = ", ".join(broken[:_SHOWN]) + (" ..." if len(broken) > _SHOWN else "")
         return Finding("feeds", FAULT, f"{len(broken)} of {len(rows)} fail: {named}", "look at them: GET /sources")
     return Finding("feeds", FINE, f"{len(rows):,} are there")
+
+
+def _upstreams(connection: Connection, urls: Sequence[str]) -> Finding:
+    from triplewire.broker.network.links import states_of
+
+    states = {url: state for url, state in states_of(connection).items() if url in {name.rstrip("/") for name in urls}}
+    wrong = {url: f"{count:,} roots are suspended" for url, state in states.items() if (count := state["suspended"])}
+    wrong |= {url: state["reason"] for url, state in states.items() if state["failures"]}
+    if wrong:
+        named = "; ".join(f"{url}: {reason}" for url, reason in list(wrong.items())[:_SHOWN])
+        remedy = "is it running, and upstream_token right? GET /subscriptions there says why some are suspended"
+        return Finding("upstreams", FAULT, f"{len(wrong)} of {len(states)} fail: {named}", remedy)
+    roots = sum(state["roots"] for state in states.values())
+    return Finding("upstreams", FINE, f"{len(states):,} with {roots:,} roots" if states else "none")
 
 
 def _addresses(connection: Connection, allow_private: bool) -> Finding:

@@ -43,6 +43,7 @@ def serve_command(given: GivenSettings) -> None:
     """
     needs("serve", "fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
     from triplewire.broker.api_tokens import has_tokens
+    from triplewire.broker.network.links import Network
     from triplewire.broker.polling import Polling
     from triplewire.broker.websub import Hub
     from triplewire.broker.websub_subscriber import Subscriber
@@ -52,7 +53,7 @@ def serve_command(given: GivenSettings) -> None:
 
     effective = given.effective()
     settings, data = effective.service, folder_of(effective)
-    hidden = [settings.token, settings.metrics_token, settings.feed_secret]
+    hidden = [settings.token, settings.upstream_token, settings.metrics_token, settings.feed_secret]
     log_to_standard_error(settings.log_level, settings.log_format == "json", filter(None, hidden))
     with listen(settings.host, settings.port) as listening, ExitStack() as running:
         broker = running.enter_context(_opened(effective, data))
@@ -61,6 +62,8 @@ def serve_command(given: GivenSettings) -> None:
         running.enter_context(Hub(broker, settings.allow_private_addresses))
         if settings.base_url:  # foreign hubs have to reach it
             running.enter_context(Subscriber(broker, settings.base_url, settings.allow_private_addresses))
+        if settings.upstream:
+            running.enter_context(Network(broker, settings.upstream, settings.upstream_token or settings.token))
         app = service(broker, settings, delivering)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         if not (settings.token or has_tokens(broker.database)):

@@ -116,16 +116,21 @@ def _in_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if variable not in VARIABLES:
             say(one_line(f"warning: {unknown_variable(variable)}"))
         elif name in _DEFAULTS:
-            values[name] = _parsed(text, type(_DEFAULTS[name]), variable)
+            values[name] = _parsed(text, type(_DEFAULTS[name]), variable, _parted(name))
         elif name.removesuffix("_file") in IN_FILES:
             values[name] = text
     return values
 
 
-def _parsed(text: str, kind: type, source: str) -> Any:
+def _parted(name: str) -> str:
+    """What stands between several values of a setting."""
+    return str(_FIELDS[name].metadata["parted"]) if name in _FIELDS else os.pathsep
+
+
+def _parsed(text: str, kind: type, source: str, parted: str) -> Any:
     """The value of a text."""
     if kind is tuple:
-        return tuple(part for part in text.split(os.pathsep) if part)
+        return tuple(part.strip() for part in text.split(parted) if part.strip())
     if kind is bool and text.lower() in (*_YES, *_NO):
         return text.lower() in _YES
     if kind is str or re.fullmatch(_NUMBERS.get(kind, "(?!)"), text):
@@ -164,8 +169,10 @@ def _options() -> Iterator[tuple[str, Any]]:
         default = "" if field.default in ("", ()) or kind is bool else f" Default: {field.default}."
         if name in ("data", "index"):
             yield name, Annotated[Path | None, typer.Option(flag, metavar="DIR", parser=folder_argument, help=help)]
-        elif kind is tuple:
+        elif kind is tuple and _parted(name) == os.pathsep:
             yield name, Annotated[list[Path] | None, files_option(flag, help=help)]
+        elif kind is tuple:
+            yield name, Annotated[list[str] | None, typer.Option(flag, metavar="URL", help=f"{help} Repeatable.")]
         elif not field.metadata["secret"]:
             metavar = {int: "N", float: "SECONDS", bool: None}.get(kind, "TEXT")
             names = (f"{flag}/--no-{flag[2:]}",) if kind is bool else (flag,)

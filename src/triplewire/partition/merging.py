@@ -110,6 +110,15 @@ def _has_node(pattern: Triple, target: Triple) -> bool:
 
 def merger_of(id: str, clause: Clause, settings: Settings) -> Subscription | None:
     """The subscription of a clause; None where nothing of it can be said in SPARQL."""
+    text = written_clause(clause)
+    try:
+        return parse(f"ASK WHERE {{ {text} }}", "sparql", id=id, settings=settings) if text else None
+    except TriplewireError:  # longer or deeper than the limits allow: its members stay as they are
+        return None
+
+
+def written_clause(clause: Clause) -> str:
+    """What of a clause its patterns and words say, as a group of SPARQL; "" where that is nothing."""
     numbers: dict[str, int] = {}
 
     def written(term: Position) -> str:
@@ -125,11 +134,7 @@ def merger_of(id: str, clause: Clause, settings: Settings) -> Subscription | Non
         for name, test in clause.tests
         if name in numbers and (word := _word(test))
     ]
-    text = f"ASK WHERE {{ {' . '.join(triples)} {' '.join(words)} }}"
-    try:
-        return parse(text, "sparql", id=id, settings=settings) if triples else None
-    except TriplewireError:  # longer or deeper than the limits allow: its members stay as they are
-        return None
+    return f"{' . '.join(triples)} {' '.join(words)}" if triples else ""
 
 
 def _word(test: Test) -> str:

@@ -19,6 +19,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from triplewire.broker.network.links import states_of
 from triplewire.errors import TriplewireError
 from triplewire.service.access import ANYBODY, WATCHER, allowed, bearer, broker, owner_or_none, settings
 from triplewire.service.problems import Problem
@@ -106,6 +107,7 @@ class _OfStore(Collector):
             dead = connection.execute(_count_of(deliveries, "dead")).scalar_one()
             refused = connection.execute(_count_of(publications, "refused")).scalar_one()
             accepted = connection.execute(_count_of(publications, "accepted")).scalar_one()
+            upstreams = states_of(connection)
         yield _gauge("subscriptions", "Subscriptions.", "state", of_state)
         yield _gauge("outbox_depth", "Deliveries that wait.", "channel", waiting)
         yield _gauge("deadletter_depth", "What was given up.", "kind", {"delivery": dead, "publication": refused})
@@ -114,6 +116,8 @@ class _OfStore(Collector):
         yield GaugeMetricFamily("triplewire_delivery_lag_seconds", about, value=lag)
         about = "Publications that wait to be matched."
         yield GaugeMetricFamily("triplewire_publications_waiting", about, value=accepted)
+        for name, about in _OF_UPSTREAMS.items():
+            yield _gauge(f"upstream_{name}", about, "upstream", {url: state[name] for url, state in upstreams.items()})
 
 
 def _gauge(name: str, about: str, label: str, values: dict[str, int]) -> Metric:
@@ -125,3 +129,9 @@ def _gauge(name: str, about: str, label: str, values: dict[str, int]) -> Metric:
 
 def _count_of(table: sa.Table, state: str) -> sa.Select[int]:
     return sa.select(sa.func.count()).select_from(table).where(table.c.state == state)
+
+
+_OF_UPSTREAMS = {
+    "roots": "Subscriptions that are asked for at an upstream.",
+    "failures": "Failures in a row of asking an upstream.",
+}

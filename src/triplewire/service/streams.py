@@ -9,6 +9,7 @@ nothing twice. It ends with its subscription, and at the end of the service (`St
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.events import EXPIRED, MOST, Event
+from triplewire.broker.network.crossing import identity_of, page_of
 from triplewire.broker.subscriptions import ENDED
 from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
 from triplewire.service.problems import Problem
@@ -139,18 +141,27 @@ def _message(event: Event) -> str:
 
 @router.get("/events")
 @allowed(OWNER)
-def events_of_owner(request: Request, after: int = 0, format: str = "ndjson") -> StreamingResponse:
-    """The events of all subscriptions of an owner behind a number, one JSON object a line."""
+def events_of_owner(
+    request: Request, after: int = 0, format: str = "ndjson", subscriptions: str = "", documents: bool = False
+) -> StreamingResponse:
+    """The events of all subscriptions of an owner behind a number, one JSON object a line. `subscriptions`: of those
+    alone whose ids begin so. With `documents` a page of them, in which the publication of an event comes with it as
+    N-Quads, once, in place of bindings (`docs/network.md`); the owner of the service gets those of its own alone."""
     by, of = owner(request), broker(request)
+    if documents:
+        me = identity_of(of.database)
+        with of.database.reading() as connection:
+            told = [json.dumps(line) + "\n" for line in page_of(connection, me, by, after, subscriptions)]
+        return StreamingResponse(iter(told), media_type="application/x-ndjson", headers={"Triplewire-Broker": me})
     # the owner of the service sees the events of all
     whose = None if by == settings(request).owner else by
 
-    first = of.events(whose, after)  # where they cannot be read, the answer says so
+    first = of.events(whose, after, prefix=subscriptions)  # where they cannot be read, the answer says so
 
     def lines() -> Iterator[str]:
         page = first
         while page:
             yield "".join(event.line() + "\n" for event in page)
-            page = of.events(whose, page[-1].number) if len(page) == MOST else []
+            page = of.events(whose, page[-1].number, prefix=subscriptions) if len(page) == MOST else []
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")

@@ -286,3 +286,14 @@ bands = Table(
     Index("bands_publication", "publication"),
 )
 """Parts of signatures, by which those that are alike are found."""
+
+origins = Table(
+    "origins",
+    metadata,
+    Column("publication", BIG, primary_key=True, autoincrement=False),
+    Column("broker", Text, primary_key=True),
+    Column("number", BIG, nullable=False),  # of the publication at that broker
+    Column("id", Text, nullable=False),  # of the publication
+    Index("origins_id", "id", "broker", "number"),
+)
+"""Where publications that came from an upstream were accepted first: `triplewire.broker.network`."""
