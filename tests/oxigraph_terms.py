@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyoxigraph
 
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple, made_blank, made_iri, made_literal
 
 
 def theirs(term: Term) -> pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal:
@@ -19,13 +19,13 @@ def theirs(term: Term) -> pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigra
 
 def ours(term: object) -> Term:
     if isinstance(term, pyoxigraph.NamedNode):
-        return IRI(term.value)
+        return made_iri(term.value)
     if isinstance(term, pyoxigraph.BlankNode):
-        return BlankNode(term.value)
+        return made_blank(term.value)
     assert isinstance(term, pyoxigraph.Literal)
     if term.language:
         return Literal.tagged(term.value, term.language)
-    return Literal(term.value, term.datatype.value)
+    return made_literal(term.value, term.datatype.value)
 
 
 def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> Triple:

@@ -30,7 +30,7 @@ from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term
+from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term, made_blank, made_iri, made_literal
 
 PAIRS = COMPARED
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
@@ -113,13 +113,13 @@ def for_rdflib(term: Term) -> rdflib.term.Node:
 
 def of_rdflib(term: object) -> Term:
     if isinstance(term, rdflib.URIRef):
-        return IRI(str(term))
+        return made_iri(str(term))
     if isinstance(term, rdflib.BNode):
-        return BlankNode(str(term))
+        return made_blank(str(term))
     assert isinstance(term, rdflib.Literal)
     if term.language:
         return Literal.tagged(str(term), term.language)
-    return Literal(str(term), str(term.datatype)) if term.datatype else Literal(str(term))
+    return made_literal(str(term), str(term.datatype)) if term.datatype else Literal(str(term))
 
 
 Differs: TypeAlias = Callable[[Query, Publication], "tuple[Solutions, Solutions] | None"]

@@ -25,7 +25,7 @@ from triplewire.ir.values.compare import value_of
 from triplewire.languages import parse
 from triplewire.languages.context import Context
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple, made_blank, made_iri, made_literal
 
 ARCHIVES = ("sparql10-a", "sparql11-a")
 BASE = "http://example.org/base/"
@@ -138,12 +138,12 @@ def by_value(term: Term) -> object:
 
 def term_of(term: Any) -> Term:
     if isinstance(term, pyoxigraph.NamedNode):
-        return IRI(term.value)
+        return made_iri(term.value)
     if isinstance(term, pyoxigraph.BlankNode):
-        return BlankNode(term.value)
+        return made_blank(term.value)
     if term.language:
         return Literal.tagged(term.value, term.language)
-    return Literal(term.value, term.datatype.value)
+    return made_literal(term.value, term.datatype.value)
 
 
 def graph_of(case: Case, name: str) -> list[Triple]:

@@ -20,7 +20,16 @@ from triplewire.encode.publications import encode
 from triplewire.kernels.text.names import hash_spans
 from triplewire.model.packed import literal_with, suffix_of
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import (
+    LANG_STRING,
+    XSD,
+    Literal,
+    Term,
+    Triple,
+    made_blank,
+    made_iri,
+    made_literal,
+)
 
 SEED = 9
 
@@ -45,7 +54,7 @@ def test_hash_is_as_defined() -> None:
 
 
 def test_hash_of_terms_is_as_defined() -> None:
-    terms = [IRI("é"), BlankNode("é"), Literal("é"), Literal.tagged("é", "en"), Literal("é", XSD + "int")]
+    terms = [made_iri("é"), made_blank("é"), Literal("é"), Literal.tagged("é", "en"), made_literal("é", XSD + "int")]
     plain = [_hash("é".encode(), kind) for kind in (1, 2, 3)]
     suffixed = [_mixed(plain[2] ^ _hash(suffix.encode(), 0)) for suffix in ("@en", XSD + "int")]
     assert term_names(terms).hash.tolist() == plain + suffixed
@@ -53,7 +62,7 @@ def test_hash_of_terms_is_as_defined() -> None:
 
 def test_hash_of_words_is_that_of_names() -> None:
     literal = Literal("a 1234567 12345678 123456789 ÄÖÜ " + "x" * 100)
-    words = encode([Publication("p", (Triple(IRI("s"), IRI("p"), literal),))]).words
+    words = encode([Publication("p", (Triple(made_iri("s"), made_iri("p"), literal),))]).words
     assert len(words) == 6
     assert words.hash.tolist() == hash_spans(words.text, words.start, words.end, WORD_SEED).tolist()
 
@@ -123,7 +132,12 @@ def _terms(chance: random.Random, count: int) -> list[Term]:
     found: dict[Term, None] = {}
     for _ in range(count):
         text = chance.choice(texts)
-        kinds = [IRI(text), BlankNode(text), Literal(text, chance.choice(suffixes)), Literal.tagged(text, "en")]
+        kinds = [
+            made_iri(text),
+            made_blank(text),
+            made_literal(text, chance.choice(suffixes)),
+            Literal.tagged(text, "en"),
+        ]
         found[chance.choice(kinds)] = None
     return list(found)
 
@@ -132,7 +146,7 @@ def test_terms_are_found() -> None:
     chance, hits = random.Random(2), 0
     for _ in range(60):
         known, asked = _terms(chance, 12), _terms(chance, 12)
-        batch = encode([Publication("p", tuple(Triple(IRI("s"), IRI("p"), term) for term in asked))])
+        batch = encode([Publication("p", tuple(Triple(made_iri("s"), made_iri("p"), term) for term in asked))])
         found = find_terms(term_names(known), batch.terms)
         numbers = {term: number for number, term in enumerate(known)}
         decoded = _decoded(batch.terms)
@@ -152,11 +166,11 @@ def _decoded(terms: object) -> list[Term]:
 
 def test_suffixes_come_back() -> None:
     datatypes = [XSD + "string", XSD + "int", "@en", "^@en", "^", "", "@", LANG_STRING]
-    literals = [Literal("x", datatype) for datatype in datatypes] + [
+    literals = [made_literal("x", datatype) for datatype in datatypes] + [
         Literal.tagged("x", "en"),
         Literal.tagged("x", "x"),
     ]
     suffixes = [suffix_of(literal) for literal in literals]
     assert len(set(suffixes)) == len(literals)
     assert [literal_with("x", suffix) for suffix in suffixes] == literals
-    assert suffix_of(IRI("x")) == suffix_of(BlankNode("x")) == ""
+    assert suffix_of(made_iri("x")) == suffix_of(made_blank("x")) == ""

@@ -20,7 +20,18 @@ from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
 from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import (
+    IRI,
+    LANG_STRING,
+    XSD,
+    BlankNode,
+    Literal,
+    Term,
+    Triple,
+    made_blank,
+    made_iri,
+    made_literal,
+)
 from triplewire.read import read_document
 
 S, P = IRI("a:s"), IRI("a:p")
@@ -31,24 +42,24 @@ def _publication(name: str, objects: Sequence[Term]) -> Publication:
 
 
 ALIKE: list[Term] = [
-    IRI("x"),
+    made_iri("x"),
     BlankNode("x"),
     Literal("x"),
     Literal.tagged("x", "en"),
     Literal.tagged("x", "de"),
     Literal("x", XSD + "int"),
-    Literal("x", LANG_STRING),
-    Literal("x", "@en"),
-    Literal("x", "^@en"),
-    Literal("x", ""),
-    Literal("x", "^"),
-    Literal("x", "x"),
+    made_literal("x", LANG_STRING),
+    made_literal("x", "@en"),
+    made_literal("x", "^@en"),
+    made_literal("x", ""),
+    made_literal("x", "^"),
+    made_literal("x", "x"),
     Literal("x\udc80"),
     Literal("x\ufffd"),
-    IRI("\udc80"),
-    IRI("\ud800"),
+    made_iri("\udc80"),
+    made_iri("\ud800"),
     Literal(""),
-    IRI(""),
+    made_iri(""),
 ]
 
 
@@ -110,7 +121,7 @@ def test_one_of_long_texts(size: int) -> None:
 
 
 def test_terms_made_to_collide() -> None:
-    publication = _publication("x", [BlankNode(label.decode()) for label in colliding(2_200, BLANK_KIND)] * 2)
+    publication = _publication("x", [made_blank(label.decode()) for label in colliding(2_200, BLANK_KIND)] * 2)
     batch = encode([publication])
     assert said_by(batch) == said([publication])
     check(batch)
@@ -131,8 +142,8 @@ def test_real(copied: bool) -> None:
 
 def _copy(term: Term) -> Term:
     if isinstance(term, Literal):
-        return Literal(term.lexical, term.datatype, term.language)
-    return IRI(term.value) if isinstance(term, IRI) else BlankNode(term.label)
+        return made_literal(term.lexical, term.datatype, term.language)
+    return made_iri(term.value) if isinstance(term, IRI) else made_blank(term.label)
 
 
 def are_right(publications: Sequence[Publication], meant: Sequence[Publication]) -> None:

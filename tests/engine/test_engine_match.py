@@ -31,7 +31,7 @@ from triplewire.encode import schema
 from triplewire.encode.schema import MATCHES, to_batch
 from triplewire.errors import ReadError, SubscriptionError
 from triplewire.extend import Argument, Verdict
-from triplewire.model.terms import RDF_TYPE
+from triplewire.model.terms import RDF_TYPE, made_blank
 
 TITLES = "SELECT ?t WHERE { ?s rss:title ?t }"
 NEW = f"SELECT ?y WHERE {{ ?s <{EX}year> ?y FILTER(?y > 2003) }}"
@@ -252,7 +252,7 @@ def test_a_constructed_blank_node_is_new(matcher: str) -> None:
     engine = Engine(matcher=matcher)
     engine.subscribe(f"CONSTRUCT {{ ?s <{EX}x> [] }} WHERE {{ ?s <{EX}p> ?o }}", id="c")
     labels = [f"{stem}{n}{rest}" for stem in ("c", "cc", "b") for n in range(3) for rest in ("", "_0", "_1")]
-    triples = tuple(Triple(BlankNode(label), iri("p"), iri("o")) for label in labels)
+    triples = tuple(Triple(made_blank(label), iri("p"), iri("o")) for label in labels)
     graph = engine.match(Publication("p", triples))[0].construct
     assert graph is not None
     assert len({t.object for t in graph}) == len(labels)

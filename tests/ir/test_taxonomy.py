@@ -20,7 +20,7 @@ from triplewire.ir.nodes import Label, Relation
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.publication import Graph
-from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Term, Triple, made_iri
 from triplewire.read import read_document
 from triplewire.read.taxonomy import load_taxonomy
 
@@ -36,7 +36,7 @@ NO_GRAPH = Graph(())
 def term(text: str) -> IRI | Literal | BlankNode:
     if text.startswith('"'):
         return Literal(text[1:-1])
-    return BlankNode(text[2:]) if text.startswith("_:") else IRI(EX + text[1:])
+    return BlankNode(text[2:]) if text.startswith("_:") else made_iri(EX + text[1:])
 
 
 def class_name(text: str) -> IRI | Label:
@@ -113,8 +113,8 @@ def test_a_diamond_is_no_cycle() -> None:
     layers = 40  # 2 ** 40 ways from the bottom to the top
     pairs = [(f"{n}{side}", f"{n + 1}{upper}") for n in range(layers) for side in "ab" for upper in "ab"]
     taxonomy = Taxonomy.build(pairs)
-    assert taxonomy.holds(IRI("0a"), Relation.DESCENDANT, IRI(f"{layers}b"), NO_GRAPH)
-    assert len(taxonomy.path(IRI("0a"), Relation.DESCENDANT, IRI(f"{layers}b"), NO_GRAPH) or ()) == layers + 1
+    assert taxonomy.holds(made_iri("0a"), Relation.DESCENDANT, made_iri(f"{layers}b"), NO_GRAPH)
+    assert len(taxonomy.path(made_iri("0a"), Relation.DESCENDANT, made_iri(f"{layers}b"), NO_GRAPH) or ()) == layers + 1
 
 
 # --- changes ---------------------------------------------------------------------------------------------------------
@@ -179,11 +179,11 @@ def test_a_change_that_closes_a_cycle_is_refused(start: Any, added: Any) -> None
 def test_a_very_deep_chain() -> None:
     depth = 50_000
     taxonomy = Taxonomy.build(((f"c{n}", f"c{n + 1}") for n in range(depth)), [("x", "c0"), ("y", f"c{depth}")])
-    top, bottom = IRI(f"c{depth}"), IRI("c0")
-    assert taxonomy.holds(IRI("x"), Relation.DESCENDANT, top, NO_GRAPH)
-    assert taxonomy.holds(IRI("y"), Relation.ANCESTOR, bottom, NO_GRAPH)
-    assert not taxonomy.holds(IRI("y"), Relation.DESCENDANT, bottom, NO_GRAPH)
-    assert len(taxonomy.path(IRI("x"), Relation.DESCENDANT, top, NO_GRAPH) or ()) == depth + 2
+    top, bottom = made_iri(f"c{depth}"), made_iri("c0")
+    assert taxonomy.holds(made_iri("x"), Relation.DESCENDANT, top, NO_GRAPH)
+    assert taxonomy.holds(made_iri("y"), Relation.ANCESTOR, bottom, NO_GRAPH)
+    assert not taxonomy.holds(made_iri("y"), Relation.DESCENDANT, bottom, NO_GRAPH)
+    assert len(taxonomy.path(made_iri("x"), Relation.DESCENDANT, top, NO_GRAPH) or ()) == depth + 2
     assert Taxonomy.from_json(taxonomy.to_json()) == pickle.loads(pickle.dumps(taxonomy)) == taxonomy
 
 
@@ -191,11 +191,11 @@ def test_the_ancestors_of_many_deep_classes_take_little_memory() -> None:
     """1,200 classes of a chain of 3,500 have 3.5 million ancestors together: some 180 MB, where all are kept."""
     depth, asked = 3_500, 1_200
     taxonomy = Taxonomy.build((f"c{n}", f"c{n + 1}") for n in range(depth))
-    top = IRI(f"c{depth}")
+    top = made_iri(f"c{depth}")
     tracemalloc.start()
     try:
         for n in reversed(range(asked)):
-            assert taxonomy.holds(IRI(f"c{n}"), Relation.DESCENDANT, top, NO_GRAPH)
+            assert taxonomy.holds(made_iri(f"c{n}"), Relation.DESCENDANT, top, NO_GRAPH)
             assert len(taxonomy.at_or_above(f"c{n}")) == depth - n + 1
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
@@ -235,19 +235,19 @@ def test_as_the_naive_twin(
     subclasses: list[tuple[str, str]], instances: list[tuple[str, str]], own: list[tuple[str, str]]
 ) -> None:
     taxonomy = Taxonomy.build(subclasses, instances)
-    publication = Graph(Triple(IRI(i), RDF_TYPE, IRI(c)) for i, c in own)
+    publication = Graph(Triple(made_iri(i), RDF_TYPE, made_iri(c)) for i, c in own)
     known = {c for a, b in subclasses if a != b for c in (a, b)} | {c for _, c in instances}
     for node in [*INSTANCES, *CLASSES]:
         for op in ("<=", "=", ">="):
             for cls in CLASSES:
                 wanted = naive(subclasses, instances + own, known, node, op, cls)
-                found = taxonomy.path(IRI(node), Relation(op), IRI(cls), publication)
-                assert taxonomy.holds(IRI(node), Relation(op), IRI(cls), publication) == wanted
+                found = taxonomy.path(made_iri(node), Relation(op), made_iri(cls), publication)
+                assert taxonomy.holds(made_iri(node), Relation(op), made_iri(cls), publication) == wanted
                 assert (found is not None) == wanted
                 if found is not None:
                     assert found[0] == node
                     assert found[-1] == cls
-        assert taxonomy.holds(IRI(node), Relation.SUBCLASS, IRI("c5"), publication) == (
+        assert taxonomy.holds(made_iri(node), Relation.SUBCLASS, made_iri("c5"), publication) == (
             "c5" in ancestors(subclasses, node)
         )
 
@@ -271,6 +271,6 @@ def test_literals_and_blank_nodes_never_fail() -> None:
     nodes: list[Term] = [Literal("c0"), Literal("1", "urn:type"), Literal.tagged("c0", "en"), BlankNode("b")]
     taxonomy = Taxonomy.build([("c0", "c1")])
     for relation in Relation:
-        found = [taxonomy.holds(node, relation, IRI("c1"), NO_GRAPH) for node in nodes]
+        found = [taxonomy.holds(node, relation, made_iri("c1"), NO_GRAPH) for node in nodes]
         named = relation in (Relation.DESCENDANT, Relation.DIRECT)
         assert found == [named, False, named, False]

@@ -10,7 +10,7 @@ import pytest
 from triplewire import Engine
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.model.terms import BlankNode, Literal, Triple, made_iri, made_literal
+from triplewire.model.terms import Literal, Triple, made_blank, made_iri, made_literal
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -58,7 +58,7 @@ def _seen(text: str) -> Tags:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_texts_become_no_markup(hostile: str) -> None:
-    triple = Triple(BlankNode(hostile), made_iri(hostile), Literal(hostile, language=""))
+    triple = Triple(made_blank(hostile), made_iri(hostile), Literal(hostile, language=""))
     publication = Publication(
         hostile, (triple, Triple(made_iri("urn:s"), made_iri("urn:p"), made_literal("o", hostile))), hostile
     )

@@ -12,7 +12,18 @@ import pytest
 from triplewire.errors import ArgumentError
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple, made_iri, made_literal
+from triplewire.model.terms import (
+    IRI,
+    LANG_STRING,
+    XSD,
+    XSD_STRING,
+    BlankNode,
+    Literal,
+    Triple,
+    made_blank,
+    made_iri,
+    made_literal,
+)
 from triplewire.read import read, to_nquads
 
 TERMS = [
@@ -53,7 +64,7 @@ def test_what_is_shown_is_short(size: int) -> None:
     long = "a<b>\n" * size
     terms = [
         made_iri("urn:" + long),
-        BlankNode(long),
+        made_blank(long),
         Literal(long),
         made_literal("x", long),
         Literal("x", language="e" * 9),
@@ -72,22 +83,39 @@ def test_what_is_shown_is_short(size: int) -> None:
     "make",
     [
         lambda: IRI("a b"),
+        lambda: IRI("a"),
+        lambda: IRI(""),
+        lambda: IRI("//a/b"),
+        lambda: IRI("1a:b"),
+        lambda: IRI(":a"),
         lambda: IRI("<http://a/>"),
         lambda: IRI("http://a/\n"),
         lambda: Literal("5", "xsd:integer"),
+        lambda: Literal("5", "integer"),
+        lambda: Literal("5", ""),
+        lambda: Literal("five", LANG_STRING),
         lambda: Literal("5", "http://a/ b"),
         lambda: Literal("5", "<http://a/>"),
         lambda: Literal("five", language="e n"),
+        lambda: BlankNode(""),
+        lambda: BlankNode("a> .\n<urn:a> <urn:b> <urn:c"),
     ],
 )
 def test_what_is_no_term_is_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError) as refused:
         make()
+    assert refused.value.source  # where
 
 
 def test_a_prefixed_name_as_a_datatype_is_told_what_to_write() -> None:
     with pytest.raises(ArgumentError, match=XSD + "integer"):
         Literal("5", "xsd:integer")
+
+
+def test_a_relative_iri_is_told_how_to_write_it() -> None:
+    with pytest.raises(ArgumentError, match=r"IRI\(value\): .* got str 'a'; write it whole, as http://") as refused:
+        IRI("a")
+    assert refused.value.remedy
 
 
 def test_what_is_read_may_have_a_datatype_that_looks_like_a_prefixed_name() -> None:

@@ -19,7 +19,7 @@ from operators.scenes import Counting, publication
 from triplewire import Engine, Publication, Settings
 from triplewire.errors import ArgumentError
 from triplewire.extend import Argument, Parameter
-from triplewire.model.terms import IRI, BlankNode, Literal, Triple
+from triplewire.model.terms import IRI, Literal, Triple, made_blank, made_iri
 from triplewire.operators.calling import cache as caches
 from triplewire.operators.calling.cache import OutcomeCache
 
@@ -124,7 +124,7 @@ def test_blank_nodes_and_attachments(tmp_path: Path) -> None:
     for name in ("x", "y"):
         blank = engine(tmp_path, counting)
         blank.subscribe("SELECT * { ?s ?p ?o CALL even(?o) }")
-        blank.match(Publication("urn:p", (Triple(IRI("urn:s"), IRI("urn:p"), BlankNode(name)),)))
+        blank.match(Publication("urn:p", (Triple(made_iri("urn:s"), made_iri("urn:p"), made_blank(name)),)))
     assert counting.asked.total() == 2
     counting.asked.clear()
     for data in (b"1", b"2", b"1"):

@@ -41,7 +41,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.kernels.shared.search import LONG
 from triplewire.model.namespaces import label_iri
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Term, Triple, made_iri
 
 X = Variable("x")
 N = "http://e/"
@@ -86,7 +86,7 @@ OTHER = [
     Literal("P1D", XSD + "duration"),
 ]
 IRIS = [IRI(N + name) for name in ("Football", "Sports", "Thing", "Chess", "final", "other")] + [
-    IRI("two"),
+    made_iri("two"),
     IRI("urn:1"),
 ]
 LITERALS = PLAIN + TAGGED + NUMERIC + MOMENTS + OTHER
@@ -121,7 +121,7 @@ operands = st.sampled_from([X, _STR, *(Function(case, (of,)) for case in ("LCASE
 
 LANG = Function("LANG", (X,))
 tags = st.sampled_from(
-    [*(Literal(tag) for tag in ("en", "EN", "de", "", "*", "e")), Literal.tagged("en", "en"), IRI("en")]
+    [*(Literal(tag) for tag in ("en", "EN", "de", "", "*", "e")), Literal.tagged("en", "en"), made_iri("en")]
 )
 functions = st.builds(
     lambda name, operand, text: Function(name, (operand, Literal(text))),

@@ -44,7 +44,7 @@ from triplewire.ir.nodes import (
 from triplewire.kernels.shared.search import LONG
 from triplewire.model.namespaces import beside
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple, made_iri
 
 # --- examples ----------------------------------------------------------------------------------------------------
 
@@ -191,11 +191,13 @@ def test_constants_are_found_by_all_that_they_are() -> None:
     constants: list[Term] = [
         Literal("a"),
         Literal.tagged("a", "en"),
-        IRI("a"),
+        made_iri("a"),
         Literal("a", XSD + "byte"),
         Literal("absent"),
     ]
-    batch = encode(facts(Literal("a", XSD + "byte"), Literal("a"), Literal("b"), IRI("a"), Literal.tagged("a", "en")))
+    batch = encode(
+        facts(Literal("a", XSD + "byte"), Literal("a"), Literal("b"), made_iri("a"), Literal.tagged("a", "en"))
+    )
     decoder = Decoder(batch)
     what = features(batch, term_names(constants), build(TestTable().specs()), WORLD)
     for row, constant in enumerate(what.term.tolist()):

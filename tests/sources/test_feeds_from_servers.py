@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sources.feed_server import RSS, Clock, Web, came, poller
+from triplewire.errors import Refusal
 from triplewire.model.terms import text_of
 from triplewire.net.addresses import Connections
 from triplewire.read import read_document
+from triplewire.read.feeds.vocabulary import TITLE
 from triplewire.sources.poller import INTERVAL, Poller
 
 
@@ -84,34 +88,25 @@ def test_headers_in_other_letters(web: Web, tmp_path: Path) -> None:
     assert polled.feeds[web.root + "/a"].due >= clock.now + 7200
 
 
-@pytest.mark.parametrize(
-    ("content_type", "declaration", "title", "read"),
-    [
-        ("application/rss+xml; charset=windows-1251", "", "тупик".encode("cp1251"), "тупик"),
-        ('text/xml; charset="Shift_JIS"', "<?xml version='1.0'?>", "灯台".encode("shift_jis"), "灯台"),
-        ("text/xml; charset=windows-1251", "", "тупик".encode(), "тупик"),  # the server is wrong
-        ("text/xml; charset=KOI8-R", "<?xml version='1.0' encoding='cp1251'?>", "тупик".encode("cp1251"), "тупик"),
-        ("text/xml; charset=unicode_escape", "", b"\\u0066 \xe9", "\\u0066 é"),  # no encoding of texts
-        ("text/xml; charset=zip", "", b"caf\xe9", "café"),
-        ("text/xml; charset", "", b"caf\xe9", "café"),
-        ("text/xml; charset*=utf-8''%FF%FE; charset*0=a", "", b"caf\xe9", "café"),
-        ("text/xml; charset*0*=a'b; charset*1=c;charset=\"", "", b"caf\xe9", "café"),
-        ("text/xml; charset=a\tb%00; charset=utf-16", "", b"caf\xe9", "café"),
-    ],
-)
-def test_the_encoding_that_only_the_server_states(
-    web: Web, tmp_path: Path, content_type: str, declaration: str, title: bytes, read: str
-) -> None:
-    body = declaration.encode() + RSS.encode().replace(b"<guid", b"<title>" + title + b"</title><guid").replace(
-        b"{}", b"1"
-    )
-    for path, packed in (("/plain", False), ("/packed", True)):
-        headers = {"Content-Type": content_type} | ({"Content-Encoding": "gzip"} if packed else {})
-        web.pages[path] = 200, headers, gzip.compress(body) if packed else body
+CASES = tomllib.loads((Path(__file__).resolve().parents[1] / "cases/feeds/stated-by-servers.toml").read_text("utf-8"))
+each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES["case"]])
+
+
+@each_case
+def test_the_encoding_that_only_the_server_states(web: Web, tmp_path: Path, case: dict[str, Any]) -> None:
+    body = case["text"].encode(case.get("encoding", "utf-8"))
+    for word, of in case.get("bytes", {}).items():
+        body = body.replace(word.encode(), bytes.fromhex(of))
+    headers = {"Content-Type": case["content_type"]}
+    web.pages["/plain"] = 200, headers, body
+    web.pages["/packed"] = 200, headers | {"Content-Encoding": "gzip"}, gzip.compress(body)
     assert poller(web, tmp_path, Clock(), "/plain", "/packed").poll() == 2
     for place, content, _ in came(tmp_path):
-        (publication,) = read_document(content or b"", place, on_refusal=lambda refusal: None)
-        assert read in {text_of(triple.object) for triple in publication.triples}
+        told: list[Refusal] = []
+        publications = read_document(content or b"", place, on_refusal=told.append)
+        objects = [triple.object for one in publications for triple in one.triples if triple.predicate == TITLE]
+        assert list(map(text_of, objects)) == case["titles"]
+        assert [str(row).replace(place, "feed") for row in told] == case["told"]
 
 
 def test_no_address_of_one_s_own_network(web: Web, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from triplewire.ir.nodes import (
     Word,
 )
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, made_blank
 from triplewire.verify import residual_tests as answers
 from triplewire.verify.kernels.search import ANSWER, ASKED, FAILED, FALSE, TRUE
 from triplewire.verify.residual_tests import Answers, LiteralText, ResidualTests, Search, no_groups
@@ -57,7 +57,7 @@ terms = texts.flatmap(
             Literal.tagged(text, "en"),
             Literal(text, XSD + "token"),
             IRI("x:run"),
-            BlankNode(text),
+            made_blank(text),
         ]
     )
 )

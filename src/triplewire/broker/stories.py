@@ -26,7 +26,7 @@ from triplewire.broker.subscriptions import ONCE_PER_STORY, Followed, parts
 from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple, made_iri
 from triplewire.store.database import now
 from triplewire.store.tables import bands, events, stories
 
@@ -64,7 +64,7 @@ class Signature:
 
 def signature(publication: Publication) -> Signature | None:
     """What a publication is compared by; None where it has too few words."""
-    about = IRI(publication.id)
+    about = made_iri(publication.id)
     triples: Sequence[Triple] = [triple for triple in publication.triples if triple.subject == about]
     triples = triples or publication.triples
     texts = sorted({triple.object.lexical for triple in triples if isinstance(triple.object, Literal)})

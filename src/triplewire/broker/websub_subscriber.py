@@ -30,7 +30,7 @@ from triplewire.net.addresses import Connections
 from triplewire.net.client import Client
 from triplewire.net.guard import Target, target_of
 from triplewire.sources.discovery import offer_of
-from triplewire.sources.fetch import MOST_HOPS, Known, fetch, in_utf8
+from triplewire.sources.fetch import MOST_HOPS, Known, fetch, with_encoding
 from triplewire.store.database import now
 from triplewire.store.tables import leases, sources
 
@@ -102,7 +102,7 @@ def receive(broker: Broker, lease: Row[Any], body: bytes, content_type: str, sig
         source = connection.execute(sa.select(sources).where(sources.c.number == lease.source)).first()
     if source is None:
         return False
-    take(broker, read_body(in_utf8(body, content_type), source.url, broker.settings), [source])
+    take(broker, read_body(with_encoding(body, content_type), source.url, broker.settings), [source])
     return True
 
 

@@ -20,7 +20,7 @@ from triplewire.model.content import HAS_FORMAT, IS_PART_OF, ITEM, NOT_SAID
 from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
 from triplewire.model.references import id_iri
-from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Term, Triple, made_iri
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Term, Triple, made_blank, made_iri
 
 
 class Decoder:
@@ -55,7 +55,7 @@ class Decoder:
         if kind == IRI_KIND:
             return made_iri(text)
         if kind == BLANK_KIND:
-            return BlankNode(text)
+            return made_blank(text)
         terms = self._batch.terms
         return literal_with(text, terms.suffixes[terms.suffix[number]])
 

@@ -14,7 +14,7 @@ from triplewire.engine.chunk import Chunk, Details, Rows, Snapshot, Template
 from triplewire.forks import new_lock
 from triplewire.ir.nodes import Label, PatternTerm, Variable
 from triplewire.model.match import Binding, Match, matches_of, term_bytes
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple, made_iri
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -168,5 +168,5 @@ def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
     if isinstance(term, Variable):
         return BlankNode(stem + term.name.replace(".", "_")) if term.hidden else binding.get(term.name)
     if isinstance(term, Label):
-        return IRI(term.iri) if term.iri else Literal(term.text)
+        return made_iri(term.iri) if term.iri else Literal(term.text)
     return term if isinstance(term, IRI | Literal) else None

@@ -27,7 +27,7 @@ from triplewire.languages.grammar.conditions import ConditionReader, narrowed
 from triplewire.languages.grammar.tokens import END, Token, string_value
 from triplewire.model.namespaces import label_iri
 from triplewire.model.references import has_scheme
-from triplewire.model.terms import IRI
+from triplewire.model.terms import IRI, made_iri
 
 _SUBJECT, _PREDICATE, _OBJECT = "a subject", "a predicate", "an object"
 
@@ -147,7 +147,7 @@ class _Query:
             # an absolute IRI without angle brackets is a bare name, too
             return Label(raw.text, word.value) if position == _OBJECT and word.value == raw.text else word
         if position == _PREDICATE:
-            return IRI(label_iri(word, names.vocabulary))
+            return made_iri(label_iri(word, names.vocabulary))
         label = names.label(word)
         if position == _SUBJECT and not label.iri:
             what = f"the subject {label.text!r} can match nothing without a base: a subject is never a literal"

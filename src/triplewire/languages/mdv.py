@@ -47,7 +47,7 @@ from triplewire.languages.grammar.bare import (
 from triplewire.languages.grammar.conditions import FLIPPED
 from triplewire.languages.grammar.tokens import COMPARISONS, Token, line_and_column, number, string_value
 from triplewire.model.namespaces import RSS, label_iri
-from triplewire.model.terms import IRI, RDF_TYPE, Literal
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, made_iri
 
 __all__ = ["Path", "Rule", "Searched", "Side", "Step", "Test", "parse", "parse_rule"]
 
@@ -374,11 +374,11 @@ class _Parser:
             return self._names.iri_of(token)
         text = token.text
         if self._names.default:
-            return IRI(label_iri(text, self._names.default))
+            return made_iri(label_iri(text, self._names.default))
         if self._names.base:
-            return IRI(namespaced(text, self._names.base))
+            return made_iri(namespaced(text, self._names.base))
         self._guessed[text] = None
-        return IRI(label_iri(text, RSS))
+        return made_iri(label_iri(text, RSS))
 
     def _or(self, negated: bool) -> Branches:
         with self._tokens.nested():

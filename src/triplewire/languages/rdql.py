@@ -43,7 +43,7 @@ from triplewire.languages.sparql.expressions import check_regex, deeper
 from triplewire.languages.sparql.terms import TERMS, QueryTokens, TermReader
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import has_scheme
-from triplewire.model.terms import IRI, Literal, made_literal
+from triplewire.model.terms import IRI, Literal, made_iri, made_literal
 
 PATTERN = re.compile(
     rf"""
@@ -103,7 +103,7 @@ class _Terms(TermReader):
         """The IRI of an iri or name token; `<rdf:type>` is a prefixed name."""
         prefix, colon, local = token.text.strip("<>").partition(":")
         if token.kind == "iri" and colon and prefix in self._declared:
-            return IRI(self._prefixes[prefix] + local)
+            return made_iri(self._prefixes[prefix] + local)
         return super().iri_of(token)
 
     def term(self, expected: str) -> IRI | Literal | Label | Variable:

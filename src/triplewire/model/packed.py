@@ -15,10 +15,10 @@ from typing import Final, NamedTuple, TypeAlias
 from triplewire.model.terms import (
     LANG_STRING,
     XSD_STRING,
-    BlankNode,
     Literal,
     Term,
     Triple,
+    made_blank,
     made_iri,
     made_literal,
     sort_of,
@@ -113,7 +113,7 @@ def unpack(packed: Packed) -> tuple[Triple, ...]:
             terms.append(_iri(lexical))
         else:
             suffix = packed.suffixes[max(code - LITERAL_CODE, 0)]
-            terms.append(BlankNode(lexical) if code == BLANK_CODE else literal_with(lexical, suffix))
+            terms.append(made_blank(lexical) if code == BLANK_CODE else literal_with(lexical, suffix))
     parts = map(terms.__getitem__, numbers[behind + count :])
     return tuple(map(Triple._make, zip(parts, parts, parts, strict=True)))
 

@@ -24,8 +24,8 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 _IRI_UNSAFE = re.compile(r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]')
-_NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
-_NO_DATATYPE = re.compile(r'[\x00-\x20<>"]')
+_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*+:[^\x00-\x20<>"{}|^`\\]*+')
+_LABEL = re.compile(r'[^\s<>"]++')
 _LANGUAGE = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 XSD_STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
@@ -33,16 +33,16 @@ LANG_STRING = RDF + "langString"
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class IRI:
-    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text, or holds what no
-    IRI holds, such as a space."""
+    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text, is relative, or
+    holds what no IRI holds, such as a space."""
 
     value: str
 
     def __init__(self, value: str) -> None:
         if type(value) is not str:
             value = expect_plain("IRI(value)", value)
-        if _NO_IRI.search(value):
-            raise refuse("IRI(value)", "an IRI, in which no space, <, >, quotation mark or the like stands", value)
+        if _IRI.fullmatch(value) is None:
+            raise refuse("IRI(value)", _WANTED, value, _MAKE_ABSOLUTE)
         _set_value(self, value)
 
     def __repr__(self) -> str:
@@ -54,13 +54,16 @@ class IRI:
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class BlankNode:
-    """A blank node. Its label is local to its publication. Raises `ArgumentError` where it is no text."""
+    """A blank node. Its label is local to its publication. Raises `ArgumentError` where it is no text, is empty, or
+    holds white space, <, > or a quotation mark."""
 
     label: str
 
     def __init__(self, label: str) -> None:
         if type(label) is not str:
             label = expect_plain("BlankNode(label)", label)
+        if _LABEL.fullmatch(label) is None:
+            raise refuse("BlankNode(label)", 'a label without white space, <, > and ", such as b1', label)
         _set_label(self, label)
 
     def __repr__(self) -> str:
@@ -75,8 +78,8 @@ class Literal:
     """A literal: lexical form, datatype IRI, and the language tag (lower case) of an rdf:langString.
 
     `Literal("chat", language="fr")` is a language-tagged string, as `Literal.tagged("chat", "fr")`. Raises
-    `ArgumentError` where one of the three is no text, where the datatype is no IRI, or a prefixed name, the tag is
-    none, and where there is a tag beside a datatype other than rdf:langString.
+    `ArgumentError` where one of the three is no text, where the datatype is no absolute IRI, or a prefixed name, the
+    tag is none, and where there is a tag beside a datatype other than rdf:langString, or that datatype without a tag.
     """
 
     lexical: str
@@ -173,18 +176,29 @@ def _checked(lexical: object, datatype: object, language: object) -> tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _check_datatype(datatype: str) -> None:
-    """Raises `ArgumentError` for what is no IRI, and for a prefixed name: prefixes are known in query texts only."""
+    """Raises `ArgumentError` for what is no absolute IRI, for a prefixed name, as prefixes are known in query texts
+    only, and for the datatype of texts that have a language."""
     prefix, _, local = datatype.partition(":")
     is_prefixed = prefix in PREDECLARED and local and not local.startswith("//")
-    if is_prefixed or _NO_DATATYPE.search(datatype):
-        remedy = f"write {PREDECLARED[prefix] + local!r}" if is_prefixed else ""
+    if is_prefixed or _IRI.fullmatch(datatype) is None:
+        whole = PREDECLARED[prefix] + local if is_prefixed else XSD + datatype
+        remedy = f"write {whole!r}" if is_prefixed or datatype.isalpha() else ""
         raise refuse("Literal(datatype=...)", "the whole IRI of a datatype", datatype, remedy)
+    if datatype == LANG_STRING:
+        raise refuse("Literal(language=...)", "the language of an rdf:langString", "", "state it, or no datatype")
 
 
 def made_iri(value: str) -> IRI:
     """The IRI of a text that is one, or stands for one, without a check: for readers, kernels and parsers."""
     made = _new(IRI)
     _set_value(made, value)
+    return made
+
+
+def made_blank(label: str) -> BlankNode:
+    """The blank node of a label that is one, or stands for one, without a check, as `made_iri`."""
+    made = _new(BlankNode)
+    _set_label(made, label)
     return made
 
 
@@ -237,6 +251,8 @@ class Triple(_Edge):
 
 _NODES = (IRI, BlankNode)
 _TERMS = (IRI, BlankNode, Literal)
+_WANTED = "an absolute IRI, in which no space, <, >, quotation mark or the like stands"
+_MAKE_ABSOLUTE = "write it whole, as http://example.org/a or urn:example:a"
 _MAKE_TERMS = "IRI(text), BlankNode(label) and Literal(text) make terms"
 
 
@@ -291,7 +307,7 @@ def parse_term(text: str) -> Term:
     if match["iri"] is not None:
         return made_iri(unescape(match["iri"]))
     if match["blank"] is not None:
-        return BlankNode(match["blank"])
+        return made_blank(match["blank"])
     lexical = unescape(match["text"])
     if match["tag"]:
         return made_literal(lexical, LANG_STRING, match["tag"].lower())

@@ -40,7 +40,7 @@ from triplewire.ir.values.compare import OPERATORS, Text, lenient, strict, value
 from triplewire.ir.values.dates import Moment, lenient_instant
 from triplewire.ir.values.numbers import ExpressionError, Number, lenient_number
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD, Literal
+from triplewire.model.terms import IRI, XSD, Literal, made_iri
 
 _DEEPEST = 16  # expressions in each other that are looked into
 _LONGEST_CHOICE = 64  # members of an IN that are looked at one by one
@@ -255,7 +255,7 @@ def _follows_label(wanted: Test, label: Label, taxonomy: Taxonomy) -> bool:
         is_lenient = isinstance(part, Compare) and part.coercion is Coercion.LENIENT
         if not (is_lenient or isinstance(part, TextTest | InstanceOf | Label)):
             return False
-    nodes: tuple[IRI | Literal, ...] = Literal(label.text), *([IRI(label.iri)] if label.iri else [])
+    nodes: tuple[IRI | Literal, ...] = Literal(label.text), *([made_iri(label.iri)] if label.iri else [])
     return all(holds(wanted, node, taxonomy) for node in nodes)
 
 

@@ -99,15 +99,14 @@ def decoded(data: bytes) -> Text:
             encoding = stated if data[:4].decode(stated) == "<?xm" else encoding
         return _text(data, encoding)
     if encoding:
-        said = f"the document declares {stated}, but is {encoding.upper()}, and is read so"
+        said = f"{stated} is declared, but the document is {encoding.upper()}, and is read so"
         return _text(data, encoding, said if stated and name else "")
     if name and name != "utf-8" and not is_utf8_instead(data, name):
         return _text(data, name)
     is_utf8 = name not in ("", "utf-8") or _is_utf8(data)
     if is_utf8 and (not stated or (name == "utf-8" and (data.isascii() or stated.lower().startswith("utf")))):
         return _text(data, "utf-8")
-    said = f"the document declares {stated[:40]}" if stated else "the document declares no encoding"
-    said += f", but {'is' if is_utf8 else 'is not'} UTF-8"
+    said = f"{stated[:40] or 'no encoding'} is declared, but the document {'is' if is_utf8 else 'is not'} UTF-8"
     return _text(data, "utf-8" if is_utf8 else "cp1252", f"{said}: read as {'UTF-8' if is_utf8 else 'windows-1252'}")
 
 

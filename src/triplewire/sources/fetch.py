@@ -30,7 +30,9 @@ LONGEST = 24 * 3600.0
 _PERMANENT, _REDIRECTS = {301, 308}, {301, 302, 303, 307, 308}
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, */*;q=0.5"
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age=\"?(\d{1,9})", re.IGNORECASE)
-_STATED = re.compile(r""";\s*charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
+_STATED = re.compile(r""";\s*charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})(?=[\s"';]|\Z)""", re.IGNORECASE)
+_DECLARATION = re.compile(rb"^\s*<\?xml\s[^<>]*\?>")
+_FEEDS = {Syntax.FEED, Syntax.RSS_1}
 _ENCODINGS = {"identity", "gzip", "x-gzip"}  # the last is the second (RFC 9110, section 8.4.1.3)
 
 
@@ -90,7 +92,7 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         raise ReadError("it comes in an encoding that was not asked for", source=address)
     age = _MAX_AGE.search(answer.headers.get("cache-control", ""))
     wait = max(answer.seconds_to_wait(LONGEST), min(float(age[1]), LONGEST) if age else 0.0)
-    body = in_utf8(answer.body, answer.headers.get("content-type", "")) if answer.status == 200 else b""
+    body = with_encoding(answer.body, answer.headers.get("content-type", "")) if answer.status == 200 else b""
     if moved and not (answer.status == 304 or (answer.status == 200 and is_document(body))):
         moved = ""  # it did not lead to a document
     if answer.status != 304:
@@ -136,32 +138,35 @@ def is_document(body: bytes) -> bool:
         return False
 
 
-def in_utf8(body: bytes, content_type: str) -> bytes:
-    """The body in UTF-8 where its server alone says that it is in another encoding. RFC 7303, section 3, has the
-    server's word take precedence, but servers are often set up to one encoding for all. So a body that declares its
-    encoding, or is UTF-8, stays as it is."""
-    charset = _charset(content_type)
-    if not charset:
+def with_encoding(body: bytes, content_type: str) -> bytes:
+    """The body, in which the encoding is declared that its server alone states, so that it is read as leniently as one
+    that declares it. RFC 7303, section 3, has the server's word take precedence, but servers are often set up to one
+    encoding for all. So a body that declares its encoding stays as it is. One that is no XML is in UTF-8 afterwards,
+    where it was in the encoding stated."""
+    stated = _charset(content_type)
+    if not stated:
         return body
     try:
         text = gunzip(body, MOST_BYTES)
+        syntax = sniff(text)
     except ReadError:  # its reader says why
         return body
     head = text[:HEAD]
-    if by_first_bytes(head) != ("", head) or declared(head.decode("latin-1")):
+    if by_first_bytes(head) != ("", head) or declared(head.decode("latin-1")) or text.isascii():
         return body
+    if syntax in _FEEDS or (syntax is Syntax.RDF_XML and known(stated)):
+        return f'<?xml version="1.0" encoding="{stated}"?>'.encode() + _DECLARATION.sub(b"", text, 1)
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:
         try:
-            return text.decode(charset).encode("utf-8")
+            return text.decode(known(stated) or "utf-8").encode("utf-8")
         except UnicodeDecodeError:
             return body
     return body
 
 
 def _charset(content_type: str) -> str:
-    """The encoding that a Content-Type states; "" where it states none that is known, or UTF-8."""
-    stated = _STATED.search(content_type)
-    name = known(stated[1]) if stated else ""
-    return "" if name == "utf-8" else name
+    """The encoding that a Content-Type states, as it is written; "" where it states none, or UTF-8."""
+    match = _STATED.search(content_type)
+    return match[1] if match and known(match[1]) != "utf-8" else ""

@@ -28,7 +28,7 @@ from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.text import json_strings as kernels
 from triplewire.model.match import Binding, SharedBinding, bindings_text, row_key
 from triplewire.model.packed import literal_with
-from triplewire.model.terms import BlankNode, Term, made_iri, term_to_json
+from triplewire.model.terms import Term, made_blank, made_iri, term_to_json
 from triplewire.verify.kernels import rows as rows_kernels
 from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms, in_order
 
@@ -251,7 +251,7 @@ def _key(variable: str) -> bytes:
 @cached_if_short(1_024, 128)
 def _around(suffix: str, kind: int) -> tuple[bytes, bytes]:
     """What stands before and behind the escaped text of a term."""
-    makes: dict[int, Term] = {IRI_KIND: made_iri(""), BLANK_KIND: BlankNode("")}
+    makes: dict[int, Term] = {IRI_KIND: made_iri(""), BLANK_KIND: made_blank("")}
     whole = json.dumps(term_to_json(makes.get(kind) or literal_with("", suffix)), ensure_ascii=False)
     head, value, tail = whole.partition('"value": "')
     return utf8(head + value), utf8(tail)

@@ -18,7 +18,7 @@ from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Term, Triple, made_iri
 
 _SOLUTIONS = 20  # of the near query, among which the one with the fewest changes is taken
 
@@ -107,7 +107,7 @@ class _Changed:
                 known = sorted(self._pair.world.taxonomy.meant(cls))
                 if not isinstance(node, IRI | BlankNode) or not known:
                     return False
-                self._triples.append(Triple(node, RDF_TYPE, IRI(known[0])))
+                self._triples.append(Triple(node, RDF_TYPE, made_iri(known[0])))
                 self.said.append(f"{term_text(node)} would have to be a {show(cls)}")
                 return True
         return False
@@ -136,7 +136,7 @@ class _Changed:
         stated = self._stated(pattern)
         if stated is None:
             subject, predicate, object_ = map(self._fixed, terms)
-            subject = subject or IRI(self._pair.publication.id)
+            subject = subject or made_iri(self._pair.publication.id)
             if not isinstance(subject, IRI | BlankNode) or not isinstance(predicate, IRI):
                 return False
             stated = Triple(subject, predicate, object_ or Literal("anything"))

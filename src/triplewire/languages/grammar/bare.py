@@ -22,7 +22,7 @@ from triplewire.languages.grammar.tokens import END, SURROGATE, Token, Tokens, s
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
 from triplewire.model.operator import forms_of, parameters_of, takes, warnings_of_call
 from triplewire.model.references import has_scheme, resolve
-from triplewire.model.terms import IRI, Literal, unescape
+from triplewire.model.terms import IRI, Literal, made_iri, unescape
 from triplewire.operators import remedy_for_unknown
 
 STRINGS = r"""
@@ -179,12 +179,12 @@ class NamesInForce:
         if SURROGATE.search(text) or _UNSAFE.search(text):
             self.tokens.fail(token, "an escape in the IRI names a character that no IRI holds")
         if has_scheme(text):
-            return IRI(text)
+            return made_iri(text)
         if self.base:
-            return IRI(resolve(text, self.base))
+            return made_iri(resolve(text, self.base))
         if not namespace:
             self.tokens.fail(token, f"{_RELATIVE}: {token}", "write the whole IRI, or give the subscription a base")
-        return IRI(namespace + text)
+        return made_iri(namespace + text)
 
     def iri_of(self, token: Token) -> IRI:
         """The IRI of an iri or name token."""
@@ -218,7 +218,7 @@ class NamesInForce:
     def _checked(self, token: Token, iri: str) -> IRI:
         if unsafe := _UNSAFE.search(iri):
             self.tokens.fail(token, f"an IRI cannot hold {unsafe[0]!r}", "quote the text if it is a literal")
-        return IRI(iri)
+        return made_iri(iri)
 
 
 def namespaced(text: str, base: str) -> str:

@@ -35,7 +35,7 @@ from triplewire.languages.grammar.bare import NAMESPACE, call_of
 from triplewire.languages.grammar.full_text import parse_expression
 from triplewire.languages.grammar.tokens import COMPARISONS, Token, Tokens
 from triplewire.languages.sparql.terms import TermReader
-from triplewire.model.terms import IRI, XSD_STRING, Literal
+from triplewire.model.terms import IRI, XSD_STRING, Literal, made_iri
 
 Arity: TypeAlias = tuple[int, int | None]
 """Least and most arguments; None is without limit."""
@@ -318,7 +318,7 @@ class Expressions:
             self._tokens.fail(token, f"{token.text} takes {wanted}, not {len(arguments)}")
         _check_regex(self._tokens, name, starts, arguments)
         if name == "IRI" and self._terms.base:
-            arguments += (IRI(self._terms.base),)
+            arguments += (made_iri(self._terms.base),)
         return Function(name, arguments)
 
 

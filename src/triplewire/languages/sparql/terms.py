@@ -18,7 +18,7 @@ from triplewire.languages.context import Context
 from triplewire.languages.grammar.tokens import SURROGATE, Token, Tokens, line_and_column, number, string_literal
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import resolve
-from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, made_iri
 
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
@@ -181,13 +181,13 @@ class TermReader:
     def iri_of(self, token: Token) -> IRI:
         """The IRI that an iri or name token stands for."""
         if token.kind == "iri":
-            return IRI(self._reference(token))
+            return made_iri(self._reference(token))
         prefix, _, local = token.text.partition(":")
         namespace = self._prefixes.get(prefix)
         if namespace is None:
             what = f"the prefix '{prefix}:' is not declared"
             self.tokens.fail(token, what, f"add PREFIX {prefix}: <...> at the start")
-        return IRI(namespace + (_LOCAL_ESCAPE.sub(r"\1", local) if "\\" in local else local))
+        return made_iri(namespace + (_LOCAL_ESCAPE.sub(r"\1", local) if "\\" in local else local))
 
     def _reference(self, token: Token) -> str:
         return resolve(token.text[1:-1], self.base)

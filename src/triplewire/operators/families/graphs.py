@@ -23,7 +23,18 @@ from triplewire.ir.entailment import Edges
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Argument, Parameter, nothing_to_say
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, RDFS, XSD_STRING, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import (
+    IRI,
+    RDF_TYPE,
+    RDFS,
+    XSD_STRING,
+    BlankNode,
+    Literal,
+    Term,
+    Triple,
+    made_blank,
+    made_iri,
+)
 from triplewire.operators import text_of
 from triplewire.operators.families.library import LibraryOperator, TaxonomyOperator, checked, nothing_asked, require
 
@@ -65,7 +76,7 @@ def _term(node: Any) -> Term:
         if node.language:
             return Literal.tagged(str(node), node.language)
         return Literal(str(node), str(node.datatype or XSD_STRING))
-    return BlankNode(str(node)) if isinstance(node, rdflib.BNode) else IRI(str(node))
+    return made_blank(str(node)) if isinstance(node, rdflib.BNode) else made_iri(str(node))
 
 
 def read_graph(text: str, syntax: str) -> Any:
@@ -175,7 +186,7 @@ def _above(taxonomy: Taxonomy, seeds: Iterable[str]) -> Iterator[Triple]:
                 count += 1
                 if count > MOST_GIVEN:
                     raise ValueError(f"the taxonomy has more than {MOST_GIVEN} triples above the publication")
-                yield Triple(IRI(lower), predicate, IRI(upper))
+                yield Triple(made_iri(lower), predicate, made_iri(upper))
                 if upper not in seen:
                     seen.add(upper)
                     todo.append(upper)

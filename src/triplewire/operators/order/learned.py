@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.model.terms import IRI, Literal, text_of
+from triplewire.model.terms import IRI, Literal, made_iri, made_literal, text_of
 
 COLUMNS = ("true", "evaluated", "seconds")  # decayed, of a call and of an operator
 TOTALS = ("calls", "failed", "seconds")  # of an operator
@@ -180,6 +180,5 @@ def key_of(text: str | bytes) -> CallKey:
     operator, *terms = json.loads(text)
     if not isinstance(operator, str) or not all(isinstance(part, str) for term in terms for part in term):
         raise ValueError("a call is a name and arrays of texts")
-    return CallKey(
-        operator, tuple([None if not term else IRI(*term) if len(term) == 1 else Literal(*term) for term in terms])
-    )
+    arguments = (None if not term else made_iri(*term) if len(term) == 1 else made_literal(*term) for term in terms)
+    return CallKey(operator, tuple(arguments))

@@ -22,6 +22,7 @@ from triplewire.model.terms import (
     BlankNode,
     Term,
     Triple,
+    made_blank,
     made_iri,
     made_literal,
 )
@@ -88,7 +89,7 @@ class Terms:
             node = self._blank.get(label)
             if node is None:
                 is_written = self._labels is None or label in self._labels
-                node = self._blank[label] = BlankNode(label if is_written else next(self._anonymous))
+                node = self._blank[label] = made_blank(label if is_written else next(self._anonymous))
             return node
         raise ReadError("a triple term is RDF 1.2; this reads RDF 1.1")
 

@@ -20,7 +20,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.show import show_term
 from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, Literal
+from triplewire.model.terms import IRI, LANG_STRING, XSD, Literal, made_iri
 from triplewire.plugins import BUILT_IN
 from triplewire.service import opml
 from triplewire.service.access import PAGE, allowed, broker, settings
@@ -145,7 +145,7 @@ def editor(
 def fields_of(seen: Kept) -> list[tuple[str, str, str]]:
     """Properties of a publication that a condition can be made of: property, value, and whether the value is "text", a
     "number", another typed "value" as SPARQL writes it, or an "address"; those of its own resource first."""
-    about = IRI(seen.publication.id)
+    about = made_iri(seen.publication.id)
     fields: dict[tuple[str, str, str], bool] = {}
     for triple in sorted(seen.publication.triples, key=lambda triple: triple.subject != about):
         name = shorten(triple.predicate.value) or str(triple.predicate)
