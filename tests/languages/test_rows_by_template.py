@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shared_data import lines
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources import row_columns
 from triplewire.languages.sources.files import read_batches, read_subscriptions
-from triplewire.languages.sources.rows import Ids, Row
+from triplewire.languages.sources.row_columns import RowColumns
+from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates
 
 WORD = 'SELECT * {{ ?s <urn:p{}> ?o FILTER ftcontains(?o, "w{}") }}'
@@ -48,17 +48,18 @@ class Loaded(NamedTuple):
 def _by_template(paths: Iterable[Path], refuse: Callable[[Refusal], None]) -> Iterator[Loaded]:
     """The rows as they are loaded, a few at a time."""
     templates = Templates()
-    for batch in read_batches(paths, at_once=7):
-        rows = [row for row in batch.rows if isinstance(row, Row)]
-        found = templates.find_all(rows)
-        found.leave_out(found.naming(rows, batch.rules))
+    for batch in read_batches(paths, columnar=True):
+        rows = batch.rows
+        assert isinstance(rows, RowColumns)
+        forms = templates.find_all(rows.queries)
+        forms = forms.without(forms.naming(rows.ids, batch.rules))
         number = 0
         for row in batch.rows:
             if isinstance(row, Refusal):
                 refuse(row)
                 continue
-            if found.last[number] > found.first[number]:
-                form, parameters = found.form(number)
+            if forms.has_form[number]:
+                form, parameters = forms.form(number)
                 stated = form.subscription(parameters, row.id, row.query, row.prefixes, row.base)
                 yield Loaded(row, stated, True, True)
             else:
@@ -68,6 +69,12 @@ def _by_template(paths: Iterable[Path], refuse: Callable[[Refusal], None]) -> It
                 except TriplewireError as error:
                     refuse(row.refusal(error))
             number += 1
+
+
+@pytest.fixture(autouse=True)
+def _all_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of short files."""
+    monkeypatch.setattr(row_columns, "FEW", 0)
 
 
 def _both(*paths: Path) -> tuple[list[Loaded], list[Refusal]]:
@@ -225,35 +232,3 @@ def test_graph_subscriptions_of_the_shared_data(tmp_path: Path) -> None:
     parsed, refused = _both(_file(tmp_path / "a.jsonl", texts))
     assert not refused
     assert sum(not one.has_template for one in parsed) < 250
-
-
-# --- ids -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=3) | st.sampled_from("abc"), max_size=9)
-    )
-)
-def test_ids_are_a_set(chunks: list[list[str]]) -> None:
-    for few in (0, 5, 1_000):
-        known: set[str] = set()
-        ids = Ids(few)
-        for chunk in chunks:
-            wanted = []
-            for id in chunk:
-                wanted.append(id in known)
-                known.add(id)
-            assert ids.add(chunk) == wanted
-            assert len(ids) == len(known)
-
-
-@pytest.mark.slow
-def test_many_ids() -> None:
-    ids = Ids(1_000)
-    for start in range(0, 60_000, 3_000):
-        assert not any(ids.add([f"id {n}" for n in range(start, start + 3_000)]))
-    assert all(ids.add([f"id {n}" for n in range(60_000)]))
-    assert len(ids) == 60_000

@@ -13,6 +13,7 @@ from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
+from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates
 
@@ -89,7 +90,9 @@ def _row(index: Clauses, number: int) -> tuple[object, ...]:
 def _both(texts: list[tuple[str, str]]) -> tuple[Clauses, Clauses, int]:
     """Two indexes of the same texts, by templates where there are some and in full; and how many had one."""
     by_template, plain, count, row = ClauseBuilder(), ClauseBuilder(), 0, 0
-    batch = by_template.batch(Templates().find_all([Row(str(n), *text) for n, text in enumerate(texts)]))
+    batch = by_template.batch(
+        Templates().find_all(RowColumns.of(Row(str(n), *text) for n, text in enumerate(texts)).queries)
+    )
     for number, (language, text) in enumerate(texts):
         subscription = parse(text, language)
         whole = normal_form(subscription, most=MOST)

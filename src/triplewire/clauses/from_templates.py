@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,12 +17,16 @@ from numpy.typing import NDArray
 from triplewire.clauses.clauses import ASK, CALLS, DISTINCT, EXACT
 from triplewire.clauses.kernels import filling as kernels
 from triplewire.clauses.kernels.filling import ASKED, LISTED, NAME, STAR, TERM
-from triplewire.clauses.node_tests.table import TestTable
+from triplewire.clauses.node_tests.postings import postings
+from triplewire.clauses.node_tests.table import TestTable, spec_of
 from triplewire.ir.nodes import FullText, Variable, Word
 from triplewire.ir.normal_form import Clause, NormalForm, Test, X
 from triplewire.languages.templates import TextForms
 from triplewire.languages.templates.splitting import with_room
 from triplewire.languages.templates.template import (
+    IRI_KIND,
+    NUMBER,
+    TEXT,
     Placeholder,
     Replacement,
     Template,
@@ -38,9 +44,15 @@ if TYPE_CHECKING:
 Ids: TypeAlias = NDArray[np.int32]
 
 
+_SUBSTITUTED = (IRI_KIND, NUMBER, TEXT)
+"""Kinds of parameters that stand in the postings of a test as they are, whatever they are: no IRI is a number or date,
+each number is one, and a text that is searched for is no pattern."""
+
+
 @dataclass
 class _Gap:
-    """A test with parameters; `numbers`: theirs in the part. `known`: those of its tests that were asked for."""
+    """A test with parameters; `numbers`: theirs in the part. `by_parameter`, `by_parameters`: those of its tests that
+    were asked for. `around`: the postings around the only parameter, where only that differs."""
 
     test: Test
     numbers: tuple[int, ...]
@@ -48,6 +60,15 @@ class _Gap:
     is_word: bool
     by_parameter: Ids = field(default_factory=lambda: np.zeros(0, np.int32))  # 0 where it is not known, else 1 more
     by_parameters: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    @cached_property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """From the test with the example."""
+        test_postings = postings(self.test)
+        if len(self.placeholders) > 1 or self.placeholders[0].kind not in _SUBSTITUTED or not test_postings:
+            return None
+        before, example, after = spec_of(test_postings).partition(_in_json(self.placeholders[0].example))
+        return None if not example or example in after else (before, after)
 
     def filled(self, parameters: Iterable[str]) -> Test:
         """The test with these parameters."""
@@ -133,6 +154,11 @@ class ColumnMaker:
         return -len(self._columns.gaps)
 
 
+def _in_json(parameter: str) -> bytes:
+    """What is written between the delimiters of a parameter, as a string of JSON."""
+    return encode_basestring_ascii(content(parameter)).encode()
+
+
 class TemplateRows:
     """Fills the rows of the subscriptions of templates. For one thread at a time."""
 
@@ -144,20 +170,14 @@ class TemplateRows:
 
     def batch(self, forms: TextForms) -> Batch:
         """The rows of these subscriptions, to be written."""
-        is_head = np.zeros(len(forms.template), np.bool_)
-        is_head[forms.first[forms.is_joined]] = True
-        begins = np.zeros(len(forms.template) + 1, np.int64)
-        np.add.at(begins, forms.first, 1)
-        np.add.at(begins, forms.last, -1)
-        is_used = (np.cumsum(begins[:-1]) > 0) & ~is_head
-        used, which = np.unique(forms.template[is_used], return_inverse=True)
+        is_head = forms.is_head
+        used, which = np.unique(forms.template[~is_head], return_inverse=True)
         template = forms.template.copy()
-        template[is_used] = which
-        heads = forms.template[is_head]
+        template[~is_head] = which
         kinds = [ASKED if head.ask else LISTED if head.names else STAR for head in forms.heads]
-        template[is_head] = np.array([*kinds, STAR], np.int32)[heads]
+        template[is_head] = np.array(kinds, np.int32)[template[is_head]]
         columns = [self._columns_of(forms.templates[number]) for number in used.tolist()]
-        parts = np.flatnonzero(is_used)
+        parts = np.flatnonzero(~is_head)
         order = np.argsort(which, kind="stable")
         groups = np.split(parts[order], np.cumsum(np.bincount(which, minlength=len(used))))[: len(used)]
         self._make_terms(forms, columns, groups)
@@ -227,6 +247,8 @@ class TemplateRows:
 
     def _made(self, forms: TextForms, gap: _Gap, parameters: Sequence[int]) -> int:
         """The test of a gap with these parameters."""
+        if gap.around is not None:
+            return self._tests.add_spec(_in_json(forms.parameters.text(parameters[0])).join(gap.around))
         return self._tests.add(gap.filled(map(forms.parameters.text, parameters)))
 
 

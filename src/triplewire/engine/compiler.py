@@ -5,7 +5,6 @@ The languages themselves: `triplewire.languages`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,14 +21,12 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages import parse
-from triplewire.languages.sources.tables import SubscriptionTexts, pointer_to, whole_rows
+from triplewire.languages.sources.tables import SubscriptionTexts, whole_rows
 from triplewire.model.operator import Operator, parameters_of, takes, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, made_iri
 from triplewire.operators import remedy_for_unknown
 from triplewire.operators.order.statistics import LearnedCalls
-
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
@@ -127,22 +124,6 @@ def row_of(subscription: Subscription) -> dict[str, Any]:
     """What a subscription was made from, as a row of a subscription file."""
     row = {"id": subscription.id, "language": subscription.language, "query": subscription.text}
     return row | {"prefixes": dict(subscription.prefixes), "base": subscription.base}
-
-
-def line_of(row: Mapping[str, object]) -> bytes:
-    """The row as a line of a subscription file. Lone surrogates stay what they are."""
-    return _encode(row).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def kept_line(row: Any) -> bytes:
-    """What is kept of a row of a subscription file: all of it as a line, or where its text stays."""
-    if (line := getattr(row, "line", None)) is not None:
-        return bytes(line)
-    if row.table:
-        return line_of(pointer_to(row))
-    prefixes = dict(sorted(row.prefixes.items())) if row.prefixes else {}
-    stated = {"id": row.id, "language": row.language, "query": row.query, "prefixes": prefixes, "base": row.base}
-    return line_of(stated)
 
 
 def id_is_taken(id: str, remedy: str = "choose another, or remove the subscription that has it") -> SubscriptionError:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
-from triplewire.engine.compiler import Compiler, id_is_taken, kept_line
+from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.subscriptions import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, RowBatch, parsed_rows, read_batches
-from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
+from triplewire.languages.sources.files import ParsedRow, RowBatch, parsed_rows, read_batches
+from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts, kept_line
 from triplewire.read.documents import bytes_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def load(
     there, where the snapshot is one of segments. With a `difference`, the subscriptions of the files take the place of
     those that are registered. Yields the number registered since the last yield. Where `refuse`,
     `warn`, reading or the caller raises, the rows before that are registered, and perhaps some of those after it."""
-    world, together = compiler.world, 1
+    world = compiler.world
     compiler.tables.update({source.name: source for source in sources if isinstance(source, SubscriptionTexts)})
     raised: list[Exception] = []
     tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
@@ -50,14 +50,13 @@ def load(
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
         registrar = SegmentRegistrar(compiler, current, bytes_of(sources), tell, warn, ids)
-        together = ROWS_AHEAD
     batches = read_batches(
         sources,
         operators=world.operators,
         settings=world.settings,
         registered=None if difference is not None else Rules.of(current.snapshot),
         ids=ids,
-        at_once=together,
+        columnar=current.snapshot.columnar,
     )
     unread: list[Exception] = []
     while not (raised or unread):

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows
-from triplewire.engine.compiler import Compiler, line_of, row_of
+from triplewire.engine.compiler import Compiler, row_of
 from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.tables import line_of
 from triplewire.model.match import first_bindings
 from triplewire.verify.operators import CallCounts, OperatorStage, threaded_map
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from triplewire.engine import Engine
-from triplewire.engine.compiler import line_of, row_of
+from triplewire.engine.compiler import row_of
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.tables import line_of
 from triplewire.plugins import DEFAULT_MATCHER
 
 SERVER = -1

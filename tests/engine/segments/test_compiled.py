@@ -9,9 +9,10 @@ import pytest
 from engine.samples import item
 from triplewire import Engine
 from triplewire.bounded_cache import BoundedCache
-from triplewire.engine.compiler import Compiler, line_of, row_of
+from triplewire.engine.compiler import Compiler, row_of
 from triplewire.engine.segments import segment as context
 from triplewire.engine.segments.snapshot import SegmentSnapshot
+from triplewire.languages.sources.tables import line_of
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,11 @@ import pytest
 
 from engine.samples import EX, item
 from triplewire import Engine, Refusal, Taxonomy
-from triplewire.engine.compiler import Compiler, line_of
+from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments import loading
 from triplewire.engine.segments.texts import TextWriter
 from triplewire.errors import SubscriptionError
+from triplewire.languages.sources.tables import line_of
 
 TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
 ROWS: list[dict[str, str]] = [

@@ -169,10 +169,13 @@ class TestTable:
             elif len(test_postings) == 1 and test_postings[0][0] == "w":
                 number = self.word(str(test_postings[0][1]))
             else:
-                spec = json.dumps(test_postings, separators=(",", ":")).encode("ascii")
-                number = self._number(spec, self._indexed, spec)
+                number = self.add_spec(spec_of(test_postings))
             self._known[test] = number
         return number
+
+    def add_spec(self, spec: bytes) -> int:
+        """The number of the test of these postings, which are not those of a word alone."""
+        return self._number(spec, self._indexed, spec)
 
     def word(self, word: str) -> int:
         """The number of the test for a word of the default analyser."""
@@ -189,6 +192,11 @@ class TestTable:
     def specs(self) -> Strings:
         """What `build` makes the table of, as it is now."""
         return Strings.of(self._specs)
+
+
+def spec_of(test_postings: Sequence[Posting]) -> bytes:
+    """Postings in JSON."""
+    return json.dumps(test_postings, separators=(",", ":")).encode("ascii")
 
 
 def build(specs: Strings) -> Tests:

@@ -219,7 +219,8 @@ def list_command(
     The subscriptions that an index holds now, by their ids. As JSON Lines each is a row that `--subscriptions` takes:
     id, language, query, prefixes and base.
     """
-    from triplewire.engine.compiler import line_of, row_of
+    from triplewire.engine.compiler import row_of
+    from triplewire.languages.sources.tables import line_of
     from triplewire.pipeline.index.changes import held
     from triplewire.pipeline.index.open_version import opened
     from triplewire.pipeline.index.versions import load

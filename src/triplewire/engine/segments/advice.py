@@ -50,13 +50,7 @@ class TemplateAdvice:
             iri = _iri_of(forms.parameters.text(number))
             self._state[number] = _TOLD if iri and (schema_of(iri) or term_warning(iri)) else _SILENT
         facts = [self.of(template) for template in forms.templates]
-        head = np.zeros(len(forms.template), np.bool_)
-        head[forms.first[forms.is_joined]] = True
-        step = np.zeros(len(forms.template) + 1, np.int64)  # into the parts of a text, and out of them
-        np.add.at(step, forms.first, 1)
-        np.add.at(step, forms.last, -1)
-        is_part = np.cumsum(step)[:-1] > 0  # not of a text that was left out
-        numbers = np.where(head | ~is_part, -1, forms.template)
+        numbers = np.where(forms.is_head, -1, forms.template)
         of_template = np.array([of.tells for of in facts] + [False], np.bool_)[numbers]
         counts = np.array([of.talks_with_others for of in facts] + [False], np.bool_)[numbers]
         told = np.concatenate(([0], np.cumsum(self._state[forms.parameter] == _TOLD)))

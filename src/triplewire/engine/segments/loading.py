@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.from_templates import Batch
-from triplewire.clauses.node_tests.columns import Strings, to_bytes
+from triplewire.clauses.node_tests.columns import Strings
 from triplewire.engine.chunk import Chunk
-from triplewire.engine.compiler import Compiler, call_warnings, id_is_taken, kept_line
+from triplewire.engine.compiler import Compiler, call_warnings, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.segments.advice import TemplateAdvice
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.segment import Segment, SegmentContext, Selection, selection_of
 from triplewire.engine.segments.selections import Selections
 from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
-from triplewire.engine.segments.texts import SEED, IdTable, Texts, TextWriter
+from triplewire.engine.segments.texts import SEED, IdTable, TextWriter
+from triplewire.engine.segments.texts import Texts as KeptTexts
 from triplewire.engine.stats import Clock
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.evaluation.unknown import CallKey
@@ -35,8 +37,10 @@ from triplewire.ir.normal_form import Clause, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in
 from triplewire.languages.sources.files import ParsedRow, RowBatch
+from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates, TextForms
+from triplewire.languages.templates.splitting import Texts
 from triplewire.languages.templates.template import Template
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
@@ -77,12 +81,19 @@ class SegmentRegistrar:
 
     def add(self, batch: RowBatch) -> int:
         """Register the rows of a batch, but for those that are not wanted. Returns how many were registered."""
-        rows = [row for row in batch.rows if isinstance(row, Row)]
-        taken = self._snapshot.registered([row.id for row in rows]) if len(self._snapshot) and rows else frozenset()
+        rows = batch.rows if isinstance(batch.rows, RowColumns) else RowColumns.of(batch.rows)
+        ids = rows.ids.decoded() if len(self._snapshot) or self._ids is not None else ()
+        taken = self._snapshot.registered(ids) if len(self._snapshot) and ids else frozenset()
         added, parse = 0, partial(self._parsed, batch, taken)
-        forms = self._templates.find_all(rows)
-        forms.leave_out(forms.naming(rows, batch.rules) if batch.by_template else np.arange(len(rows)))
-        waiting = LoadBatch(rows, _by_place(batch.rows), forms, parse, self._is_left_out(rows, taken))
+        forms = self._templates.find_all(rows.queries)
+        forms = forms.without(
+            forms.naming(rows.ids, batch.rules) if batch.by_template else np.ones(len(rows), np.bool_)
+        )
+        is_left_out = np.zeros(len(rows), np.bool_)
+        if taken or self._ids is not None:  # they may be good, but their ids are taken, or they are not wanted
+            wanted = self._ids
+            is_left_out[:] = [id in taken or (wanted is not None and id not in wanted) for id in ids]
+        waiting = LoadBatch(rows, dict(rows.refusals), forms, parse, is_left_out)
         while waiting.begin <= len(rows):
             before = len(self._loader)
             self._loader.add(waiting)
@@ -91,13 +102,6 @@ class SegmentRegistrar:
                 added -= self._install()
                 self._loader = self._new_loader()
         return added
-
-    def _is_left_out(self, rows: Sequence[Row], taken: Collection[str]) -> NDArray[np.bool_]:
-        """Which rows are not registered, though they may be good: those that are not wanted, or whose ids are taken."""
-        ids = self._ids
-        if ids is None and not taken:
-            return np.zeros(len(rows), np.bool_)
-        return np.array([row.id in taken or (ids is not None and row.id not in ids) for row in rows], np.bool_)
 
     def _parsed(self, batch: RowBatch, taken: Collection[str], row: Row, is_good: bool) -> ParsedRow | None:
         """A row, parsed in full unless it `is_good`; None where it is not wanted. Raises `TriplewireError` where it is
@@ -133,24 +137,12 @@ class SegmentRegistrar:
         return len(taken)
 
 
-def _by_place(items: Iterable[Row | Refusal]) -> dict[int, list[Refusal]]:
-    """The refusals among rows, by the number of rows before each."""
-    refusals: dict[int, list[Refusal]] = {}
-    count = 0
-    for item in items:
-        if isinstance(item, Refusal):
-            refusals.setdefault(count, []).append(item)
-        else:
-            count += 1
-    return refusals
-
-
 @dataclass
 class LoadBatch:
     """Rows to be registered. `refusals`: those that come before a row, by its number. `parse` parses a row in full, or
     says of one that `is_left_out` whether it is refused. `begin`: how many rows are done; one more at the end."""
 
-    rows: Sequence[Row]
+    rows: RowColumns
     refusals: dict[int, list[Refusal]]
     forms: TextForms
     parse: Callable[[Row, bool], ParsedRow | None]
@@ -188,62 +180,69 @@ class Loader:
 
     def add(self, batch: LoadBatch) -> None:
         """The next rows of the batch, as long as there is room; those that are refused are left out."""
-        forms, rows = batch.forms, batch.rows
-        asked = self._asked(forms)
-        is_good = batch.is_left_out & (forms.last > forms.first)
+        rows, tell = batch.rows, self._warn
+        has_form = batch.forms.has_form & batch.is_left_out
+        asked, forms = self._asked(batch.forms)
+        has_form &= forms.has_form
         forms = forms.without(batch.is_left_out)
         columns = self._builder.batch(forms)
-        tells = np.zeros(len(rows), np.bool_) if self._warn is None else self._advice.tells(forms)
-        lines: list[bytes] = []
+        tells = np.zeros(len(rows), np.bool_) if tell is None else self._advice.tells(forms)
+        length = np.full(len(rows), -1, np.int64)  # of the line that is kept, -1 for none
         while batch.begin <= len(rows) and not self.is_full:
             begin = batch.begin
             end = self._builder.add_from(columns, begin, (lambda row: asked.get(row, ())) if asked else None)
-            self._end_rows(batch, columns, end)
-            lines += [kept_line(row) for row in rows[begin:end]]
-            for row in (np.flatnonzero(tells[begin:end]) + begin).tolist() if self._warn is not None else ():
+            length[begin:end] = rows.lines.lengths[begin:end]
+            self._end_rows(forms, begin, end, columns)
+            for row in (np.flatnonzero(tells[begin:end]) + begin).tolist() if tell is not None else ():
                 for warning in self._advice.warnings(*forms.form(row)):
-                    self._warn(rows[row].id, warning)  # type: ignore[misc]  # it is not None
-            for row in range(begin, end + 1):
-                for refusal in batch.refusals.pop(row, ()):
-                    self._refuse(refusal)
+                    tell(rows[row].id, warning)  # type: ignore[misc]  # it is not None
+            for refusal in chain.from_iterable(batch.refusals.pop(n, ()) for n in sorted(batch.refusals) if n <= end):
+                self._refuse(refusal)
             batch.begin = end
             if end < len(rows) and self.is_full:
                 break
             if end < len(rows):
                 try:
-                    lines += self._parsed(batch, end, bool(is_good[end]), asked.get(end))
+                    length[end] = self._parsed(batch, end, bool(has_form[end]), asked.get(end))
                 except TriplewireError as error:
                     self._refuse(rows[end].refusal(error))
             batch.begin = end + 1
-        starts, lengths = self._writer.append(lines)
+        self._keep(rows, length)
+
+    def _keep(self, rows: RowColumns, length: NDArray[np.int64]) -> None:
+        """Keep the ids and lines of rows that were added."""
+        added = np.flatnonzero(length >= 0)
+        ids, lines = rows.ids.take(added), rows.lines.take(added)
+        self._id_ends.frombytes((len(self._ids) + np.cumsum(ids.lengths)).tobytes())
+        self._ids += ids.joined()
+        lines = Texts(lines.text, lines.start, lines.start + length[added])
+        starts, lengths = self._writer.append_joined(lines.joined(), length[added].astype(np.int32))
         self._starts.frombytes(starts.tobytes())
         self._lengths.frombytes(lengths.tobytes())
 
-    def _end_rows(self, batch: LoadBatch, columns: Batch, end: int) -> None:
-        """What is kept of the rows that have just been added by template."""
-        count = end - batch.begin
-        if not count:
-            return
-        for row in batch.rows[batch.begin : end]:
-            self._ids += to_bytes(row.id)
-            self._id_ends.append(len(self._ids))
-        self._selection.frombytes(self._selections.of(batch.forms, batch.begin, *columns.names()).tobytes())
-        self._construct += bytes(count)
+    def _end_rows(self, forms: TextForms, begin: int, end: int, columns: Batch) -> None:
+        """What rows select that have just been added by template."""
+        if end > begin:
+            self._selection.frombytes(self._selections.of(forms, begin, *columns.names()).tobytes())
+            self._construct += bytes(end - begin)
 
-    def _parsed(self, batch: LoadBatch, number: int, is_good: bool, calls: tuple[CallKey, ...] | None) -> list[bytes]:
-        """Add a row that is not added by template. Returns the line that is kept of it, if it is added."""
+    def _parsed(self, batch: LoadBatch, number: int, is_good: bool, calls: tuple[CallKey, ...] | None) -> int:
+        """Add a row that is not added by template. Returns the length of the line that is kept of it, -1 where it is
+        not added."""
         row = batch.rows[number]
+        length = int(batch.rows.lines.lengths[number])
         call_list = batch.forms.calls.get(number) if calls is not None else None
         parsed = batch.parse(row, is_good or call_list is not None)
         if call_list is not None and not batch.is_left_out[number]:
             self._builder.add(call_list.normal_form(()), (), False)
-            self._end(row.id, (), False)
-            return [kept_line(row)]
+            self._end((), False)
+            return length
         if parsed is None:
-            return []
-        return [self._add_compiled(row, parsed.subscription, parsed.is_plain)]
+            return -1
+        self._add_compiled(parsed.subscription, parsed.is_plain)
+        return length if parsed.is_plain else 0
 
-    def _add_compiled(self, row: Row, subscription: Subscription, plain: bool) -> bytes:
+    def _add_compiled(self, subscription: Subscription, plain: bool) -> None:
         if self._warn is None and plain:  # then it is made anew from its text, with its warnings, when it is asked for
             self._compiler.check_calls(subscription)
         else:
@@ -256,22 +255,19 @@ class Loader:
         self._operators.update((call.operator, len(call.arguments)) for call in calls_in(subscription.where))
         if not plain:
             self._pinned[len(self)] = subscription
-        self._end(subscription.id, selection_of(subscription), subscription.construct is not None)
-        return kept_line(row) if plain else b""
+        self._end(selection_of(subscription), subscription.construct is not None)
 
-    def _end(self, id: str, select: Selection, construct: bool) -> None:
-        self._ids += to_bytes(id)
-        self._id_ends.append(len(self._ids))
+    def _end(self, select: Selection, construct: bool) -> None:
         self._selection.append(self._selections.number(select))
         self._construct.append(construct)
 
-    def _asked(self, forms: TextForms) -> dict[int, tuple[CallKey, ...]]:
-        """The calls that must hold, of texts that have some. Those with other calls, or with one of which an operator
-        warns or which it refuses, have no template any more."""
+    def _asked(self, forms: TextForms) -> tuple[dict[int, tuple[CallKey, ...]], TextForms]:
+        """The calls that must hold, of texts that have some; and the forms, but for those with other calls, or with one
+        of which an operator warns or which it refuses."""
         asked = {row: listed.calls for row, listed in forms.calls.items()}
         calling = np.array([self._advice.of(template).calls for template in forms.templates], np.bool_)
         others: list[int] = []
-        for row in np.flatnonzero((forms.last > forms.first) & ~forms.is_joined).tolist() if calling.any() else ():
+        for row in np.flatnonzero(forms.has_form & ~forms.is_joined).tolist() if calling.any() else ():
             if calling[forms.template[forms.first[row]]]:
                 template, parameters = forms.form(row)
                 if isinstance(template, Template) and template.example_form.asked:
@@ -280,10 +276,11 @@ class Loader:
                     others.append(row)
         good = {row: calls for row, calls in asked.items() if all(map(self._is_silent, calls))}
         others += asked.keys() - good.keys()
-        forms.leave_out(np.array(others, np.int64))
         for calls in good.values():
             self._operators.update([(call.operator, len(call.arguments)) for call in calls])
-        return good
+        is_other = np.zeros(len(forms.first), np.bool_)
+        is_other[others] = True
+        return good, forms.without(is_other)
 
     def segment(self) -> Segment:
         """The segment of all rows. The loader cannot be used afterwards: it drops its small objects before the arrays
@@ -297,7 +294,7 @@ class Loader:
             clauses,
             self._context.maker.build(clauses),
             IdTable(Strings(np.frombuffer(self._ids, np.uint8).copy(), np.array(self._id_ends, np.int64)).names(SEED)),
-            Texts((self._writer,), np.zeros(len(starts), np.uint8), starts, np.array(self._lengths, np.int32)),
+            KeptTexts((self._writer,), np.zeros(len(starts), np.uint8), starts, np.array(self._lengths, np.int32)),
             tuple([None if names is None else tuple(names) for names in json.loads(selections)]),
             np.array(self._selection, np.int32),
             np.array(self._construct, np.uint8),

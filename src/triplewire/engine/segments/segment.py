@@ -22,7 +22,7 @@ from triplewire.clauses.clauses import Clauses, merge
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.chunk import Chunk, Details
-from triplewire.engine.compiler import Compiler, line_of, row_of
+from triplewire.engine.compiler import Compiler, row_of
 from triplewire.engine.segments.arena import Arena, Columns
 from triplewire.engine.segments.narrowing import Narrowing
 from triplewire.engine.segments.operator_pairs import OperatorPairs
@@ -33,7 +33,7 @@ from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
-from triplewire.languages.sources.tables import is_pointer
+from triplewire.languages.sources.tables import is_pointer, line_of
 from triplewire.memory import Pool
 from triplewire.model.origins import FROM_SOURCE
 from triplewire.select.everything import EVERYTHING

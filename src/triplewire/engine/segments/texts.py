@@ -66,10 +66,12 @@ class TextWriter:
     def append(self, rows: Sequence[bytes]) -> tuple[Offsets, Ids]:
         """Add rows; returns where each begins and how long it is. Raises `StoreError` where they cannot be written, and
         leaves none of them there."""
-        lengths = np.array(list(map(len, rows)), np.int32)
-        starts = np.zeros(len(rows), np.int64)
+        return self.append_joined(b"".join(rows), np.array(list(map(len, rows)), np.int32))
+
+    def append_joined(self, data: bytes, lengths: Ids) -> tuple[Offsets, Ids]:
+        """The same for rows of these lengths that stand one behind the other."""
+        starts = np.zeros(len(lengths), np.int64)
         np.cumsum(lengths[:-1], out=starts[1:])
-        data = b"".join(rows)
         with self._lock:
             starts += self.size
             if self._is_of_parent or (self._file is None and self.size + len(data) > IN_MEMORY):

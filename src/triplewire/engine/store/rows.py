@@ -13,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.compiler import Compiler, line_of, row_of
+from triplewire.engine.compiler import Compiler, row_of
 from triplewire.engine.store.directory import MANIFEST, damaged, read_manifest
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.tables import line_of
 from triplewire.model.operator import Operator
 
 MOST_GONE = 100  # rows that stand in each other

@@ -19,7 +19,7 @@ from triplewire.clauses.clauses import VERSION, Clauses
 from triplewire.clauses.node_tests.columns import flat, prefixed, to_bytes, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.chunk import Snapshot
-from triplewire.engine.compiler import Compiler, line_of
+from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment, SegmentContext
 from triplewire.engine.segments.snapshot import SegmentSnapshot
@@ -29,6 +29,7 @@ from triplewire.engine.store.rows import UNITS, checked, compiled_rows, named_by
 from triplewire.engine.subscriptions import Rules
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.tables import line_of
 from triplewire.memory import give_back
 from triplewire.model.operator import parameters_of, takes
 from triplewire.select.index import IndexMaker

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numba.core import event
 
 from triplewire import kernel_cache, plugins
@@ -82,6 +84,9 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
             rows = ({"id": f"f{n}", "language": "sparql", "query": query} for n, query in enumerate(many))
             file.write_text("".join(json.dumps(row) + "\n" for row in rows))
             engine.load_subscriptions(file)
+            table = pa.table({"id": ["p"], "language": ["sparql"], "query": [QUERIES[0]]})
+            pq.write_table(table, Path(folder, "one.parquet"))
+            engine.load_subscriptions(Path(folder, "one.parquet"))
             engine.save(Path(folder, "saved"))
             Engine.load(Path(folder, "saved"))
         _match(engine, DATA, LARGE)

@@ -29,7 +29,7 @@ def escaped_offsets(text: Any, start: Any, end: Any, offset: Any) -> None:
     """Where the escaped form of each span start .. end of `text` begins, and the last one ends."""
     offset[0] = 0
     for i in range(start.size):
-        size = 0
+        size = np.int64(0)  # as plain Python, sizes of 8 bits would wrap around
         for pos in range(start[i], end[i]):
             size += _SIZE[text[pos]]
         for pos in range(start[i], end[i] - 2):

@@ -30,7 +30,7 @@ _FIRST = 3  # place in `state`: the first parameter of the part
 _NO, _ODD = 0, -1  # in place of the end of a parameter
 _MOST = 250  # variables of a part, whose numbers are bytes
 
-_LETTER, _DIGIT, _UNDERLINE, _SCHEME, _IRI, _BLANK, _LEFT_OVER = 1, 2, 4, 8, 16, 32, 64
+_LETTER, _DIGIT, _UNDERLINE, _SCHEME, _IRI, _BLANK, _LEFT_OVER, _ENDS_STRING = 1, 2, 4, 8, 16, 32, 64, 128
 _CLASSES = np.zeros(256, np.uint8)  # of each byte, as bits
 _LETTERS, _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", b"0123456789"
 for _bit, _bytes in (
@@ -40,6 +40,7 @@ for _bit, _bytes in (
     (_SCHEME, _LETTERS + _DIGITS + b"+.-"),
     (_IRI, bytes(byte for byte in range(0x21, 256) if byte not in b'<>"{}|^`\\')),
     (_BLANK, b" \t\r\n"),
+    (_ENDS_STRING, b"\0\n\r\\"),  # which is then no parameter
     (_LEFT_OVER, b"\0#$\\\"'?{["),  # of a string, variable or comment; a group; a blank node
 ):
     _CLASSES[list(_bytes)] |= np.uint8(_bit)
@@ -144,7 +145,7 @@ def _angled(text: Any, start: int, i: int, end: int, reserves: bool) -> Any:
 def _quoted(text: Any, start: int, i: int, end: int) -> Any:
     """Behind a string that is a parameter."""
     quote, j = text[i], i + 1
-    while j < end and text[j] != quote and text[j] != 92 and text[j] != 10 and text[j] != 13:
+    while j < end and text[j] != quote and not _CLASSES[text[j]] & _ENDS_STRING:
         j += 1
     good = j < end and text[j] == quote and j > i + 1 and not (i > start and text[i - 1] == quote)
     good = good and not (j + 1 < end and text[j + 1] == quote)

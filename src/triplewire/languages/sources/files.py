@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import os
+import pickle
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,9 +28,14 @@ from triplewire.errors import Refusal, StoreError, SubscriptionError, Triplewire
 from triplewire.folders import entries_of
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.languages.sources.rows import FEW, Ids, Row, is_storable, json_rows, parquet_rows, refused
+from triplewire.languages.sources.rows import Row, is_storable, json_rows, parquet_rows, refusal_of_repeated, refused
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.model.operator import Operator
+
+if TYPE_CHECKING:
+    from triplewire.languages.sources.row_columns import RowColumns
+
+ReadRows: TypeAlias = "Callable[[BinaryIO, str, Settings], Iterator[Row | Refusal | RowColumns]]"
 
 LANGUAGES = {
     ".gql": "gql",
@@ -48,10 +52,9 @@ SUFFIXES = (*LANGUAGES, ".jsonl", ".parquet")
 """Of files of subscriptions."""
 
 STDIN = "standard input"
-ROWS_AHEAD = 4_096
 _IN_MEMORY = 64 << 20  # bytes of rules set aside before they go to a file
+_BLOCKS = 16  # of rules set aside that are held once they were read
 _MOST_NAMES = 1 << 16  # of those looked up that are remembered
-_OTHER_ID = "give each its own id"
 _GZIP = b"\x1f\x8b"
 _BOM_BYTES = 3
 _PIECE = 1 << 20
@@ -71,7 +74,7 @@ class RowBatch(NamedTuple):
     `rules`: names of MDV rules that are there: a row that names another one is what it is by that one. `by_template`:
     may rows have templates?"""
 
-    rows: list[Row | Refusal]
+    rows: Sequence[Row | Refusal] | RowColumns
     parse: Callable[[Row], ParsedRow]
     rules: Container[str] = ()
     by_template: bool = True
@@ -128,35 +131,49 @@ def read_batches(
     settings: Settings | None = None,
     registered: Mapping[str, Subscription] | None = None,
     ids: Collection[str] | None = None,
-    at_once: int = 1,
+    columnar: bool = False,
 ) -> Iterator[RowBatch]:
     """The rows of files, of folders (all files below, by path; hidden ones left out), of tables, and of `-`, which is
-    JSON Lines from standard input; `at_once` at a time. MDV rules come last; they may name each other, and the MDV
-    rules that are `registered` already. Of tables, only the rows with these `ids` are read, where some are given.
+    JSON Lines from standard input; one by one or, where `columnar`, many together, by compiled kernels. MDV rules come
+    last; they may name each other, and the MDV rules that are `registered` already. Of tables, only the rows with these
+    `ids` are read, where some are given.
 
     A bad file or row is a `Refusal` of kind "subscription". Its subject is the id (the file where none is known), its
     place file, row, and line and column of the query. So is a row whose id was met before.
     """
-    known = Ids(sys.maxsize if at_once == 1 else FEW)
-    with Reader(operators, settings or Settings(), {} if registered is None else registered) as reader:
-        rows = reader.rows(paths, ids)
-        while ahead := list(islice(rows, at_once)):
-            taken = iter(known.add([row.id for row in ahead if isinstance(row, Row)]))
-            batch: list[Row | Refusal] = []
-            for row in ahead:
-                if isinstance(row, Refusal):
-                    batch.append(row)
-                elif next(taken):
-                    error = SubscriptionError(f"an earlier row has the id {row.id!r}", remedy=_OTHER_ID)
-                    batch.append(row.refusal(error))
-                elif row.language == "mdv":
-                    reader.set_aside(row)
-                else:
-                    batch.append(row)
-            yield RowBatch(batch, reader.parsed)
-        rules, waiting = Rules(reader), iter(reader.places)
-        while of_rules := list(islice(waiting, at_once)):
-            yield RowBatch([reader.row(id) for id in of_rules], rules.parsed, rules)
+    with Reader(operators, settings or Settings(), {} if registered is None else registered, columnar) as reader:
+        yield from _columns(reader, reader.items(paths, ids)) if columnar else _single(reader, reader.rows(paths, ids))
+        rules = Rules(reader)
+        for of_rules in reader.set_aside_rows():
+            yield RowBatch(of_rules, rules.parsed, rules)
+
+
+def _single(reader: Reader, items: Iterable[Row | Refusal]) -> Iterator[RowBatch]:
+    """The rows one by one, but for MDV rules, which are set aside."""
+    known: set[str] = set()
+    for item in items:
+        if isinstance(item, Row) and item.id in known:
+            item = refusal_of_repeated(item)
+        if isinstance(item, Row):
+            known.add(item.id)
+            if item.language == "mdv":
+                reader.set_aside([item])
+                continue
+        yield RowBatch([item], reader.parsed)
+
+
+def _columns(reader: Reader, items: Iterable[Row | Refusal | RowColumns]) -> Iterator[RowBatch]:
+    """The rows as columns, but for MDV rules, which are set aside."""
+    from triplewire.languages.sources.row_columns import together  # compiled kernels
+    from triplewire.languages.templates.splitting import Pool
+
+    known = Pool()
+    for columns in together(items):
+        rows = columns.without_repeated(known)
+        is_rule = rows.are_in("mdv")
+        if is_rule.any():
+            reader.set_aside(rows.where(is_rule).packed())
+        yield RowBatch(rows.where(~is_rule), reader.parsed)
 
 
 def rows_of_ids(paths: Iterable[str | os.PathLike[str]], ids: Container[str], settings: Settings) -> dict[str, Row]:
@@ -177,12 +194,16 @@ class Reader(AbstractContextManager["Reader"]):
         operators: Mapping[str, Operator] | None,
         settings: Settings,
         registered: Mapping[str, Subscription],
+        columnar: bool = False,
     ) -> None:
         self._spool = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115  # see __exit__
         self._operators = operators
         self._settings = settings
         self.registered = registered
-        self.places: dict[str, int] = {}  # where the row of each MDV rule lies in the spool
+        self._columnar = columnar
+        self.places: dict[str, tuple[int, int]] = {}  # of each MDV rule, where its rows begin in the spool; its number
+        self._begins: list[int] = []
+        self._set_aside_at = lru_cache(_BLOCKS)(self._read_set_aside)
 
     def __exit__(self, *_: object) -> None:
         self._spool.close()
@@ -191,6 +212,12 @@ class Reader(AbstractContextManager["Reader"]):
         self, sources: Iterable[SubscriptionSource], ids: Collection[str] | None = None
     ) -> Iterator[Row | Refusal]:
         """The rows of all files and tables in order, not compiled; of tables, those with these ids."""
+        return (item for item in self.items(sources, ids) if isinstance(item, Row | Refusal))
+
+    def items(
+        self, sources: Iterable[SubscriptionSource], ids: Collection[str] | None = None
+    ) -> Iterator[Row | Refusal | RowColumns]:
+        """The same, many of them as columns where the reader is columnar."""
         for source in sources:
             if not isinstance(source, SubscriptionTexts):
                 yield from self._read(source)
@@ -200,7 +227,7 @@ class Reader(AbstractContextManager["Reader"]):
             except StoreError as error:
                 yield Refusal("subscription", source.name, error.source, error.what, error.remedy)
 
-    def _read(self, path: str | os.PathLike[str]) -> Iterator[Row | Refusal]:
+    def _read(self, path: str | os.PathLike[str]) -> Iterator[Row | Refusal | RowColumns]:
         if os.fspath(path) == "-":
             yield from self._readable_rows(STDIN, ".jsonl", lambda: _unzipped(sys.stdin.buffer, STDIN), "")
             return
@@ -213,7 +240,7 @@ class Reader(AbstractContextManager["Reader"]):
 
     def _readable_rows(
         self, source: str, suffix: str, opened: Callable[[], AbstractContextManager[BinaryIO]], stem: str
-    ) -> Iterator[Row | Refusal]:
+    ) -> Iterator[Row | Refusal | RowColumns]:
         """The rows of a file. Where it cannot be read to its end, the last item is the refusal of the rest."""
         try:
             with opened() as stream:
@@ -221,12 +248,12 @@ class Reader(AbstractContextManager["Reader"]):
         except (SubscriptionError, OSError, EOFError, zlib.error) as error:
             yield _unreadable(source, stem if suffix in LANGUAGES and is_storable(stem) else source, error)
 
-    def _rows(self, stream: BinaryIO, source: str, suffix: str, stem: str) -> Iterator[Row | Refusal]:
+    def _rows(self, stream: BinaryIO, source: str, suffix: str, stem: str) -> Iterator[Row | Refusal | RowColumns]:
         if suffix == ".jsonl":
-            yield from json_rows(stream, source, self._settings)
+            yield from self._readers()[0](stream, source, self._settings)
         elif suffix == ".parquet":
             with _seekable(stream, self._settings.max_input_bytes) as file:
-                yield from parquet_rows(file, source, self._settings)
+                yield from self._readers()[1](file, source, self._settings)
         elif suffix in LANGUAGES:
             if not is_storable(stem):
                 raise SubscriptionError("its name, which would be the id, is no UTF-8", remedy="rename it")
@@ -245,11 +272,30 @@ class Reader(AbstractContextManager["Reader"]):
         except UnicodeDecodeError as error:
             raise SubscriptionError(f"byte {error.start + 1} is no UTF-8") from None
 
-    def set_aside(self, row: Row) -> None:
-        """Store an MDV rule until all are known."""
-        self.places[row.id] = self._spool.seek(0, io.SEEK_END)
-        fields = [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record, row.table]
-        self._spool.write(json.dumps(fields).encode() + b"\n")
+    def _readers(self) -> tuple[ReadRows, ReadRows]:
+        """The readers of JSON Lines and of Parquet."""
+        if not self._columnar:
+            return json_rows, parquet_rows
+        from triplewire.languages.sources.row_columns import json_columns, parquet_columns  # compiled kernels
+
+        return json_columns, parquet_columns
+
+    def set_aside(self, rules: list[Row] | RowColumns) -> None:
+        """Store MDV rules until all are known."""
+        begin = self._spool.seek(0, io.SEEK_END)
+        pickle.dump(rules, self._spool)
+        self._begins.append(begin)
+        ids = [row.id for row in rules] if isinstance(rules, list) else rules.ids.decoded()
+        self.places.update((id, (begin, number)) for number, id in enumerate(ids))
+
+    def set_aside_rows(self) -> Iterator[list[Row] | RowColumns]:
+        """The MDV rules."""
+        yield from map(self._set_aside_at, self._begins)
+
+    def _read_set_aside(self, begin: int) -> list[Row] | RowColumns:
+        self._spool.seek(begin)
+        rules: list[Row] | RowColumns = pickle.load(self._spool)  # a file without a name, of this process
+        return rules
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
         """The subscription of a row. Raises what `triplewire.languages.parse` raises."""
@@ -270,8 +316,8 @@ class Reader(AbstractContextManager["Reader"]):
 
     def row(self, id: str) -> Row:
         """The row of an MDV rule."""
-        self._spool.seek(self.places[id])
-        return Row(*json.loads(self._spool.readline()))
+        begin, number = self.places[id]
+        return self._set_aside_at(begin)[number]
 
 
 class _Needed(Exception):

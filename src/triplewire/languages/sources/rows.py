@@ -2,34 +2,32 @@
 and the set of ids met so far.
 
 A row that is wrong becomes a `Refusal` in its place and the next is read. Which files there are, and what becomes of a
-row: `languages.sources.files`.
+row: `languages.sources.files`. Many rows as columns: `languages.sources.row_columns`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.model.references import has_scheme
 from triplewire.plugins import registered
 
-if TYPE_CHECKING:
-    from triplewire.languages.templates.splitting import Pool
-
 _BATCH = 1_024  # rows of a Parquet file held at a time, at most
 _BATCH_BYTES = 1 << 28  # of texts in them that the file holds only in part
 _SPARE = 1 << 20  # bytes of a line beside its query
-_REQUIRED = ("id", "language", "query")
+REQUIRED = ("id", "language", "query")
 _PREFIX = re.compile(r"(?:[^\W\d][\w.-]*)?")
 _NO_IRI = re.compile(r'[<>"{}|^`\\\x00-\x20\ud800-\udfff]')
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -60,51 +58,6 @@ class Row:
         return Refusal("subscription", self.id, where, error.what, error.remedy)
 
 
-class JsonRow(Row):
-    """A row of JSON Lines in the usual form, of which nothing is decoded before somebody asks. `utf8`: the query;
-    `line`: the whole row, as `json.dumps` writes it."""
-
-    __slots__ = ("_id", "_raw", "utf8")
-
-    def __init__(self, id: bytes, language: str, raw: bytes, source: str, record: int) -> None:
-        self.id, self.language, self.prefixes, self.base = id.decode(), language, _NONE, ""
-        self.source, self.record, self.table = source, record, ""
-        self._id, self._raw = id, raw
-        quotes_only = raw.replace(b'\\"', b'"') if b"\\" in raw else raw
-        self.utf8 = quotes_only if b"\\" not in quotes_only else json.loads(b'"%b"' % raw).encode()
-
-    @property
-    def query(self) -> str:  # type: ignore[override]  # it is only read
-        """The text."""
-        return self.utf8.decode()
-
-    @property
-    def line(self) -> bytes:
-        """The row as a line."""
-        stated = self._id, self.language.encode(), self._raw
-        return b'{"id": "%b", "language": "%b", "query": "%b", "prefixes": {}, "base": ""}\n' % stated
-
-
-_USUAL = re.compile(
-    rb'\{"id" ?: ?"([^"\\\x00-\x1f]++)", ?"language" ?: ?"(\w++)"'
-    rb', ?"query" ?: ?"((?:[^"\\\x00-\x1f]++|\\["\\nrtbf])*+)"'
-    rb'(?:, ?"prefixes" ?: ?\{\})?(?:, ?"base" ?: ?"")?\}[ \t\r\n]*+'
-)
-
-
-def _usual_row(line: bytes, source: str, record: int) -> JsonRow | None:
-    """The row of a line, if that has the usual form."""
-    usual = _USUAL.fullmatch(line)
-    if usual is None:
-        return None
-    try:
-        if not line.isascii():
-            line.decode()
-        return JsonRow(usual[1], registered("language", usual[2].decode()), usual[3], source, record)
-    except UnicodeDecodeError:
-        return None
-
-
 def too_large(limit: int) -> SubscriptionError:
     """The error of a file that has more bytes, when it is unpacked."""
     return SubscriptionError(f"it has more than {limit:,} bytes", remedy="raise max_input_bytes")
@@ -119,25 +72,25 @@ def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row
     """The rows of JSON Lines. Raises `SubscriptionError` where the file itself cannot be read on."""
     limit = row_bytes(settings)
     for record, line in enumerate(_lines(stream, limit, settings.max_input_bytes), 1):
-        if line is None:
-            yield refused(source, record, f"the line is longer than {limit:,} bytes", "raise max_query_bytes")
-            continue
-        usual = _usual_row(line, source, record)
-        if usual is not None:
-            yield usual
-            continue
-        try:
-            text = line.decode("utf-8-sig" if record == 1 else "utf-8")
-            if text.strip():
-                yield _row(json.loads(text), source, record)
-        except UnicodeDecodeError as error:
-            yield refused(source, record, f"byte {error.start + 1} of the line is no UTF-8")
-        except json.JSONDecodeError as error:
-            yield refused(source, record, f"no JSON: {error.msg} at character {error.pos + 1}")
-        except RecursionError:
-            yield refused(source, record, "no JSON that can be read: nested too deeply")
-        except ValueError as error:
-            yield refused(source, record, f"no JSON that can be read: {error}")
+        if (item := row_of_line(line, source, record, limit)) is not None:
+            yield item
+
+
+def row_of_line(line: bytes | None, source: str, record: int, limit: int) -> Row | Refusal | None:
+    """The row of a line, or its refusal; None for a blank line. One that is longer than `limit` may be None."""
+    if line is None or len(line) > limit:
+        return refused(source, record, f"the line is longer than {limit:,} bytes", "raise max_query_bytes")
+    try:
+        text = line.decode("utf-8-sig" if record == 1 else "utf-8")
+        return _row(json.loads(text), source, record) if text.strip() else None
+    except UnicodeDecodeError as error:
+        return refused(source, record, f"byte {error.start + 1} of the line is no UTF-8")
+    except json.JSONDecodeError as error:
+        return refused(source, record, f"no JSON: {error.msg} at character {error.pos + 1}")
+    except RecursionError:
+        return refused(source, record, "no JSON that can be read: nested too deeply")
+    except ValueError as error:
+        return refused(source, record, f"no JSON that can be read: {error}")
 
 
 def _lines(stream: BinaryIO, limit: int, total: int) -> Iterator[bytes | None]:
@@ -155,18 +108,37 @@ def _lines(stream: BinaryIO, limit: int, total: int) -> Iterator[bytes | None]:
 
 
 def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal]:
-    """The rows of a Parquet file. Raises `SubscriptionError` where the file itself cannot be read on.
+    """The rows of a Parquet file. Raises `SubscriptionError` where the file itself cannot be read on."""
+    limit = row_bytes(settings)
+    for batch, record in parquet_batches(stream, settings):
+        for number, size in enumerate(sizes_of(batch).tolist()):
+            yield row_of_batch(batch, number, source, record + number, size, limit)
+
+
+def row_of_batch(batch: pa.RecordBatch, number: int, source: str, record: int, size: int, limit: int) -> Row | Refusal:
+    """A row of a batch of Parquet, whose texts have `size` bytes; or its refusal."""
+    if size > limit:
+        return refused(source, record, f"the row is longer than {limit:,} bytes", "raise max_query_bytes")
+    try:
+        value = {name: batch.column(name)[number].as_py() for name in batch.schema.names}
+    except UnicodeDecodeError:
+        return refused(source, record, "the row is no UTF-8")
+    return row_of_columns(value, source, record)
+
+
+def parquet_batches(stream: BinaryIO, settings: Settings) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows of a Parquet file, some at a time, and the number of the first of them, from 1. Raises
+    `SubscriptionError` where the file itself cannot be read on.
 
     Texts are read as dictionaries, so that one which many rows have is in memory once.
     """
-    limit = row_bytes(settings)
     try:
         about = pq.read_metadata(stream)
         schema = about.schema.to_arrow_schema()
-        missing = [name for name in _REQUIRED if name not in schema.names]
+        missing = [name for name in REQUIRED if name not in schema.names]
         if missing:
-            raise SubscriptionError(f"it has no column {missing[0]!r}", remedy=f"columns: {', '.join(_REQUIRED)}")
-        columns = [name for name in (*_REQUIRED, "prefixes", "base") if name in schema.names]
+            raise SubscriptionError(f"it has no column {missing[0]!r}", remedy=f"columns: {', '.join(REQUIRED)}")
+        columns = [name for name in (*REQUIRED, "prefixes", "base") if name in schema.names]
         groups = map(about.row_group, range(about.num_row_groups))
         in_all = (chunk for group in groups for chunk in map(group.column, range(group.num_columns)))
         named = [(chunk.path_in_schema.partition(".")[0], chunk) for chunk in in_all]
@@ -182,20 +154,10 @@ def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[
         at_once = max(min(_BATCH, _BATCH_BYTES // max(longest, 1)), 1)
         stream.seek(0)
         file = pq.ParquetFile(stream, read_dictionary=shared)
-        record = 0
+        record = 1
         for batch in file.iter_batches(batch_size=at_once, columns=columns):
-            sizes = _sizes(batch)
-            for number in range(batch.num_rows):
-                record += 1
-                if sizes[number] > limit:
-                    yield refused(source, record, f"the row is longer than {limit:,} bytes", "raise max_query_bytes")
-                    continue
-                try:
-                    value = {name: batch.column(name)[number].as_py() for name in batch.schema.names}
-                except UnicodeDecodeError:
-                    yield refused(source, record, "the row is no UTF-8")
-                else:
-                    yield row_of_columns(value, source, record)
+            yield batch, record
+            record += batch.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SubscriptionError(f"it cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None
 
@@ -204,7 +166,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _sizes(batch: pa.RecordBatch) -> list[int]:
+def sizes_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
     """How many bytes the texts of each row have."""
     sizes = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
@@ -215,7 +177,7 @@ def _sizes(batch: pa.RecordBatch) -> list[int]:
         else:
             continue
         sizes += np.array(pc.fill_null(lengths, 0), np.int64)
-    return sizes.tolist()  # type: ignore[no-any-return]  # NumPy's types do not say of what
+    return sizes
 
 
 def row_of_columns(value: dict[str, Any], source: str, record: int) -> Row | Refusal:
@@ -237,6 +199,11 @@ def refused(source: str, record: int, what: str, remedy: str = "", id: str = "")
     return Refusal("subscription", id or source, where, what, remedy)
 
 
+def refusal_of_repeated(row: Row) -> Refusal:
+    """The refusal of a row whose id an earlier one has."""
+    return row.refusal(SubscriptionError(f"an earlier row has the id {row.id!r}", remedy="give each its own id"))
+
+
 def is_storable(id: str) -> bool:
     """Has the id no lone surrogates, which UTF-8 cannot hold?"""
     return id.isascii() or not _SURROGATE.search(id)
@@ -250,7 +217,7 @@ def _row(value: Any, source: str, record: int) -> Row | Refusal:
     id, language, query = value.get("id"), value.get("language"), value.get("query")
     known = id if isinstance(id, str) and is_storable(id) else ""
     if not (isinstance(id, str) and isinstance(language, str) and isinstance(query, str)):
-        name = next(name for name in _REQUIRED if not isinstance(value.get(name), str))
+        name = next(name for name in REQUIRED if not isinstance(value.get(name), str))
         what = "is missing" if value.get(name) is None else "is no text"
         return refused(source, record, f"the field {name!r} {what}", form, known)
     if not known:
@@ -273,46 +240,3 @@ def _wrong_prefixes(prefixes: Any) -> str:
         if not isinstance(iri, str) or not iri or _NO_IRI.search(iri):
             return f"in the field 'prefixes': the value of {name!r} is no IRI"
     return ""
-
-
-FEW = 64
-"""Up to this number of ids a Python set is used, so that small files need no compiled kernel."""
-
-
-class Ids:
-    """A set of ids that only grows, of files with millions of them: about 40 bytes an id, where a Python set takes more
-    than 100. For one thread at a time."""
-
-    def __init__(self, few: int = FEW) -> None:
-        self._few = few
-        self._set: set[str] = set()
-        self._pool: Pool | None = None
-
-    def __len__(self) -> int:
-        return len(self._pool or self._set)
-
-    def add(self, ids: Sequence[str]) -> list[bool]:
-        """Add ids, which hold no lone surrogates. Returns for each whether it was there before."""
-        known = self._set
-        if self._pool is None and len(known) + len(ids) > self._few:
-            from triplewire.languages.templates.splitting import Pool  # compiled kernels, which small sets do without
-
-            self._pool = Pool()
-            self._insert(tuple(known))
-            known.clear()
-        if self._pool is not None:
-            return self._insert(ids)
-        was_there = []
-        for id in ids:
-            was_there.append(id in known)
-            known.add(id)
-        return was_there
-
-    def _insert(self, ids: Sequence[str]) -> list[bool]:
-        from triplewire.languages.templates.splitting import Texts
-
-        assert self._pool is not None
-        before = len(self._pool)
-        numbers = self._pool.add(Texts.of([id.encode() for id in ids]))
-        largest = np.maximum.accumulate(np.concatenate(([before - 1], numbers)))  # new ones have ascending numbers
-        return (numbers <= largest[:-1]).tolist()  # type: ignore[no-any-return]  # NumPy's types do not say of what

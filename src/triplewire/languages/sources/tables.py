@@ -7,6 +7,7 @@ has changed. `TableTexts` takes any driver of Python's DB-API 2.0; another kind 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE = 500  # rows of one query: SQLite takes 999 parameters, where it is old
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _NAME = re.compile(r"[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*)*")
 
 
@@ -178,6 +180,20 @@ def is_pointer(row: Mapping[str, Any]) -> bool:
 def pointer_to(row: Row) -> dict[str, str]:
     """The pointer to a row of a table."""
     return {"id": row.id, "table": row.table, "revision": _revision(row)}
+
+
+def line_of(row: Mapping[str, object]) -> bytes:
+    """The row as a line of a subscription file. Lone surrogates stay what they are."""
+    return _encode(row).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def kept_line(row: Row) -> bytes:
+    """What is kept of a row of a subscription file: all of it as a line, or where its text stays."""
+    if row.table:
+        return line_of(pointer_to(row))
+    prefixes = dict(sorted(row.prefixes.items())) if row.prefixes else {}
+    stated = {"id": row.id, "language": row.language, "query": row.query, "prefixes": prefixes, "base": row.base}
+    return line_of(stated)
 
 
 def _revision(row: Row) -> str:

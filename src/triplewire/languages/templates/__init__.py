@@ -11,9 +11,8 @@ which also says what is wrong with it: no text that is refused has a template. W
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,26 @@ from triplewire.languages.templates.call_lists import LANGUAGE as CALLS
 from triplewire.languages.templates.call_lists import CallList, CallLists
 from triplewire.languages.templates.conjunctions import Head
 from triplewire.languages.templates.families import Family, Form
-from triplewire.languages.templates.splitting import GQL, SPARQL, UNSURE, WHOLE, ParameterPool, Pool, SplitTexts, Texts
-from triplewire.languages.templates.template import Conjunction, Environment, Parameters, ParsedForm, Template, is_word
+from triplewire.languages.templates.splitting import (
+    GQL,
+    SPARQL,
+    UNSURE,
+    WHOLE,
+    ParameterPool,
+    Pool,
+    Queries,
+    SplitTexts,
+    Texts,
+)
+from triplewire.languages.templates.template import (
+    Conjunction,
+    Environment,
+    Parameters,
+    ParsedForm,
+    Template,
+    content,
+    is_word,
+)
 from triplewire.model.operator import Operator, takes_any_constants
 from triplewire.operators import built_in_operators
 
@@ -46,25 +63,6 @@ _NONE = -1
 _VARIABLE = ord("?")
 UNKNOWN, TRUSTED, REFUSED = 0, 1, 2
 """Of a part of conjunctions: is it, beside others, what it is alone?"""
-
-
-class Text(Protocol):
-    """A text to be looked up: a row of a subscription file."""
-
-    id: str
-    language: str
-    query: str
-    prefixes: Mapping[str, str]
-    base: str
-
-
-@dataclass
-class _OneText:
-    id: str
-    language: str
-    query: str
-    prefixes: Mapping[str, str]
-    base: str
 
 
 @dataclass
@@ -83,26 +81,52 @@ class TextForms:
     parameter: NDArray[np.int32]
     calls: dict[int, CallList]
 
-    def leave_out(self, rows: NDArray[np.integer]) -> None:
-        """These texts have no template any more."""
-        self.last[rows] = self.first[rows]
+    @property
+    def has_form(self) -> NDArray[np.bool_]:
+        """Which texts have templates?"""
+        return self.last > self.first
 
     def without(self, is_left_out: NDArray[np.bool_]) -> TextForms:
-        """The same, where these texts have no template."""
-        return replace(self, last=np.where(is_left_out, self.first, self.last).astype(np.int32))
+        """The same, where these texts have no template, and no other parts are there."""
+        count = np.where(is_left_out, 0, self.last - self.first)
+        offset = np.concatenate(([0], np.cumsum(count))).astype(np.int32)
+        if offset[-1] == len(self.template):
+            return self
+        part = np.repeat(self.first - offset[:-1], count) + np.arange(offset[-1])
+        lengths = np.diff(self.parameter_offset)[part]
+        begin = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        parameter = self.parameter[np.repeat(self.parameter_offset[part] - begin[:-1], lengths) + np.arange(begin[-1])]
+        columns = offset[:-1], offset[1:], self.is_joined, self.template[part], begin, parameter
+        return TextForms(self.templates, self.heads, self.parameters, *columns, self.calls)
 
-    def naming(self, rows: Sequence[Text], rules: Container[str]) -> NDArray[np.int64]:
-        """The texts that name other rules which are there."""
-        alone = np.flatnonzero((self.last > self.first) & ~self.is_joined)
-        naming = [bool(template.named) for template in self.templates]
-        asked = alone[np.array([*naming, False], np.bool_)[self.template[self.first[alone]]]]
-        named: list[int] = []
-        for row in asked.tolist():
-            ((number, parameters),) = self.parts(row)
-            names = self.templates[number].rules(parameters)
-            if any(name in rules for name in names if name != rows[row].id):
-                named.append(row)
-        return np.array(named, np.int64)
+    @property
+    def is_head(self) -> NDArray[np.bool_]:
+        """Which parts are heads?"""
+        is_head = np.zeros(len(self.template), np.bool_)
+        is_head[self.first[self.is_joined & self.has_form]] = True
+        return is_head
+
+    def naming(self, ids: Texts, rules: Container[str]) -> NDArray[np.bool_]:
+        """Which texts name other rules that are there?"""
+        is_naming = np.zeros(len(self.first), np.bool_)
+        alone = np.flatnonzero(self.has_form & ~self.is_joined)
+        numbers = self.template[self.first[alone]]
+        order = np.argsort(numbers, kind="stable")
+        used, begins = np.unique(numbers[order], return_index=True)
+        for number, texts in zip(used.tolist(), np.split(alone[order], begins[1:]), strict=False):
+            begin = self.parameter_offset[self.first[texts]]
+            for name in self.templates[number].named:
+                if isinstance(name, str):
+                    its = texts if name in rules else texts[:0]
+                else:
+                    parameter = self.parameter[begin + name]
+                    distinct, which = np.unique(parameter, return_inverse=True)
+                    is_rule = [content(self.parameters.text(one)) in rules for one in distinct.tolist()]
+                    its = texts[np.array(is_rule, np.bool_)[which]]
+                for row in its.tolist():
+                    value = name if isinstance(name, str) else content(next(self.parts(row))[1][name])
+                    is_naming[row] |= value.encode() != ids[row]
+        return is_naming
 
     def parts(self, row: int) -> Iterator[tuple[int, Parameters]]:
         """The parts of a text: a template, or a head, and the parameters."""
@@ -164,12 +188,16 @@ class Templates:
         self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
     ) -> tuple[ParsedForm, Parameters] | None:
         """The same of one text; None where it has to be parsed in full."""
-        forms = self.find_all([_OneText("", language, text, prefixes or {}, base)])
+        stated = language, base, tuple(prefixes.items()) if prefixes else ()
+        try:
+            forms = self.find_all(Queries.of([text.encode()], [stated]))
+        except UnicodeEncodeError:
+            return None
         if forms.calls:
             return forms.calls[0], ()
-        return forms.form(0) if forms.last[0] > forms.first[0] else None
+        return forms.form(0) if forms.has_form[0] else None
 
-    def find_all(self, rows: Sequence[Text]) -> TextForms:
+    def find_all(self, queries: Queries) -> TextForms:
         """The templates and parameters of texts.
 
         A template is built when such a text comes for the second time, as many texts are the only one of their kind.
@@ -178,68 +206,64 @@ class Templates:
         """
         if max(len(self.templates), len(self._families) // 4, len(self._environments)) > MOST_TEMPLATES:
             self._clear()
-        self._looked_up += len(rows)
-        texts = Texts.of([self._bytes(row) for row in rows])
-        environment = np.fromiter(map(self._environment, rows), np.int32, len(rows))
-        modes = np.array([_MODES.get(row.language, WHOLE) for row in rows], np.uint8)
-        modes[[row.language not in LANGUAGES for row in rows]] = UNSURE
+        self._looked_up += len(queries)
+        used, which = np.unique(queries.environment, return_inverse=True)
+        stated = [queries.environments[number] for number in used.tolist()]
+        languages = [language for language, _, _ in stated]
+        modes = [_MODES.get(language, WHOLE) if language in LANGUAGES else UNSURE for language in languages]
         if self._meant is not None:
-            modes[modes != UNSURE] = WHOLE
-        forms = self._looked_up_in(rows, texts, modes, environment)
-        for number, row in enumerate(rows):
-            if row.language == CALLS and (calls := self._call_lists.find(row.query, self._environment_of(row))):
+            modes = [mode if mode == UNSURE else WHOLE for mode in modes]
+        mode = np.array(modes, np.uint8)[which]
+        texts = self._with_quotes(queries.texts, np.array([its == KEYWORDS for its in languages], np.bool_)[which])
+        mode[texts.lengths > self.settings.max_query_bytes] = UNSURE
+        forms = self._looked_up_in(texts, mode, np.array(list(map(self._environment, stated)), np.int32)[which])
+        for number in np.flatnonzero(np.array([language == CALLS for language in languages], np.bool_)[which]).tolist():
+            if calls := self._call_lists.find(texts[number].decode(), stated[which[number]]):
                 forms.calls[number] = calls
         return forms
 
-    def _looked_up_in(
-        self, rows: Sequence[Text], texts: Texts, modes: NDArray[np.uint8], environment: NDArray[np.int32]
-    ) -> TextForms:
+    def _looked_up_in(self, texts: Texts, modes: NDArray[np.uint8], environment: NDArray[np.int32]) -> TextForms:
         """First all that may be taken in parts, then the rest, as a whole."""
-        first, last = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
-        is_joined = np.zeros(len(rows), np.bool_)
-        template, offset, parameter = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(0, np.int32)
+        count = len(texts)
+        none = np.zeros(0, np.int32)
+        forms = TextForms(
+            self.templates, self.heads, self.parameters, np.zeros(count, np.int32), np.zeros(count, np.int32),
+            np.zeros(count, np.bool_), none, np.zeros(1, np.int32), none, {}
+        )  # fmt: skip
         others = np.flatnonzero(modes == WHOLE)
         for taken in (np.flatnonzero((modes == GQL) | (modes == SPARQL)), None):
             chosen = others if taken is None else taken
             if not len(chosen):
                 continue
-            part_texts = texts.take(chosen)
-            split = SplitTexts(part_texts, modes[chosen], self._meant is not None)
-            lookup = _Lookup(self, split, environment[chosen], [rows[row] for row in chosen.tolist()])
+            split = SplitTexts(texts.take(chosen), modes[chosen], self._meant is not None)
+            lookup = _Lookup(self, split, environment[chosen], texts.take(chosen))
             good = lookup.good
-            done = chosen[good]
-            first[done] = lookup.first[good] + len(template)
-            last[done] = lookup.last[good] + len(template)
-            is_joined[done] = split.mode[good] != WHOLE
-            template = np.concatenate((template, lookup.template))
-            parameter, offset = (
-                np.concatenate((parameter, lookup.parameter)),
-                np.concatenate((offset[:-1], split.parameter_offset + len(parameter))),
-            )
+            done, before, parameters = chosen[good], len(forms.template), len(forms.parameter)
+            forms.first[done], forms.last[done] = lookup.first[good] + before, lookup.last[good] + before
+            forms.is_joined[done] = split.mode[good] != WHOLE
+            forms.template = np.concatenate((forms.template, lookup.template))
+            forms.parameter = np.concatenate((forms.parameter, lookup.parameter))
+            offset = forms.parameter_offset[:-1], split.parameter_offset + np.int32(parameters)
+            forms.parameter_offset = np.concatenate(offset)
             if taken is not None:
                 others = np.concatenate((others, chosen[~good]))
                 modes[others] = WHOLE
-        return TextForms(
-            self.templates, self.heads, self.parameters, first, last, is_joined, template, offset, parameter, {}
-        )
-
-    def _bytes(self, row: Text) -> bytes:
-        """The bytes of a text that are split; a NUL, which no template has, of one that is parsed in full anyway."""
-        utf8 = getattr(row, "utf8", None)
-        if utf8 is not None and row.language != KEYWORDS:
-            return b"\0" if b"\0" in utf8 or len(utf8) > self.settings.max_query_bytes else utf8
-        try:
-            text = (quoted(row.query) if row.language == KEYWORDS else row.query).encode()
-        except UnicodeEncodeError:
-            return b"\0"
-        return b"\0" if b"\0" in text or len(text) > self.settings.max_query_bytes else text
+        return forms.without(np.zeros(count, np.bool_))
 
     @staticmethod
-    def _environment_of(row: Text) -> Environment:
-        return row.language, row.base, tuple(row.prefixes.items()) if row.prefixes else ()
+    def _with_quotes(texts: Texts, is_keywords: NDArray[np.bool_]) -> Texts:
+        """The texts, those of keywords with quotation marks around each word."""
+        if not is_keywords.any():
+            return texts
+        rows = np.flatnonzero(is_keywords)
+        its = texts.followed_by(
+            Texts.of([quoted(text.decode()).encode() for text in map(texts.__getitem__, rows.tolist())])
+        )
+        place = np.arange(len(texts))
+        place[rows] = len(texts) + np.arange(len(rows))
+        return its.take(place)
 
-    def _environment(self, row: Text) -> int:
-        stated = self._environment_of(row)
+    def _environment(self, stated: Environment) -> int:
         number = self._environments.setdefault(stated, len(self._environments))
         if number == len(self._stated):
             self._stated.append(stated)
@@ -330,11 +354,12 @@ class Templates:
         """May it stand with others?"""
         return TRUSTED if part in self._trusted else REFUSED if part in self._refused else UNKNOWN
 
-    def trust(self, row: Text, head: Head, form: Conjunction, parameters: Parameters) -> bool:
-        """Compare a conjunction with its text parsed in full, and trust or refuse its parts from now on."""
-        environment = self._environment_of(row)
+    def trust(self, text: str, number: int, head: Head, form: Conjunction, parameters: Parameters) -> bool:
+        """Compare a conjunction with its text parsed in full, and trust or refuse its parts from now on. `number`: of
+        the environment."""
+        environment = self._stated[number]
         try:
-            stated = self._parse(row.query, environment)
+            stated = self._parse(text, environment)
         except TriplewireError:
             return False
         if conjunctions.says(form, parameters, stated, environment, self.settings.max_branches):
@@ -348,10 +373,8 @@ class Templates:
 class _Lookup:
     """The templates of the parts of some texts. `good`: which texts have templates that may stand together."""
 
-    def __init__(
-        self, templates: Templates, split: SplitTexts, environment: NDArray[np.int32], rows: Sequence[Text]
-    ) -> None:
-        self._templates, self._split = templates, split
+    def __init__(self, templates: Templates, split: SplitTexts, environment: NDArray[np.int32], texts: Texts) -> None:
+        self._templates, self._split, self._texts, self._environment = templates, split, texts, environment
         self.first, self.last = split.part_offset[:-1], split.part_offset[1:]
         self.parameter = templates.parameters.add(split.parameters)
         self.good = self.last > self.first
@@ -359,14 +382,14 @@ class _Lookup:
         skeleton = templates.skeletons(split)
         heads = np.where(self.good & (split.mode != WHOLE), self.first, _NONE)
         scope = self._scopes(environment, skeleton, heads)
-        row_of_part = np.repeat(np.arange(len(rows)), np.diff(split.part_offset))
+        row_of_part = np.repeat(np.arange(len(texts)), np.diff(split.part_offset))
         key = scope[row_of_part] << 32 | skeleton
         key[heads[heads >= 0]] = _NONE
         self._find(key)
-        lacks = np.zeros(len(rows), np.bool_)
+        lacks = np.zeros(len(texts), np.bool_)
         lacks[row_of_part[self.template < 0]] = True
         self.good &= ~lacks
-        self._trust(rows, heads, row_of_part)
+        self._trust(heads, row_of_part)
         self._bind(heads, row_of_part)
 
     def _scopes(
@@ -403,7 +426,7 @@ class _Lookup:
             family = self._templates.family(its_key >> 32, its_key & 0xFFFFFFFF)
             self.template[parts] = family.templates(numbers)
 
-    def _trust(self, rows: Sequence[Text], heads: NDArray[np.int32], row_of_part: NDArray[np.int64]) -> None:
+    def _trust(self, heads: NDArray[np.int32], row_of_part: NDArray[np.int64]) -> None:
         """Texts whose parts may not stand together are no good."""
         is_head = np.zeros(len(self.template), np.bool_)
         is_head[heads[heads >= 0]] = True
@@ -418,8 +441,10 @@ class _Lookup:
             waiting = row[(state == UNKNOWN) & self.good[row]]
             if not len(waiting):
                 return
-            if not self._templates.trust(rows[waiting[0]], *self._joined(int(waiting[0]))):
-                self.good[waiting[0]] = False
+            row_number = int(waiting[0])
+            text, environment = self._texts[row_number].decode(), int(self._environment[row_number])
+            if not self._templates.trust(text, environment, *self._joined(row_number)):
+                self.good[row_number] = False
 
     def _joined(self, row: int) -> tuple[Head, Conjunction, Parameters]:
         """A text in parts: its head, and what it is made of."""

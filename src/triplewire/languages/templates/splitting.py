@@ -9,16 +9,19 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.kernels.text import parts as kernels
 from triplewire.kernels.text.parts import GQL, SPARQL, UNSURE, WHOLE
+from triplewire.languages.templates.template import Environment
 
-__all__ = ["GQL", "SPARQL", "UNSURE", "WHOLE", "ParameterPool", "Pool", "SplitTexts", "Texts", "with_room"]
+__all__ = ["GQL", "PAD", "SPARQL", "UNSURE", "WHOLE", "ParameterPool", "Pool", "Queries", "SplitTexts", "Texts"]
+__all__ += ["with_room"]
 
-_PAD = 8  # bytes that kernels may read behind a text
+PAD = 8  # bytes that kernels may read behind a text
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 Numbers = NDArray[np.int32]
@@ -35,18 +38,26 @@ def with_room(array: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Byte strings as spans of one text."""
+    """Byte strings as spans of one text, which has `PAD` further bytes."""
 
     text: Bytes
     start: Offsets
     end: Offsets
+
+    def __post_init__(self) -> None:
+        text = self.text.view()
+        text.flags.writeable = False  # of one type for kernels, whoever owns the text
+        object.__setattr__(self, "text", text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Texts, (self.text, self.start, self.end)  # which also makes a copy read-only
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> Texts:
         """From Python's byte strings."""
         offset = np.zeros(len(texts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offset[1:])
-        return cls(np.frombuffer(b"".join(texts) + bytes(_PAD), np.uint8), offset[:-1], offset[1:])
+        return cls(np.frombuffer(b"".join(texts) + bytes(PAD), np.uint8), offset[:-1], offset[1:])
 
     def __len__(self) -> int:
         return len(self.start)
@@ -57,6 +68,63 @@ class Texts:
     def take(self, rows: NDArray[np.integer]) -> Texts:
         """Some of them."""
         return Texts(self.text, self.start[rows], self.end[rows])
+
+    @property
+    def lengths(self) -> Offsets:
+        """How many bytes each has."""
+        return self.end - self.start
+
+    def joined(self) -> bytes:
+        """All of them, one behind the other."""
+        if not len(self):
+            return b""
+        if (self.start[1:] == self.end[:-1]).all():
+            return self.text[self.start[0] : self.end[-1]].tobytes()
+        text = self.text.tobytes()
+        return b"".join([text[start:end] for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)])
+
+    def decoded(self) -> list[str]:
+        """All of them, as texts."""
+        text = self.text.tobytes()
+        return [text[a:b].decode() for a, b in zip(self.start.tolist(), self.end.tolist(), strict=True)]
+
+    def packed(self) -> Texts:
+        """The same, without bytes that none has."""
+        offset = np.concatenate(([0], np.cumsum(self.lengths)))
+        return Texts(np.frombuffer(self.joined() + bytes(PAD), np.uint8), offset[:-1], offset[1:])
+
+    def followed_by(self, others: Texts) -> Texts:
+        """The same, and others behind them."""
+        start, end = ((a, len(self.text) + b) for a, b in ((self.start, others.start), (self.end, others.end)))
+        return Texts(np.concatenate((self.text, others.text)), np.concatenate(start), np.concatenate(end))
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Texts of subscriptions. `environment`: of each, the place of what it is parsed with."""
+
+    texts: Texts
+    environment: Numbers
+    environments: Sequence[Environment]
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes], stated: Sequence[Environment]) -> Queries:
+        """From one environment a text."""
+        numbers: dict[Environment, int] = {}
+        environment = [numbers.setdefault(each, len(numbers)) for each in stated]
+        return cls(Texts.of(texts), np.array(environment, np.int32), list(numbers))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: NDArray[np.integer]) -> Queries:
+        """Some of them."""
+        return Queries(self.texts.take(rows), self.environment[rows], self.environments)
+
+    def followed_by(self, others: Queries) -> Queries:
+        """The same, and others behind them."""
+        environment = np.concatenate((self.environment, len(self.environments) + others.environment)).astype(np.int32)
+        return Queries(self.texts.followed_by(others.texts), environment, [*self.environments, *others.environments])
 
 
 class Pool:
@@ -85,14 +153,12 @@ class Pool:
         """The number of each string; new ones are added."""
         count, size = len(texts), int((texts.end - texts.start).sum())
         numbers = np.empty(count, np.int32)
-        self._text = with_room(self._text, int(self._ends[self._count]) + size + _PAD)
+        self._text = with_room(self._text, int(self._ends[self._count]) + size + PAD)
         self._ends = with_room(self._ends, self._count + count + 1)
         if 2 * (self._count + count) > len(self._slots):
             self._slots = np.empty(1 << (4 * (self._count + count)).bit_length(), np.int32)
             kernels.refill(self._text, self._ends, self._count, self._seed, self._slots)
-        text = texts.text.view()
-        text.flags.writeable = False  # of one type for the kernel, whoever owns it
-        spans = text, texts.start, texts.end
+        spans = texts.text, texts.start, texts.end
         self._count = kernels.insert(*spans, self._text, self._ends, self._count, self._seed, self._slots, numbers)
         return numbers
 
@@ -131,13 +197,14 @@ class SplitTexts:
         self._spans = kernels.Split(
             mode,
             np.empty(len(texts) + 1, np.int32),
-            np.empty(2 * size + _PAD, np.uint8),
-            np.zeros(size + len(texts) + 2, np.int64),
-            np.zeros(size + len(texts) + 2, np.int32),
+            np.empty(2 * size + PAD, np.uint8),
+            np.empty(size + len(texts) + 2, np.int64),
+            np.empty(size + len(texts) + 2, np.int32),
             np.empty(size // 2 + 2, np.int64),
             np.empty(size // 2 + 2, np.int64),
             np.zeros(kernels.STATE, np.int64),
         )
+        self._spans.skeleton_offset[0] = self._spans.parameter_offset[0] = 0
         kernels.split(texts.text, texts.start, texts.end, reserves, self._spans)
         self.text = texts.text
         self.part_offset = self._spans.part_offset

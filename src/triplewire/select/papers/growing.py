@@ -62,7 +62,9 @@ class Capacity(NamedTuple):
 def new_table(rows: int) -> Table:
     """A hash table with room for so many rows."""
     slots = np.full(1 << max(2 * rows, 8).bit_length(), -1, np.int32)
-    return Table(slots, np.zeros((rows, 2), np.int64), np.zeros(1, np.int64))
+    table = Table(slots, np.zeros((rows, 2), np.int64), np.zeros(1, np.int64))
+    fill_slots(table)  # with no rows: it is compiled now, and not in the middle of a call that needs more room
+    return table
 
 
 def new_lists(lists: int, entries: int) -> Lists:
