@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire import crash
-from triplewire.broker import api_tokens, tickets
+from triplewire.broker import api_tokens, registration, tickets
 from triplewire.broker import events as events_
 from triplewire.broker.accepted import Once, Taken, accept
 from triplewire.broker.counts import Counts
@@ -41,7 +41,16 @@ from triplewire.broker.registration import LONGEST, SHORTEST, Made, Registration
 from triplewire.broker.retention import DAY, Retention, Sweeper
 from triplewire.broker.sources import POLL, Sources, WantedSource
 from triplewire.broker.stories import Stories
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED, Followed, prefixes_of, stored_taxonomy
+from triplewire.broker.subscriptions import (
+    ACTIVE,
+    ENDED,
+    PAUSED,
+    SUSPENDED,
+    Followed,
+    parts,
+    prefixes_of,
+    stored_taxonomy,
+)
 from triplewire.broker.targets import Target, Targets
 from triplewire.broker.trial import Query, Trial
 from triplewire.broker.window import Window
@@ -166,7 +175,11 @@ class Broker:
         return made
 
     def subscribe_all(self, wanted: Sequence[Wanted], owner: str) -> list[Made | TriplewireError]:
-        """Register many in one transaction; in place of each that is refused, why."""
+        """Register many; in place of each that is refused, why. Each `registration.AT_ONCE` of them are written in one
+        transaction and matched from then on, so that a long list takes little memory and holds up nobody."""
+        return [made for part in parts(wanted, registration.AT_ONCE) for made in self._registered(part, owner)]
+
+    def _registered(self, wanted: Sequence[Wanted], owner: str) -> list[Made | TriplewireError]:
         trial = Trial([Query(each.query, each.language, each.prefixes) for each in wanted], self.engine)
         answers = list(trial.answers)
         for place, each in enumerate(wanted):

@@ -18,6 +18,9 @@ from triplewire.errors import ArgumentError, LimitError, SubscriptionError, Trip
 from triplewire.store.database import inserted_numbers, now
 from triplewire.store.tables import changes, subscriptions
 
+AT_ONCE = 5_000
+"""Subscriptions of one transaction."""
+
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
 
