@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,7 +194,7 @@ class Broker:
 
     def add_target(self, number: int, target: Target) -> int:
         """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
-        return self.targets.add(number, target)
+        return self.targets.add(number, replace(target, secret=tickets.sealed(target.secret, self.secret)))
 
     def find(self, id: str, *, owner: str | None = None, ticket: str | None = None) -> Row[Any] | None:
         """The subscription of an owner, or the one that a ticket is of; None where there is none, or it is another's:
