@@ -15,8 +15,10 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
+from triplewire.broker.feeds.digests import feed_of_digests
 from triplewire.broker.feeds.entries import FORMS, Feed, bounds_of, feed_of, feed_of_results, instant
 from triplewire.broker.subscriptions import ENDED
+from triplewire.broker.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
 from triplewire.broker.window import asked
 from triplewire.service.access import KEY, OWNER, allowed, base_of, broker, owner
@@ -44,14 +46,16 @@ _HEADERS = {
 }
 
 
-def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None) -> Feed:
-    """A page of the feed of a subscription at a service of this address."""
+def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None, digest: str = "") -> Feed:
+    """A page of the feed of a subscription, or its digests, at a service of this address."""
 
     def address(form: str, before: int | None = None) -> str:
-        page = "" if before is None else f"?before={before}"
-        return f"{base}/s/{feed_key(row.number, of.secret)}.{form}{page}"
+        asked = {"digest": digest} if digest else {} if before is None else {"before": before}
+        return f"{base}/s/{feed_key(row.number, of.secret)}.{form}" + (f"?{urlencode(asked)}" if asked else "")
 
     with of.database.reading() as connection:
+        if digest:
+            return feed_of_digests(connection, row, of.secret, address, digest)
         return feed_of(connection, row, of.secret, address, f"{base}/hub", before)
 
 
@@ -69,23 +73,27 @@ def written(feed: Feed, form: str) -> bytes:
 @router.get("/s/{key}.{form}")
 @allowed(KEY)
 def feed(
-    request: Request, key: str, form: str, before: Annotated[int | None, Query(ge=1, lt=2**62)] = None
+    request: Request, key: str, form: str, before: Annotated[int | None, Query(ge=1, lt=2**62)] = None, digest: str = ""
 ) -> Response:
     """The feed of a subscription as `atom`, `rss`, `rdf`, `json`, `html`, `opml` or `ndjson`: its newest entries, or
-    those before a sequence."""
+    those before a sequence; with `digest=hourly` or `daily` an entry for each hour or day (UTC) that is over."""
     of = broker(request)
     row: Any = of.by_feed_key(key)
     if row is None:
         raise Problem(404, "there is no such feed")
     check_form(form)
-    base = base_of(request)
+    if digest and digest not in DIGESTS:
+        raise Problem(404, f"there is no digest {digest[:20]!r}", f"known: {', '.join(DIGESTS)}")
+    base, period = base_of(request), now() // DIGESTS[digest] if digest else 0
     with of.database.reading() as connection:
         bounds = bounds_of(connection, row.number)
     # nothing else is in a feed that may change: events and contents never do
-    tag = _tag(version("triplewire"), key, form, base, before, bounds, *(getattr(row, name) for name in _SHOWN))
+    tag = _tag(
+        version("triplewire"), key, form, base, before, digest, period, bounds, *(getattr(row, name) for name in _SHOWN)
+    )
     if tag in _known_tags(request):
         return Response(status_code=304, headers={**_HEADERS, "ETag": tag})
-    return answer(request, feed_at(of, row, base, before), form, tag, by_date=row.state != ENDED)
+    return answer(request, feed_at(of, row, base, before, digest), form, tag, by_date=row.state != ENDED)
 
 
 @router.get("/feed")
