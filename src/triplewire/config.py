@@ -160,6 +160,10 @@ class ServiceSettings:
     smtp_user: str = setting("", "The user of that server.")
     smtp_password: str = setting("", "Its password.", secret=True)
     mail_from: str = setting("", "Who sends mail.")
+    kafka: str = setting("", "Servers of Kafka, HOST:PORT by ',', to which events may be delivered.")
+    messengers: str = setting(
+        "discord,matrix,matrixs,ntfy,ntfys,slack,tgram", "Services of Apprise to which events may be delivered, by ','."
+    )
     stop_seconds: float = setting(30.0, "How long requests may take to end at SIGTERM.")
     metrics_token: str = setting("", "The token that /metrics asks of who is not in --metrics-from.", secret=True)
     metrics_from: str = setting("127.0.0.0/8,::1", "Networks that may read /metrics without a token, by ','.")

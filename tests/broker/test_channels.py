@@ -6,6 +6,7 @@ import json
 import random
 import socketserver
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +20,16 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from broker.receivers import serving
+from broker.receivers import QUERY, published, serving, until
 from pipeline.connect import servers
+from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.events import Event
 from triplewire.broker.targets import Target
 from triplewire.deliver.channels import Channels, shown_address
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import MOST_BYTES, Message
-from triplewire.errors import TriplewireError
+from triplewire.deliver.schedule import Deliveries
+from triplewire.errors import ArgumentError, TriplewireError
 
 EVENT = Event(
     7, 1, "games/ü", "ann", 3, "matched", 1_700_000_000.25, "urn:item:ü 1", 5, "c0ffee", 'Zürich "1" & 100 %', "http://e.x/1",
@@ -192,6 +195,40 @@ def test_mail() -> None:
         server.shutdown()
     with channels(smtp=smtp, mail_from="broker@broker.example", seconds=5) as over:
         assert over.send(message("mailto:ann@example.org", "mail")).of_target
+
+
+def test_a_digest_is_one_mail_of_all_that_came_in_a_period(database_url: str) -> None:
+    """Nothing before the end of the hour; then one message, after which each event is delivered. What fails stays
+    together."""
+    with (
+        Broker.open(database_url, b"s" * 32) as broker,
+        socketserver.ThreadingTCPServer(("127.0.0.1", 0), Post) as server,
+    ):
+        server.mails = []  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        how = DeliverySettings(smtp=f"smtp://127.0.0.1:{server.server_address[1]}", mail_from="b@b.example", jitter=0)
+        with Deliveries(broker, how) as delivering:
+            for name, more in (("ann", {"digest": "hourly"}), ("later", {"digest": "daily"})):
+                target = delivering.channels.target(f"mailto:{name}@example.org", "", more)
+                broker.subscribe(Wanted(QUERY, id=name, targets=[target]), "ann")
+            with pytest.raises(ArgumentError, match="only mail"):
+                delivering.channels.target("kafka://h:9/t", "", {"digest": "daily"})
+            with pytest.raises(ArgumentError, match="no digest"):
+                delivering.channels.target("mailto:ann@example.org", "", {"digest": "weekly"})
+            published(broker, *range(8))
+            delivering.wake()
+        assert broker.delivery_log.tally()["pending"] == 16
+        assert not server.mails  # type: ignore[attr-defined]
+        with Deliveries(broker, how, clock=lambda: time.time() + 86_400):
+            until(lambda: broker.delivery_log.tally()["delivered"] == 8)
+            until(lambda: {row.tries for row in broker.delivery_log.of_subscription(2)} == {1})
+        (raw,) = server.mails  # type: ignore[attr-defined]
+        mail = message_from_bytes(raw, policy=policy.default)
+        assert mail["Subject"] == "8 events of ann"
+        text = mail.get_content()  # type: ignore[attr-defined]
+        assert all(f"Zürich {number}: matched" in text for number in range(8))
+        assert len({row.due for row in broker.delivery_log.of_subscription(2)}) == 1
+        server.shutdown()
 
 
 # --- Kafka ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from broker.serving import OWNER, QUERY, broker_at, published, subscribed
 from triplewire.broker.broker import DAY, Broker
 from triplewire.broker.feeds.entries import FORMS
+from triplewire.store.database import now
 from triplewire.store.tables import events, publications, subscriptions
 
 ITEMS = [(f"urn:item:{number}", f"Item {number}") for number in range(1, 131)]
@@ -46,6 +47,32 @@ def test_each_format_says_what_it_is_and_where(database_url: str) -> None:
             head = client.head(address)
             assert (head.status_code, head.content) == (200, b"")
             assert head.headers["etag"] == answer.headers["etag"]
+
+
+def test_a_digest_has_an_entry_for_each_period_that_is_over(database_url: str) -> None:
+    with broker_at(database_url) as (broker, app):
+        made = subscribed(broker)
+        published(broker, *ITEMS[:6])
+        midnight = now() // DAY * DAY
+        for sequence, at in enumerate((-86_000, -43_000, -86_401, -86_400 * 3, 0, 1), 1):  # seconds from midnight
+            moved = events.update().where(events.c.sequence == sequence).values(at=midnight + at)
+            broker.database.write(lambda connection, moved=moved: connection.execute(moved))
+        client = TestClient(app)
+        for form, kind in FORMS.items():
+            answer = client.get(f"/s/{made.feed_key}.{form}?digest=daily")
+            assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+            assert f"/s/{made.feed_key}.{form}?digest=daily" in answer.headers["link"]
+        daily = feedparser.parse(client.get(f"/s/{made.feed_key}.atom?digest=daily").text)
+        assert [re.findall(r"Item \d+", entry.content[0].value) for entry in daily.entries] == [
+            ["Item 2", "Item 1"], ["Item 3"], ["Item 4"],
+        ]  # fmt: skip
+        assert daily.entries[0].title.startswith("2 events, ")
+        hourly = feedparser.parse(client.get(f"/s/{made.feed_key}.atom?digest=hourly").text)
+        assert len(hourly.entries) >= 4, "and those of today, where their hour is over"
+        assert not {entry.id for entry in daily.entries} & {entry.id for entry in hourly.entries}
+        again = client.get(f"/s/{made.feed_key}.atom?digest=daily", headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == 200, "another format has another tag"
+        assert client.get(f"/s/{made.feed_key}.atom?digest=weekly").status_code == 404
 
 
 def test_the_page_allows_its_own_style_alone(database_url: str) -> None:

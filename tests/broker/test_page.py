@@ -214,6 +214,7 @@ def test_what_a_person_does_with_forms_alone(on_both: Service) -> None:
     visitor.send("/page/subscriptions/2/targets", webhook="http://127.0.0.1/hook")
     assert "http://127.0.0.1/hook" in visitor.get("/page/subscriptions/2").said
     (target,) = on_both.broker.targets.of(2)
+    assert "<svg" in visitor.get("/page/subscriptions/2").text, "its address as a QR code"
     assert "was not taken" in visitor.send("/page/subscriptions/2/targets", test=str(target.number)).said
     assert "Deliver again" in visitor.send("/page/subscriptions/2/mute").said
     assert on_both.broker.targets.of(2)[0].until > now() + 86_000

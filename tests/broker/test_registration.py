@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from broker.items import item, opened, publish
+from broker.receivers import until
 from triplewire import Engine
-from triplewire.broker import subscriptions, trial
+from triplewire.broker import registration, subscriptions, trial
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.broker.trial import Query, Trial
 from triplewire.errors import TriplewireError
@@ -56,6 +61,56 @@ def statements(broker: Broker, wanted: list[Wanted]) -> list[str]:
     sa.event.remove(broker.database.engine, "before_cursor_execute", note)
     assert all(isinstance(each, Made) for each in made)
     return seen
+
+
+class Slow(list[Wanted]):
+    """A list whose portions behind the first come only after `go_on`."""
+
+    def __init__(self, wanted: Iterable[Wanted], go_on: threading.Event) -> None:
+        super().__init__(wanted)
+        self._go_on = go_on
+
+    def __getitem__(self, place: Any) -> Any:
+        assert place.start == 0 or self._go_on.wait(120), "the list was to be registered as a whole"
+        return super().__getitem__(place)
+
+
+def test_a_long_list_holds_up_nobody(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes meanwhile is matched, with the portions that are registered by then; each entry is answered."""
+    monkeypatch.setattr(registration, "AT_ONCE", 100)
+    query = 'SELECT ?t {{ ?i rss:title ?t FILTER ftcontains(?t, "w{number}") }}'
+    wanted = [Wanted(query.format(number=number % 100), id=f"s{number % 290}") for number in range(300)]
+    go_on, made = threading.Event(), list[Any]()
+    with opened(database_url) as broker:
+        thread = threading.Thread(target=lambda: made.extend(broker.subscribe_all(Slow(wanted, go_on), "ann")))
+        thread.start()
+        until(lambda: len(broker.subscriptions_of("ann")) == 100)
+        assert publish(broker, [item(1, "w7")]) == {1: 1}
+        go_on.set()
+        thread.join()
+        assert publish(broker, [item(2, "w7")]) == {2: 3}
+    assert [isinstance(each, Made) for each in made] == [True] * 290 + [False] * 10, "an id is taken over portions, too"
+
+
+def test_no_thread_reads_within_a_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without WAL a commit waits for the readers that there are, and new ones wait for it: such a thread would wait for
+    itself, until SQLite gives up."""
+    monkeypatch.setattr(subscriptions, "MANY", 10)
+    taken, most = Counter[int](), Counter[int]()
+    with opened(f"sqlite:///{tmp_path}/broker.db") as broker:
+
+        def take(*_: Any) -> None:
+            taken[threading.get_ident()] += 1
+            most[threading.get_ident()] = max(most[threading.get_ident()], taken[threading.get_ident()])
+
+        sa.event.listen(broker.database.engine, "checkout", take)
+        sa.event.listen(broker.database.engine, "checkin", lambda *_: taken.subtract([threading.get_ident()]))
+        for count in (1, 20):
+            broker.subscribe_all([Wanted("SELECT ?t { ?i rss:title ?t }") for _ in range(count)], "ann")
+            assert publish(broker, [item(count, "red")]) == {count: len(broker.subscriptions_of("ann"))}
+        broker.change(1, query="SELECT ?t ?i { ?i rss:title ?t }")
+        broker.change_taxonomy(lambda today: today)
+    assert set(most.values()) == {1}
 
 
 def test_many_take_few_statements_and_are_loaded(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 
 from broker.receivers import QUERY, published, serving, until
 from triplewire.broker.broker import Broker
+from triplewire.broker.tickets import opened
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service.app import ServiceSettings, service
@@ -74,6 +75,9 @@ def test_targets(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
         again = doors.post(f"{path}/targets", json={"address": address, "secret": SECRET}).json()
         assert (again["number"], again["state"], again["ordered"]) == (target["number"], "active", False)
         assert not any(SECRET in text for text in (*answers, caplog.text))
+        row = setting.broker.targets.of(1)[0]
+        assert SECRET not in row.secret, "the store keeps it sealed"
+        assert opened(row.secret, setting.broker.secret) == SECRET
 
 
 ALLOWED = {"WebHook-Allowed-Origin": "testserver", "WebHook-Allowed-Rate": "90"}

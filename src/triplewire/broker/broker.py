@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire import crash
-from triplewire.broker import api_tokens, owners, tickets
+from triplewire.broker import api_tokens, owners, registration, tickets
 from triplewire.broker import events as events_
 from triplewire.broker.accepted import Accepting, Once, Revision, Taken, accept
 from triplewire.broker.counts import Counts
@@ -178,7 +179,11 @@ class Broker:
         return made
 
     def subscribe_all(self, wanted: Sequence[Wanted], owner: str) -> list[Made | TriplewireError]:
-        """Register many in one transaction; in place of each that is refused, why."""
+        """Register many; in place of each that is refused, why. Each `registration.AT_ONCE` of them are written in one
+        transaction and matched from then on, so that a long list takes little memory and holds up nobody."""
+        return [made for part in parts(wanted, registration.AT_ONCE) for made in self._registered(part, owner)]
+
+    def _registered(self, wanted: Sequence[Wanted], owner: str) -> list[Made | TriplewireError]:
         trial = Trial([Query(each.query, each.language, each.prefixes) for each in wanted], self.engine)
         answers = list(trial.answers)
         for place, each in enumerate(wanted):
@@ -192,7 +197,7 @@ class Broker:
 
     def add_target(self, number: int, target: Target) -> int:
         """Deliver the events of a subscription there, too, from now on; returns the number of the target."""
-        return self.targets.add(number, target)
+        return self.targets.add(number, replace(target, secret=tickets.sealed(target.secret, self.secret)))
 
     def find(self, id: str, *, owner: str | None = None, ticket: str | None = None) -> Row[Any] | None:
         """The subscription of an owner or of its users, or the one that a ticket is of; None where there is none, or it

@@ -44,6 +44,7 @@ from triplewire.broker.numbering import first_numbers
 from triplewire.broker.publications import restored
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions import ACTIVE, ENDED, HAS_TARGETS, PAUSED, SUSPENDED, Followed, StoreTexts, parts
+from triplewire.broker.targets import due_at
 from triplewire.encode.strings import TextColumn
 from triplewire.errors import StoreError, TriplewireError, UnavailableError
 from triplewire.model.publication import Publication
@@ -467,25 +468,25 @@ class Matching(Repeating):
         if not batch.delivering:
             return
         waiting = sorted({subscription for _, subscription in batch.delivering})
-        due = now()
-        lasts = targets.c.expires.is_(None) | (targets.c.expires > due)
-        of_subscription: dict[int, list[tuple[int, str]]] = {}
+        at = now()
+        lasts = targets.c.expires.is_(None) | (targets.c.expires > at)
+        of_subscription: dict[int, list[tuple[int, str, float]]] = {}
         for part in parts(waiting):
-            here = sa.select(targets.c.subscription, targets.c.number, targets.c.host).where(
+            here = sa.select(targets.c.subscription, targets.c.number, targets.c.host, targets.c.settings).where(
                 targets.c.subscription.in_(part), targets.c.state == "active", lasts
             )
-            for subscription, target, host in connection.execute(here):
-                of_subscription.setdefault(subscription, []).append((target, host))
-        pending = {"state": "pending", "due": due, "tries": 0, "status": ""}
+            for subscription, target, host, settings in connection.execute(here):
+                of_subscription.setdefault(subscription, []).append((target, host, due_at(settings, at)))
+        pending = {"state": "pending", "tries": 0, "status": ""}
         rows = [
-            {"event": event, "target": target, "host": host, **pending}
+            {"event": event, "target": target, "host": host, "due": due, **pending}
             for event, subscription in batch.delivering
-            for target, host in of_subscription.get(subscription, ())
+            for target, host, due in of_subscription.get(subscription, ())
         ]
         if rows:
             connection.execute(deliveries.insert(), rows)
             add_total(connection, "matched", len(rows))
-            batch.hosts.update(host for held in of_subscription.values() for _, host in held)
+            batch.hosts.update(host for of in of_subscription.values() for _, host, due in of if due <= at)
 
     @staticmethod
     def _refuse(connection: Connection, refused: dict[int, str]) -> None:

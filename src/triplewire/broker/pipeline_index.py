@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from triplewire.broker.subscriptions import ACTIVE, Followed, parts, prefixes_of
 from triplewire.errors import Refusal, StoreError
@@ -44,8 +43,7 @@ class PipelineSubscriptions(Followed):
             self._last = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
             self._about(connection, None)
 
-    def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:
-        self._about(connection, numbers)
+    def _take_over(self, numbers: Sequence[int]) -> None:
         self.changed.update(numbers)
 
     def taken(self) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,9 @@ from triplewire.broker.targets import Target, add_target
 from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
 from triplewire.store.database import inserted_numbers, now
 from triplewire.store.tables import changes, subscriptions
+
+AT_ONCE = 5_000
+"""Subscriptions of one transaction."""
 
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
@@ -93,7 +96,7 @@ class Registration:
         numbers = inserted_numbers(connection, subscriptions, rows)
         for place, number, ticket, row in zip(new, numbers, issued, rows, strict=True):
             for target in self.wanted[place].targets:
-                add_target(connection, number, target)
+                add_target(connection, number, replace(target, secret=tickets.sealed(target.secret, self.secret)))
             told = (self.answers[place], self.prices[place])
             made[place] = Made(number, row["id"], ticket, tickets.feed_key(number, self.secret), row["expires"], *told)  # type: ignore[arg-type]  # a tuple
         if new:

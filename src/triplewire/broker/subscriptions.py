@@ -83,10 +83,10 @@ def prefixes_of(row: Any) -> dict[str, str] | None:
     return json.loads(row.prefixes) if row.prefixes else None
 
 
-def parts(keys: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Numbers or ids in portions that a query can name."""
-    for begin in range(0, len(keys), 500):
-        yield keys[begin : begin + 500]
+def parts(keys: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Numbers or ids in portions that a query can name, or what else in portions of a size."""
+    for begin in range(0, len(keys), size):
+        yield keys[begin : begin + size]
 
 
 class Followed:
@@ -120,13 +120,16 @@ class Followed:
             if saved is None:
                 self._last = connection.execute(sa.select(sa.func.max(changes.c.number))).scalar() or 0
                 self._about(connection, None)
-                self._register_all(connection, progress)
+        if saved is None:
+            self._register_all(progress)
         self.follow()
         self.save()
 
-    def _register_all(self, connection: Connection, progress: Callable[[int], None] | None) -> None:
-        here = sa.select(subscriptions.c.number).where(subscriptions.c.state == ACTIVE)
-        if len(few := connection.execute(here.limit(MANY + 1)).scalars().all()) <= MANY:
+    def _register_all(self, progress: Callable[[int], None] | None) -> None:
+        here = sa.select(subscriptions.c.number).where(subscriptions.c.state == ACTIVE).limit(MANY + 1)
+        with self._database.reading() as connection:
+            few = connection.execute(here).scalars().all()
+        if len(few) <= MANY:
             self._register_each(few)
             if progress is not None and few:
                 progress(len(few))
@@ -154,24 +157,26 @@ class Followed:
 
     def follow(self) -> None:
         """Take over changes that were committed since: they are numbered in the order of commits."""
-        with self._lock, self._database.reading() as connection:
-            new = connection.execute(_SINCE, {"last": self._last}).all()
-            if not new:
-                return
-            numbers = sorted({row.subscription for row in new})
-            self._about_all(connection, numbers)
-            numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
-            if numbers:
-                self._take_over(connection, numbers)
+        with self._lock:
+            with self._database.reading() as connection:
+                new = connection.execute(_SINCE, {"last": self._last}).all()
+                if not new:
+                    return
+                numbers = sorted({row.subscription for row in new})
+                self._about_all(connection, numbers)
+                numbers = [number for number in numbers if number not in (TAXONOMY, SOURCES)]
+                self._about(connection, numbers)
+            if numbers:  # outside of the reading: what takes long holds up no commit
+                self._take_over(numbers)
             self._unsaved += len(numbers)
             self._last = max(row.number for row in new)
 
-    def _take_over(self, connection: Connection, numbers: Sequence[int]) -> None:
-        self._about(connection, numbers)
+    def _take_over(self, numbers: Sequence[int]) -> None:
         active: set[int] = set()
-        for part in parts(numbers):
-            here = sa.select(subscriptions.c.number).where(subscriptions.c.number.in_(part))
-            active.update(connection.execute(here.where(subscriptions.c.state == ACTIVE)).scalars())
+        with self._database.reading() as connection:
+            for part in parts(numbers):
+                here = sa.select(subscriptions.c.number).where(subscriptions.c.number.in_(part))
+                active.update(connection.execute(here.where(subscriptions.c.state == ACTIVE)).scalars())
         for number in set(numbers) - active:
             self.engine.unsubscribe(str(number))
         new = [number for number in active if str(number) not in self.engine]

@@ -19,14 +19,18 @@ from triplewire.store.tables import changes, deliveries, failing, hosts, targets
 PENDING = "pending"
 """The state of a target whose receiver has to allow it first."""
 
+DIGESTS: Mapping[str, float] = {"hourly": 3_600.0, "daily": 86_400.0}
+"""The periods of digests, in seconds; they begin with the hours and days of UTC."""
+
 _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where events are delivered to (`triplewire.deliver.channels`). `secret`: what is signed with; `settings`:
-    `{"ordered": true}` has each event wait for the one before; `expires`: the end of a lease, None for none; `form`:
-    of the feed that is sent as a whole (WebSub), "" for each event by itself."""
+    """Where events are delivered to (`triplewire.deliver.channels`). `secret`: what is signed with; `expires`: the end
+    of a lease, None for none; `form`: of the feed that is sent as a whole (WebSub), "" for each event by itself.
+    `settings`: `{"ordered": true}` has each event wait for the one before, `{"digest": "daily"}` for the end of its
+    day, when all of them are told together."""
 
     kind: str
     address: str
@@ -73,6 +77,12 @@ def add_target(connection: Connection, subscription: int, target: Target) -> int
         connection.execute(failing.delete().where(failing.c.target == number, failing.c.is_told))
         return int(number)
     return inserted_number(connection, targets, {**same, **values, "host": host, "created": now()})
+
+
+def due_at(settings: str, at: float) -> float:
+    """When an event of this instant is sent to a target of these settings: at once, or at the end of its period."""
+    period = DIGESTS.get(json.loads(settings).get("digest", "")) if settings != "{}" else None
+    return at if period is None else (at // period + 1) * period
 
 
 def end_target(connection: Connection, number: int, reason: str) -> None:

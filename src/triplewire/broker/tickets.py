@@ -3,7 +3,8 @@
 A ticket has 256 random bits and a checksum, `tw_KIND_RANDOM_CHECK`, by which scanners for secrets know
 it. Kinds: `ctl` (renew, change, cancel one subscription), `api` (all of an owner), `pub`
 (publish to a source). The key of a feed is not kept at all: it is made from the number of its subscription with a
-secret that lies outside of the database, and gives the right to read.
+secret that lies outside of the database, and gives the right to read. What has to be read again, as what webhooks are
+signed with, is kept sealed with that secret (Fernet: AES-128-CBC and HMAC-SHA-256).
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ import hmac
 import secrets
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from triplewire.errors import StoreError
 
 CONTROL, API, PUBLISH = "ctl", "api", "pub"
 SECRET_BYTES = 32
 _KEY_BYTES = 15
+_SEALED = "sealed:"
 
 
 def new_ticket(kind: str) -> str:
@@ -67,3 +74,25 @@ def number_of(key: str, secret: bytes, made: Callable[[int, bytes], str] = feed_
         return None
     known = made(int(text), secret)
     return int(text) if hmac.compare_digest(known.encode(), key.encode("utf-8", "surrogatepass")) else None
+
+
+def sealed(text: str, secret: bytes) -> str:
+    """A text as the store keeps it, for who has the secret; "" for none."""
+    return _SEALED + _cipher(secret).encrypt(text.encode("utf-8", "surrogatepass")).decode() if text else ""
+
+
+def opened(text: str, secret: bytes) -> str:
+    """The text that was sealed; one that an older version has kept as it is. Raises `StoreError` where the secret is
+    another one."""
+    if not text.startswith(_SEALED):
+        return text
+    try:
+        return _cipher(secret).decrypt(text.removeprefix(_SEALED)).decode("utf-8", "surrogatepass")
+    except InvalidToken:
+        what = "what it is signed with was kept under another feed_secret"
+        raise StoreError(what, remedy="put that back, or give the target its secret anew") from None
+
+
+@lru_cache(4)
+def _cipher(secret: bytes) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hmac.digest(secret, b"sealed", "sha256")))

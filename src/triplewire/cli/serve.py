@@ -114,6 +114,8 @@ def _delivering(broker: Broker, settings: ServiceSettings) -> Deliveries:
         smtp_user=settings.smtp_user,
         smtp_password=settings.smtp_password,
         mail_from=settings.mail_from,
+        kafka=frozenset(settings.kafka.split(",")),
+        messengers=frozenset(settings.messengers.split(",")),
     )
     posts = Posts(sending, lambda sent: message_of(broker, sent.event.subscription, sent.target, feeds.rendered))
     return Deliveries(broker, sending, channels={"websub": posts})

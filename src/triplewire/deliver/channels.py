@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from triplewire.broker.targets import Target
+from triplewire.broker.targets import DIGESTS, Target
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.mail import Mail
 from triplewire.deliver.messages import Message, Outcome
@@ -32,7 +32,8 @@ _SCHEMES = {
     "mailto": "mail",
     "apprise": "apprise",
 }
-_SETTINGS = {"ordered"}
+_SETTINGS = {"ordered", "digest"}
+_FOR_PEOPLE = {"mail", "apprise"}  # which may have digests
 _LONGEST = 2_000  # characters of an address
 
 
@@ -70,6 +71,11 @@ class Channels:
             raise ArgumentError("this is no address that events can be delivered to", remedy=remedy)
         if unknown := sorted(set(settings or {}) - _SETTINGS):
             raise ArgumentError(f"{unknown[0]!r} is no setting of a target", remedy=f"known: {', '.join(_SETTINGS)}")
+        if digest := (settings or {}).get("digest"):
+            if kind not in _FOR_PEOPLE:
+                raise ArgumentError("only mail and messages have digests", remedy="leave out digest")
+            if digest not in DIGESTS:
+                raise ArgumentError(f"{digest!r} is no digest", remedy=f"known: {', '.join(DIGESTS)}")
         address = address.removeprefix("xmlrpc:")
         self._by_kind[kind].check(address)
         return Target(kind, address, secret, dict(settings or {}))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triplewire.config import ServiceSettings
+
 DAY = 86_400.0
 SCHEDULE = (0.0, 5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, DAY)
 """Seconds before each try, from the one before (Standard Webhooks, section "Deliverability and reliability")."""
@@ -31,9 +33,7 @@ class DeliverySettings:
     smtp_password: str = ""
     mail_from: str = ""
     kafka: frozenset[str] = frozenset()  # servers HOST:PORT that topics may be at
-    messengers: frozenset[str] = frozenset(
-        {"discord", "matrix", "matrixs", "ntfy", "ntfys", "slack", "tgram"}
-    )  # Apprise
+    messengers: frozenset[str] = frozenset(ServiceSettings.messengers.split(","))  # services of Apprise
 
 
 class Allowance:

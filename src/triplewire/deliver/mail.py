@@ -53,7 +53,7 @@ class Mail:
         is_secure, host, port = self._server()
         mail = EmailMessage()
         mail["From"], mail["To"] = settings.mail_from, mailbox
-        mail["Subject"] = _line(message.event.title or message.event.id)[:_MOST_SUBJECT]
+        mail["Subject"] = _line(message.title)[:_MOST_SUBJECT]
         mail["Date"] = message.date
         mail["Message-ID"] = f"<{message.id}.triplewire@{settings.mail_from.rpartition('@')[2]}>"
         mail["Auto-Submitted"] = "auto-generated"  # RFC 3834, section 5

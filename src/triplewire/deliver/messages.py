@@ -36,13 +36,22 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """An event for a target. `feed`: the key of the feed of its subscription; `base_url`: of this service."""
+    """An event for a target. `feed`: the key of the feed of its subscription; `base_url`: of this service; `others`: in
+    a digest, the events that are told with it."""
 
     event: Event
     target: Target
     feed: str = ""
     base_url: str = ""
     is_test: bool = False
+    others: tuple[Event, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is about, in one line."""
+        if self.others:
+            return f"{1 + len(self.others)} events of {self.event.id}"
+        return self.event.title or self.event.id
 
     @property
     def id(self) -> str:
@@ -112,12 +121,14 @@ class Message:
         }
 
     def text(self) -> str:
-        """The event for people, as plain text."""
+        """The event for people, as plain text; of a digest each one with its title and its link."""
         event = self.event
         lines = [f"{event.title or event.id}: {event.type}", event.link or event.publication, ""]
-        for binding in json.loads(event.bindings):
+        for other in self.others:
+            lines += [f"{other.title or other.id}: {other.type}", other.link or other.publication, ""]
+        for binding in () if self.others else json.loads(event.bindings):
             lines += [f"{name}: {term.get('value', '')}" for name, term in binding.items() if isinstance(term, dict)]
-        shortened = "\n".join(lines)[: MOST_BYTES // 4].strip()
+        shortened = "\n".join(lines)[: MOST_BYTES if self.others else MOST_BYTES // 4].strip()
         return f"{'This is a test. ' if self.is_test else ''}{shortened}\n\nSubscription {event.id}"
 
 

@@ -58,12 +58,10 @@ class Messengers:
     def send(self, message: Message) -> Outcome:
         """One try."""
         plugin = self._plugin(message.target.address)
-        event = message.event
-        title = event.title or event.id
         guard = nullcontext() if self._settings.allow_private_addresses else only_public_addresses()
         try:
             with guard:
-                is_taken = bool(plugin.notify(body=message.text(), title=title))
+                is_taken = bool(plugin.notify(body=message.text(), title=message.title))
         except AddressError as error:
             return Outcome(error.what, of_target=True)
         except Exception as error:  # of a library that talks to many services; its text may have the address in it

@@ -22,7 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from triplewire.broker.events import MATCHED, Event, with_numbers
 from triplewire.broker.matching import Batch
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.targets import Target, end_target
-from triplewire.broker.tickets import feed_key
+from triplewire.broker.tickets import feed_key, opened
 from triplewire.deliver.channels import Channel, Channels, shown_address
 from triplewire.deliver.limits import DAY, Allowance, DeliverySettings
 from triplewire.deliver.messages import Message, Outcome
@@ -47,6 +47,7 @@ from triplewire.store.tables import deliveries, failing, hosts, targets
 AHEAD = 20  # deliveries of a host that are read at once
 _LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
 _LOOK_SHARE = 20.0  # a look takes at most one part of so many of the time
+_DIGEST = 500  # events of a digest
 _NOT_TRIED = "not tried, as others failed: "
 _DOWN = 3  # failures one after the other, from which on what is due at the target is not tried one by one
 _AGAIN = 5.0  # seconds after which what could not be written is tried again
@@ -67,6 +68,7 @@ class _Sending(NamedTuple):
     failures: int  # of its target
     is_first: bool  # it was never tried itself
     message: Message
+    others: tuple[int, ...] = ()  # the deliveries that are sent with it, in a digest
 
 
 @dataclass
@@ -330,7 +332,9 @@ class Deliveries(Repeating):
             events = with_numbers(connection, [row.event for row in rows])
             if not rows:
                 due = connection.execute(sa.select(sa.func.min(deliveries.c.due)).where(*pending)).scalar()
-            firsts = {number: _first(connection, number) for number in {row.number for row in rows if _is_ordered(row)}}
+            wishes = {row.number: json.loads(row.settings) for row in rows}
+            firsts = {number: _first(connection, number) for number, said in wishes.items() if said.get("ordered")}
+            digests = {number: _digest(connection, number, at) for number, said in wishes.items() if said.get("digest")}
         if not rows:
             if due is not None:
                 self._plan(host.name, due)
@@ -346,23 +350,26 @@ class Deliveries(Repeating):
                 expired[row.delivery] = "its event was not kept"
             elif row.until > at:
                 later[row.number] = row.until
-            elif _is_ordered(row) and (first := firsts[row.number]) is not None and first.event != row.event:
+            elif (first := firsts.get(row.number)) is not None and first.event != row.event:
                 later[row.number] = first.due
             else:
-                message = self._message(events[row.event], row)
-                host.waiting.append(
-                    _Sending(row.delivery, row.number, row.tries, row.failures, _is_first(row), message)
-                )
+                digest = digests.get(row.number, {})
+                if digest and row.number in {each.target for each in (*host.waiting, *host.sending.values())}:
+                    continue
+                digest.pop(row.delivery, None)
+                message = self._message(events[row.event], row, others=tuple(digest.values()))
+                sending = _Sending(row.delivery, row.number, row.tries, row.failures, _is_first(row), message)
+                host.waiting.append(sending._replace(others=tuple(digest)))
         if expired or any(due > at for due in later.values()):
             self._database.write(lambda connection: _postpone(connection, expired, later, at))
             if not host.waiting and not host.sending:
                 self._plan(host.name, at)
         return bool(host.waiting)
 
-    def _message(self, event: Event, row: Row[Any], is_test: bool = False) -> Message:
+    def _message(self, event: Event, row: Row[Any], is_test: bool = False, others: tuple[Event, ...] = ()) -> Message:
         target = Target(row.kind, row.address, row.secret, json.loads(row.settings), row.expires, row.state, row.form)
         key = feed_key(event.subscription, self._broker.secret)
-        return Message(event, target, key, self.settings.base_url, is_test)
+        return Message(event, target, key, self.settings.base_url, is_test, others)
 
     # --- sending, in a worker ----------------------------------------------------------------------------------------
 
@@ -385,7 +392,8 @@ class Deliveries(Repeating):
 
     def _outcome(self, message: Message) -> Outcome:
         try:
-            return self.channels.send(message)
+            secret = opened(message.target.secret, self._broker.secret)
+            return self.channels.send(replace(message, target=replace(message.target, secret=secret)))
         except TriplewireError as error:
             return Outcome(shown(str(error)))
         except Exception:
@@ -395,7 +403,8 @@ class Deliveries(Repeating):
     def _settle(self, sending: _Sending, outcome: Outcome) -> None:
         """Write what came of a try."""
         at, table = self._clock(), deliveries
-        this = table.c.number == sending.number, table.c.state == "pending"
+        this = table.c.number.in_((sending.number, *sending.others)), table.c.state == "pending"
+        by = table.c.target if sending.others else table.c.number  # those of a digest stay together
         target = targets.update().where(targets.c.number == sending.target)
 
         def write(connection: Connection) -> None:
@@ -420,7 +429,7 @@ class Deliveries(Repeating):
                 end_target(connection, sending.target, "the target is gone")
                 _note_failing(connection, sending, outcome)
                 return
-            failed = table.update().where(*this).values(self._failed(outcome, at, table.c.number, 0.5))
+            failed = table.update().where(*this).values(self._failed(outcome, at, by, 0.5))
             states = connection.execute(failed.returning(table.c.state)).scalars().all()
             failures = connection.execute(sa.select(targets.c.failures).where(targets.c.number == sending.target))
             if outcome.of_target and sending.is_first and failures.scalar_one() >= _DOWN:
@@ -466,8 +475,14 @@ def _note_failing(connection: Connection, sending: _Sending, outcome: Outcome) -
     connection.execute(there, {**values, "solution": json.dumps(solution)})
 
 
-def _is_ordered(row: Row[Any]) -> bool:
-    return bool(json.loads(row.settings).get("ordered"))
+def _digest(connection: Connection, target: int, at: float) -> dict[int, Event]:
+    """The deliveries that a target is sent together now, with their events."""
+    here = sa.select(deliveries.c.number, deliveries.c.event).where(
+        deliveries.c.target == target, deliveries.c.state == "pending", deliveries.c.due <= at
+    )
+    rows = connection.execute(here.order_by(deliveries.c.event).limit(_DIGEST)).all()
+    events = with_numbers(connection, [row.event for row in rows])
+    return {row.number: events[row.event] for row in rows if row.event in events}
 
 
 def _is_first(row: Row[Any]) -> bool:

@@ -49,16 +49,19 @@ class NewTarget(Body):
     address: str = Field(description="https://..., xmlrpc:https://..., kafka://..., mailto:... or apprise:...")
     secret: str = Field("", description="What posts are signed with (Standard Webhooks).")
     ordered: bool = Field(False, description="Each event waits until the one before is delivered.")
+    digest: str = Field("", description="hourly or daily (UTC): mail or messages that tell all of it together.")
 
 
 def target_shown(row: Row[Any]) -> dict[str, Any]:
     """A target as the owner of its subscription sees it."""
     as_they_are = ("number", "kind", "state", "expires", "until", "failures", "created")
+    said = json.loads(row.settings)
     return {
         **{name: getattr(row, name) for name in as_they_are},
         "address": shown_address(row.kind, row.address),
         "signed": bool(row.secret),
-        "ordered": bool(json.loads(row.settings).get("ordered")),
+        "ordered": bool(said.get("ordered")),
+        "digest": said.get("digest", ""),
     }
 
 
@@ -75,7 +78,7 @@ def targets(request: Request, id: str) -> list[dict[str, Any]]:
 def add_target(request: Request, id: str, body: NewTarget) -> Response:
     """Deliver events to this address, too, from now on."""
     row: Any = subscription(request, id)
-    more = {"ordered": True} if body.ordered else {}
+    more = body.model_dump(include={"ordered", "digest"}, exclude_defaults=True)
     target = delivering(request).channels.target(body.address, body.secret, more)
     if owner_or_none(request) is None and target.kind == "webhook":
         target = replace(target, state=PENDING)

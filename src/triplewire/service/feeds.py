@@ -17,8 +17,10 @@ from sqlalchemy.engine import Row
 from triplewire.broker.broker import Broker
 from triplewire.broker.events import UNMATCHED, publication_of, with_numbers
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
+from triplewire.broker.feeds.digests import feed_of_digests
 from triplewire.broker.feeds.entries import FORMS, Entry, Feed, bounds_of, feed_of, feed_of_results, instant
 from triplewire.broker.subscriptions import ENDED
+from triplewire.broker.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
 from triplewire.broker.window import asked
 from triplewire.service.access import KEY, OWNER, allowed, base_of, broker, owner
@@ -47,15 +49,19 @@ _HEADERS = {
 }
 
 
-def feed_at(of: Broker, row: Row[Any], base: str, before: int | None = None, after: int | None = None) -> Feed:
+def feed_at(
+    of: Broker, row: Row[Any], base: str, before: int | None = None, after: int | None = None, digest: str = ""
+) -> Feed:
     """A page of the feed of a subscription at a service of this address: the newest, or the one before a sequence, or
-    what comes behind one."""
+    what comes behind one; or its digests."""
 
     def address(form: str, before: int | None = None) -> str:
-        page = "" if before is None else f"?before={before}"
-        return f"{base}/s/{feed_key(row.number, of.secret)}.{form}{page}"
+        asked = {"digest": digest} if digest else {} if before is None else {"before": before}
+        return f"{base}/s/{feed_key(row.number, of.secret)}.{form}" + (f"?{urlencode(asked)}" if asked else "")
 
     with of.database.reading() as connection:
+        if digest:
+            return feed_of_digests(connection, row, of.secret, address, digest)
         return feed_of(connection, row, of.secret, address, f"{base}/hub", before, after)
 
 
@@ -99,23 +105,28 @@ def triples(request: Request, key: str, sequence: Annotated[int, Path(ge=1, lt=2
 @router.get("/s/{key}.{form}")
 @allowed(KEY)
 def feed(
-    request: Request, key: str, form: str, before: Annotated[int | None, Query(ge=1, lt=2**62)] = None
+    request: Request, key: str, form: str, before: Annotated[int | None, Query(ge=1, lt=2**62)] = None, digest: str = ""
 ) -> Response:
     """The feed of a subscription as `atom`, `rss`, `rdf`, `json`, `html`, `opml` or `ndjson`: its newest entries, or
-    those before a sequence."""
+    those before a sequence; with `digest=hourly` or `daily` an entry for each hour or day (UTC) that is over."""
     of = broker(request)
     row: Any = of.by_feed_key(key)
     if row is None:
         raise Problem(404, "there is no such feed")
     check_form(form)
-    base = base_of(request)
+    if digest and digest not in DIGESTS:
+        raise Problem(404, f"there is no digest {digest[:20]!r}", f"known: {', '.join(DIGESTS)}")
+    base, period = base_of(request), now() // DIGESTS[digest] if digest else 0
     with of.database.reading() as connection:
         bounds = bounds_of(connection, row.number)
     # nothing else is in a feed that may change: events and contents never do
-    tag = _tag(version("triplewire"), key, form, base, before, bounds, *(getattr(row, name) for name in _SHOWN))
+    tag = _tag(
+        version("triplewire"), key, form, base, before, digest, period, bounds, *(getattr(row, name) for name in _SHOWN)
+    )
     if tag in _known_tags(request):
         return Response(status_code=304, headers={**_HEADERS, "ETag": tag})
-    return answer(request, feed_at(of, row, base, before), form, tag, by_date=row.state != ENDED, of=of)
+    shown = feed_at(of, row, base, before, digest=digest)
+    return answer(request, shown, form, tag, by_date=row.state != ENDED, of=of)
 
 
 @router.get("/feed")

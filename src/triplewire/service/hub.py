@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker import websub_subscriber
 from triplewire.broker.feeds.entries import FORMS
+from triplewire.broker.tickets import sealed
 from triplewire.broker.websub import (
     LEASE,
     LONGEST_LEASE,
@@ -65,8 +66,9 @@ def _answer(request: Request, body: bytes) -> Response:
     secret = fields.get("hub.secret", "")
     if len(secret.encode("utf-8", "surrogatepass")) >= _MOST_SECRET:
         raise Problem(400, f"hub.secret has {_MOST_SECRET} bytes or more")
-    intent = Intent(mode, number, form, topic, callback, _lease(fields), secret)
-    if not ask(broker(request).database, intent):
+    of = broker(request)
+    intent = Intent(mode, number, form, topic, callback, _lease(fields), sealed(secret, of.secret))
+    if not ask(of.database, intent):
         raise Problem(429, "too many callbacks of this host wait", headers={"Retry-After": "600"})
     return PlainTextResponse("", 202)
 

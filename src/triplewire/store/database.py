@@ -156,7 +156,9 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees what is committed. Nothing is written through it. Raises as `write` does."""
+        """A connection that sees what is committed. Nothing is written through it. Within it, wait for no write and
+        begin no other reading: where SQLite has no WAL, a commit waits for the readers that there are, and new readers
+        for the commit. Raises as `write` does."""
         with errors_of_database(""), self.engine.connect() as connection:
             yield connection
             connection.rollback()

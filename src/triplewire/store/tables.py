@@ -160,7 +160,7 @@ targets = Table(
     Column("address", Text, nullable=False),
     Column("form", Text, nullable=False),  # of the feed that is sent as a whole; "": each event by itself
     Column("host", Text, nullable=False),  # `triplewire.broker.targets.host_of`
-    Column("secret", Text, nullable=False),  # which requests are signed with
+    Column("secret", Text, nullable=False),  # which requests are signed with, sealed: `triplewire.broker.tickets`
     Column("settings", Text, nullable=False),  # a JSON object
     Column("state", Text, nullable=False),  # "active", "pending" (not verified yet), "gone"
     Column("expires", Float),  # of a lease; null: with its subscription

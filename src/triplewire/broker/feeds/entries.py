@@ -155,7 +155,7 @@ def feed_of(
     }
     state = said.get(row.state, f"It {'has ended' if row.state == ENDED else 'is suspended'}: {row.reason}.")
     return Feed(
-        id=_urn(secret, f"feed {number}"),
+        id=urn_of(secret, f"feed {number}"),
         title=one_line(row.title or row.id),
         subtitle=one_line(f"What matches a standing query. {state}"),
         updated=max([row.created, *(entry.updated for entry in entries)]),
@@ -179,7 +179,7 @@ def entry_of(
     elif event.type == UNMATCHED:
         title = f"No longer matches: {title}"
     entry = Entry(
-        id=_urn(secret, f"event {event.subscription} {event.sequence} {event.at!r}"),
+        id=urn_of(secret, f"event {event.subscription} {event.sequence} {event.at!r}"),
         title=title,
         link=web_address(event.link),
         updated=event.at,
@@ -240,7 +240,7 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
     entries = [
         with_markup(
             Entry(
-                id=_urn(secret, f"publication {seen.number}"),
+                id=urn_of(secret, f"publication {seen.number}"),
                 title=one_line(seen.title or seen.publication.id),
                 link=web_address(seen.link),
                 updated=seen.received,
@@ -261,12 +261,13 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
         for seen, bindings in results
     ]
     updated = max((entry.updated for entry in entries), default=0.0)
-    id = _urn(secret, f"query {title}")
+    id = urn_of(secret, f"query {title}")
     subtitle = "What matches a query among the publications that are kept."
     return Feed(id, one_line(title), subtitle, updated, address, entries)
 
 
-def _urn(secret: bytes, what: str) -> str:
+def urn_of(secret: bytes, what: str) -> str:
+    """The id of what is in a feed: the same for the same service, and told from that of others."""
     return uuid.UUID(bytes=hmac.digest(secret, what.encode("utf-8", "replace"), "sha256")[:16], version=5).urn
 
 

@@ -65,7 +65,8 @@ def subscribe(request: Request, sent: Posted) -> Response:
 def _targets(request: Request, given: dict[str, str]) -> list[Target]:
     if not given.get("webhook"):
         return []
-    return [delivering(request).channels.target(given["webhook"], given.get("secret", ""), {})]
+    more = {"digest": given["digest"]} if given.get("digest") else {}
+    return [delivering(request).channels.target(given["webhook"], given.get("secret", ""), more)]
 
 
 @router.post("/page/subscriptions/{number}/edit")
@@ -122,7 +123,7 @@ def end(request: Request, number: int, sent: Posted) -> Response:
 @router.post("/page/subscriptions/{number}/targets")
 @allowed(PAGE)
 def add_target(request: Request, number: int, sent: Posted) -> Response:
-    """Deliver events to a webhook, too; or with `remove`, to that target no more; with `test`, send it a test."""
+    """Deliver events to a webhook or mailbox, too; with `remove`, to that target no more; with `test`, send a test."""
     who, given = sent[0], _texts(sent[1])
     row = own(request, who, number)
     if given.get("remove"):

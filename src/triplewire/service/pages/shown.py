@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import segno
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from markupsafe import Markup
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY
 from triplewire.broker.events import publication_of
 from triplewire.broker.sources import health
 from triplewire.broker.subscriptions import ENDED, prefixes_of
+from triplewire.broker.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
 from triplewire.broker.window import Kept
 from triplewire.errors import TriplewireError
@@ -171,10 +174,13 @@ def look(request: Request, number: int, before: int = 2**62, said: str = "") -> 
     row = own(request, who, number)
     key = feed_key(number, of.secret)
     entries = of.newest_events(number, _ENTRIES + 1, before)
+    feeds = [(text, feed_address(request, key, form)) for form, text in FORMS]
+    feeds.append(("Atom, daily", f"{feed_address(request, key)}?digest=daily"))
+    code = segno.make(feeds[0][1]).svg_inline(scale=3, light="#fff")
     targets, log = of.targets.of(number), of.delivery_log.of_subscription(number, looked_up.LISTED)
     return page(
         request, "subscription.html", who, row=row, name=name_of(row), price=json.loads(row.price), said=said,
-        feeds=[(text, feed_address(request, key, form)) for form, text in FORMS], entries=entries[:_ENTRIES],
+        feeds=feeds, code=Markup(code), entries=entries[:_ENTRIES], digests=DIGESTS,
         older=entries[_ENTRIES - 1].sequence if len(entries) > _ENTRIES else None, targets=targets,
         deliveries=log, durations=DURATIONS, ended=row.state == ENDED,
         muted=max((target.until for target in targets), default=0.0),
