@@ -48,7 +48,8 @@ class Node:
 
     def crossed(self) -> dict[str, int]:
         """How many publications came over its links, by what became of them."""
-        return {outcome: count for (outcome,), count in self.broker.counts.of("crossed").items() if count}
+        samples = [sample for metric in self.broker.counts.crossed.collect() for sample in metric.samples]
+        return {sample.labels["outcome"]: int(sample.value) for sample in samples if sample.value}
 
 
 @contextmanager

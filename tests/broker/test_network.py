@@ -263,7 +263,7 @@ def test_what_cannot_be_taken_over_is_a_dead_letter(new_database: NewDatabase) -
             nodes["first"].broker.publish([item("a"), item("large", "x" * 1_000), item("b")])
             settle(nodes)
             assert [told[2] for told in nodes["last"].told()] == ["urn:p:a", "urn:p:b"]
-            (letter,) = broker.owed.refused()
+            (letter,) = broker.delivery_log.refused()
             assert letter.id == "urn:p:large"
             assert "literal" in letter.reason
 
