@@ -203,7 +203,7 @@ def test_all_of_a_user_is_removed_and_nothing_of_others(broker: Broker, url: str
     ask(f"{url}/sources", b'{"kind": "push", "id": "desk-of-ann"}', token=token, Content_Type="application/json")
     site.page(PAGE_1, "Olympic games", readers=["/ann", "/bob"])
     site.page(PAGE_2, "Olympic games of ann", readers=["/ann"])
-    before = broker.owed.tally()
+    before = broker.delivery_log.tally()
     assert before["matched"] == 3
     counts = site.forget(user="ann")
     assert counts == {"subscriptions": 1, "events": 2, "deliveries": 2, "sources": 1, "tokens": 1}
@@ -211,7 +211,7 @@ def test_all_of_a_user_is_removed_and_nothing_of_others(broker: Broker, url: str
         for table in metadata.sorted_tables:
             for row in connection.execute(sa.select(table)).all():
                 assert not any("site1/ann" in str(value) or "wish of ann" in str(value) for value in row), table.name
-    tally = broker.owed.tally()
+    tally = broker.delivery_log.tally()
     assert tally["matched"] == sum(tally[state] for state in ("delivered", "pending", "expired", "dead"))
     assert ask(made["ann"]["feed"]).status == 404
     assert ask(f"{url}/subscriptions", token=token).status == 401
