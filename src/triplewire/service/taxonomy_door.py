@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.granted_namespaces import check_within, owners_by_namespace, part_in
-from triplewire.broker.owners import acts_for
+from triplewire.broker.users import acts_for
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.read.taxonomy import read_taxonomy
 from triplewire.service.access import OWNER, Body, allowed, broker, owner, settings
