@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, ClassVar, NamedTuple
 
+from triplewire.errors import ServiceError
+
 _SECONDS = 60
 
 
@@ -56,7 +58,7 @@ def ask(
 
 
 def call(address: str, name: str, *parameters: Any, token: str = "") -> Any:
-    """What a method answers. Raises `Fault`, and `NotMet` where there is no answer of XML-RPC."""
+    """What a method answers. Raises `Fault`, and `ServiceError` where there is no answer of XML-RPC."""
     body = xmlrpc.client.dumps(parameters, name, allow_none=False).encode("utf-8", "xmlcharrefreplace")
     answer = ask(address, "POST", body, token=token)
     try:
@@ -65,31 +67,23 @@ def call(address: str, name: str, *parameters: Any, token: str = "") -> Any:
         raise
     except Exception as error:  # whatever stands in the answer
         text = answer.body.decode("utf-8", "replace")
-        raise NotMet(f"{name} is answered {answer.status} and no XML-RPC ({error}): {text[:200]}") from None
+        raise ServiceError(f"{name} is answered {answer.status} and no XML-RPC ({error}): {text[:200]}") from None
     return result
 
 
-class NotMet(Exception):
-    """A point does not hold; its text says what was seen."""
-
-
-class Skipped(Exception):
-    """A point could not be looked at; its text says why."""
-
-
 def must(holds: object, seen: object) -> None:
-    """Raises `NotMet` with what was seen, unless something holds."""
+    """Raises `ServiceError` with what was seen, unless something holds."""
     if not holds:
-        raise NotMet(str(seen)[:400])
+        raise ServiceError(str(seen)[:400])
 
 
 def fault_of(do: Callable[[], Any]) -> xmlrpc.client.Fault:
-    """The fault that a call is answered with. Raises `NotMet` where it is none."""
+    """The fault that a call is answered with. Raises `ServiceError` where it is none."""
     try:
         result = do()
     except xmlrpc.client.Fault as fault:
         return fault
-    raise NotMet(f"it was no fault, but {result!r}"[:400])
+    raise ServiceError(f"it was no fault, but {result!r}"[:400])
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,7 @@ Points = list[Point]
 
 
 def point(points: Points, name: str, remedy: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Makes a function that raises `NotMet` the next of some points."""
+    """Makes a function that raises `ServiceError` the next of some points."""
 
     def declare(check: Callable[[Any], None]) -> Callable[[Any], None]:
         points.append(Point(name, remedy, check))

@@ -11,9 +11,9 @@ import typer
 from triplewire.cli import output
 from triplewire.cli.arguments import grouped
 from triplewire.cli.client import Asking, token_of
-from triplewire.cli.conformance.asked import NotMet, Points, Skipped, service_at
+from triplewire.cli.conformance.asked import Points, service_at
 from triplewire.cli.report import one_line, say
-from triplewire.errors import TriplewireError
+from triplewire.errors import ServiceError, TriplewireError, UnavailableError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Do others do what our protocols say?")
 app.callback()(lambda: None)  # else a group of one command is that command
@@ -55,7 +55,7 @@ def cms_command(
             service = stack.enter_context(service_at(base, token))
             missed += _checked(stream, service_points.POINTS, service)
             missed += _checked(stream, site_points.POINTS, web) if web is not None else 0
-        except (NotMet, xmlrpc.client.Fault) as error:  # of what is removed at the end
+        except (ServiceError, xmlrpc.client.Fault) as error:  # of what is removed at the end
             raise TriplewireError(f"what was made at the service could not be removed: {error}", source=base) from None
     if missed:
         say(f"{missed} points do not hold")
@@ -70,7 +70,7 @@ def _checked(stream: IO[str], points: Points, of: Any) -> int:
         try:
             point.check(of)
             stream.write(f"ok {line}\n")
-        except Skipped as reason:
+        except UnavailableError as reason:
             stream.write(one_line(f"skip {line}: {reason}") + "\n")
         except Exception as error:  # whatever a service that is wrong has answered
             stream.write(one_line(f"not ok {line}: {_seen(error)}; to do: {point.remedy}") + "\n")
@@ -80,7 +80,7 @@ def _checked(stream: IO[str], points: Points, of: Any) -> int:
 
 
 def _seen(error: Exception) -> str:
-    if isinstance(error, NotMet):
+    if isinstance(error, ServiceError):
         return str(error)
     if isinstance(error, xmlrpc.client.Fault):
         return f"fault {error.faultCode}: {error.faultString}"

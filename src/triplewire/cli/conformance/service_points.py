@@ -12,7 +12,8 @@ import xmlrpc.client
 from functools import partial
 from typing import Any
 
-from triplewire.cli.conformance.asked import Points, Service, Skipped, ask, call, fault_of, item, must, point
+from triplewire.cli.conformance.asked import Points, Service, ask, call, fault_of, item, must, point
+from triplewire.errors import UnavailableError
 
 POINTS: Points = []
 _point = partial(point, POINTS)
@@ -284,14 +285,14 @@ def _notified(service: Service) -> None:
             """Nothing on standard error."""
 
     if not re.match(r"https?://(localhost|127\.|\[::1\])", service.base):
-        raise Skipped("the service is not on this machine, and may not reach it")
+        raise UnavailableError("the service is not on this machine, and may not reach it")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
             address = f"http://127.0.0.1:{server.server_address[1]}/notify"
             made, word = _subscribed(service, notify=address, secret="whsec_c2VjcmV0")
         except xmlrpc.client.Fault as fault:
-            raise Skipped(f"the service calls nobody on its own machine: {fault.faultString}") from None
+            raise UnavailableError(f"the service calls nobody on its own machine: {fault.faultString}") from None
         page, end = service.page(f"A {word}"), time.monotonic() + 30
         while not came and time.monotonic() < end:
             time.sleep(0.05)

@@ -49,7 +49,7 @@ class Site:
         self.about = said if answer.status == 200 and isinstance(said, dict) else {}
 
     def pages(self) -> list[Publication]:
-        """The items of its feed. Raises `NotMet`."""
+        """The items of its feed. Raises `ServiceError`."""
         answer = ask(self.about.get("feed", ""))
         must(answer.status == 200 and RSS.encode() in answer.body, answer)
         try:
