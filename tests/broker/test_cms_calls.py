@@ -223,6 +223,9 @@ def test_all_of_a_user_is_removed_and_nothing_of_others(broker: Broker, url: str
     assert len(new) == 1
     assert new[0] > 3  # the numbers of what was removed do not come again
     assert site.forget(user="ann") == dict.fromkeys(counts, 0)
+    for _ in range(2):
+        site.subscribe(query=QUERY, user="ann", **named)
+        assert site.forget(user="ann")["subscriptions"] == 1
 
 
 def test_who_may_remove_an_owner(broker: Broker, url: str, site: Site) -> None:

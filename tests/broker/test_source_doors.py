@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fastapi.testclient import TestClient
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
 from triplewire.engine import Engine
+from triplewire.errors import SubscriptionError
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.service.app import ServiceSettings, service
 
@@ -467,3 +469,48 @@ def test_a_taxonomy_that_is_given_is_the_first(database_url: str) -> None:
     with Broker.open(database_url, b"s" * 32, engine=Engine(taxonomy=given), warn=said.append) as broker:
         assert broker.taxonomy != given
         assert "PUT /taxonomy" in said[-1]
+
+
+def test_a_site_changes_what_is_stated_of_its_namespace(broker: Broker, ask: Client) -> None:
+    from triplewire.broker import granted_namespaces
+
+    tokens = {name: broker.new_token(name) for name in ("site1", "site2")}
+    for name in tokens:
+        granted = f"http://{name}.example/"
+        broker.database.write(lambda c, granted=granted, name=name: granted_namespaces.grant(c, granted, name))
+    with pytest.raises(SubscriptionError, match="granted to site1"):
+        broker.database.write(lambda c: granted_namespaces.grant(c, "http://site1.example/terms#", "site2"))
+    above = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+    same = "<http://www.w3.org/2002/07/owl#equivalentClass>"
+
+    def put(name: str, *statements: str, namespace: str = "", method: str = "PUT", more: str = "") -> int:
+        text = "\n".join(re.sub(r"(\d):(\w+)", r"<http://site\1.example/\2>", line) + " ." for line in statements)
+        path = f"/taxonomy?namespace={namespace or f'http://{name}.example/'}{more}"
+        body: object = text.encode() if method == "PUT" else {"add": text}
+        return ask(method, path, body, token=tokens[name], kind="text/turtle")[0]
+
+    assert put("site1", f"1:Dinghy {above} 1:Boat") == 200
+    assert put("site2", f"2:Ship {above} 2:Craft", f"2:Ship {same} 1:Boat") == 200
+    made(ask, kind="push", id="desk")
+    craft = "SELECT ?x WHERE (?x, rdf:type, ?t) SUCHTHAT (?x ISA <= <http://site2.example/Craft>)"
+    ask("POST", "/subscriptions", {"query": craft, "language": "gql", "id": "craft"})
+    dinghy = b"<urn:d:%d> a <http://site1.example/Dinghy> ."
+    assert ask("POST", "/publish?wait=1", dinghy % 1, kind="text/turtle")[1]["matched"] == 1  # type: ignore[index]
+    for name, statement, more in (
+        ("site1", f"2:Craft {above} 1:Boat", ""),
+        ("site2", f"1:Boat {above} 2:Ship", ""),
+        ("site2", f"2:Craft {above} 2:Ship", ""),
+        ("site2", f"2:Craft {above} 2:Ship", "&dry_run=1"),
+        ("site2", f"2:Craft {above} 1:Dinghy", ""),
+    ):
+        assert [put(name, statement, method=method, more=more) for method in ("PATCH",)] == [400], statement
+    assert put("site2", f"1:Boat {above} 1:Thing", namespace="http://site1.example/") == 403
+    assert put("site2", f"1:Boat {above} 1:Thing", namespace="http://") == 403
+    assert put("site2", f"1:Boat {above} 1:Thing", namespace="http://site1.example/", more="&dry_run=1") == 200
+    assert put("site2", f"2:Ship {above} 2:Craft") == 200  # what is the same is stated no more
+    assert ask("POST", "/publish?wait=1", dinghy % 2, kind="text/turtle")[1]["matched"] == 0  # type: ignore[index]
+    assert ask("GET", "/taxonomy")[1]["superclasses"] == {  # type: ignore[index]
+        "http://site1.example/Dinghy": ["http://site1.example/Boat"],
+        "http://site2.example/Ship": ["http://site2.example/Craft"],
+    }
+    assert len(told(broker)) == 1

@@ -274,3 +274,36 @@ def test_literals_and_blank_nodes_never_fail() -> None:
         found = [taxonomy.holds(node, relation, made_iri("c1"), NO_GRAPH) for node in nodes]
         named = relation in (Relation.DESCENDANT, Relation.DIRECT)
         assert found == [named, False, named, False]
+
+
+def test_classes_that_are_the_same_are_one_and_no_cycle() -> None:
+    pairs = [("a:Boat", "a:Vehicle"), ("b:Ship", "b:Thing"), ("a:Dinghy", "a:Boat")]
+    taxonomy = Taxonomy.build(pairs, instances=[("a:1", "a:Dinghy")], equivalents=[("a:Boat", "b:Ship")])
+    assert taxonomy.at_or_above("a:Dinghy") == {"a:Dinghy", "a:Boat", "a:Vehicle", "b:Ship", "b:Thing"}
+    assert taxonomy.at_or_above("b:Ship") == {"a:Boat", "a:Vehicle", "b:Ship", "b:Thing"}
+    assert Taxonomy.from_json(taxonomy.to_json()) == taxonomy
+    with pytest.raises(TaxonomyError, match="cycle: a:Boat -> a:Dinghy -> a:Boat"):
+        taxonomy.changed(add=Taxonomy.build([("b:Ship", "a:Dinghy")]))
+    parted = taxonomy.changed(remove=Taxonomy.build([], equivalents=[("b:Ship", "a:Boat")]))
+    assert parted == Taxonomy.build(pairs, instances=[("a:1", "a:Dinghy")])
+    assert parted.changed(add=Taxonomy.build([("b:Thing", "a:Boat")])).at_or_above("b:Ship") >= {"a:Vehicle"}
+
+
+def test_ways_up_through_many_classes_that_are_the_same_end() -> None:
+    same = [(f"c:{n}", f"c:{n + 1}") for n in range(1_200)]
+    taxonomy = Taxonomy.build([("c:0", "top")], equivalents=same)
+    assert len(taxonomy.at_or_above("c:600")) == 1_202
+
+
+def test_what_is_stated_of_a_namespace() -> None:
+    taxonomy = Taxonomy.build(
+        [("a:X", "b:Y"), ("b:Y", "b:Z")],
+        instances=[("urn:1", "a:X"), ("urn:1", "b:Y")],
+        names=[("a:X", "ex"), ("b:Y", "ex")],
+        classes=["a:W", "b:V"],
+        equivalents=[("a:X", "c:Q"), ("c:Q", "c:R")],
+    )
+    part = taxonomy.restricted(lambda iri: iri.startswith("a:"))
+    assert part.superclasses == {"a:X": {"b:Y", "c:Q"}, "c:Q": {"a:X"}}
+    assert (part.classes_of["urn:1"], part.names, set(part.classes_of)) == ({"a:X"}, {"ex": {"a:X"}}, {"urn:1", "a:W"})
+    assert part.equivalents == {"a:X": {"c:Q"}, "c:Q": {"a:X"}}

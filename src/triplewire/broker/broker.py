@@ -30,6 +30,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire import crash
 from triplewire.broker import api_tokens, owners, registration, tickets
+from triplewire.broker import api_tokens, tickets, users
 from triplewire.broker import events as events_
 from triplewire.broker.accepted import Accepting, Once, Revision, Taken, accept
 from triplewire.broker.counts import Counts
@@ -208,7 +209,7 @@ class Broker:
         for row in rows:
             if (owner is not None and row.owner == owner) or (ticket is not None and row.ticket == digest):
                 return row
-        return next((row for row in rows if owner is not None and owners.acts_for(owner, row.owner)), None)
+        return next((row for row in rows if owner is not None and users.acts_for(owner, row.owner)), None)
 
     def by_feed_key(self, key: str) -> Row[Any] | None:
         """The subscription whose feed has this key; None for another key."""
@@ -225,7 +226,7 @@ class Broker:
         """All subscriptions of an owner, and where it is asked of its users, the newest first."""
         of = subscriptions.c.owner
         with self.database.reading() as connection:
-            here = sa.select(subscriptions).where(owners.held_by(of, owner) if with_users else of == owner)
+            here = sa.select(subscriptions).where(users.held_by(of, owner) if with_users else of == owner)
             return connection.execute(here.order_by(subscriptions.c.number.desc())).all()
 
     def renew(self, number: int, seconds: float = DAY) -> float:
@@ -267,7 +268,7 @@ class Broker:
         or too long."""
         check_seconds(seconds)
         begin, table = now(), subscriptions
-        lasting = table.c.state != ENDED, owners.held_by(table.c.owner, owner)
+        lasting = table.c.state != ENDED, users.held_by(table.c.owner, owner)
 
         def write(connection: Connection) -> set[str]:
             values = {"expires": begin + seconds, "warns": warns(begin, seconds)}

@@ -14,9 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.broker.owners import held_by, name_of_user
 from triplewire.broker.publications import restored
 from triplewire.broker.subscriptions import SUSPENDED
+from triplewire.broker.users import held_by, name_of_user
 from triplewire.model.publication import Publication
 from triplewire.store.tables import attachments, events, publications, subscriptions
 

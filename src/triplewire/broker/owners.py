@@ -1,7 +1,4 @@
-"""Owners who act for others, as the site of a CMS does for its users, and how all of an owner is removed.
-
-The owner `site/ann` is a user of the owner `site`: what is of `site/ann` is of `site` as well, and of nobody else.
-"""
+"""How all of an owner is removed: subscriptions, events, deliveries, sources, tokens."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from sqlalchemy.engine import Connection
 from triplewire.broker import granted_namespaces
 from triplewire.broker.delivery_log import add_total
 from triplewire.broker.numbering import keep_numbers
-from triplewire.broker.subscriptions import ENDED, OF_ID, parts
-from triplewire.errors import ArgumentError
+from triplewire.broker.subscriptions import ENDED, parts
+from triplewire.broker.users import acts_for, held_by
 from triplewire.store.database import Database
 from triplewire.store.tables import (
     SOURCES,
@@ -38,38 +35,7 @@ from triplewire.store.tables import (
     tokens,
 )
 
-_BETWEEN = "/"
 _AT_ONCE = 1_000  # rows that one step removes, which others wait for
-
-
-def user_of(owner: str, user: str) -> str:
-    """The owner that is a user of another one. Raises `ArgumentError` for what is no name."""
-    if not OF_ID.fullmatch(user):
-        raise ArgumentError(f"{user!r} is no name of a user", remedy="up to 200 characters, none of / ? # or controls")
-    return f"{owner}{_BETWEEN}{user}"
-
-
-def name_of_user(owner: str) -> str:
-    """The name of a user, without that of the owner who acts for it; "" for an owner that is no user."""
-    return owner.partition(_BETWEEN)[2]
-
-
-def acts_for(owner: str, other: str) -> bool:
-    """Is what is of the other one of this owner?"""
-    return other == owner or other.startswith(owner + _BETWEEN)
-
-
-def held_by(column: sa.ColumnElement[str], owner: str) -> sa.ColumnElement[bool]:
-    """The same as a condition on a column. (LIKE would take no notice of case in SQLite.)"""
-    begin = owner + _BETWEEN
-    return (column == owner) | (sa.func.substr(column, 1, len(begin)) == begin)
-
-
-def reader_named(owner: str, name: str) -> str:
-    """The owner that a publisher names as a reader: `/ann` is its user ann, `/` itself, another name an owner."""
-    if not name.startswith(_BETWEEN):
-        return name
-    return owner if name == _BETWEEN else user_of(owner, name[1:])
 
 
 def forget(database: Database, owner: str) -> dict[str, int]:
@@ -137,6 +103,8 @@ def _removed(connection: Connection, numbers: Sequence[int]) -> Counter[str]:
         add_total(connection, "expired", sum(row.number != newest for row in rows) - delivered)
         return Counter(deliveries=len(rows))
     blank = {"subscription": 0, "address": "", "secret": "", "settings": "{}", "state": "gone", "host": ""}
+    before = targets.c.subscription == 0, targets.c.number != _newest(connection, targets)
+    connection.execute(targets.delete().where(*before))
     _delete(connection, targets, connection.execute(of_targets).scalars().all(), **blank)
     told = connection.execute(sa.select(events.c.number).where(events.c.subscription.in_(numbers)).limit(_AT_ONCE))
     these_events = told.scalars().all()
@@ -148,9 +116,13 @@ def _removed(connection: Connection, numbers: Sequence[int]) -> Counter[str]:
 def _delete(connection: Connection, table: sa.Table, numbers: Sequence[int], **blank: Any) -> int:
     """Remove rows. The newest of the table, by which the next is numbered, is kept without what it says: returns its
     number."""
-    newest = int(connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0)
+    newest = _newest(connection, table)
     for part in parts(numbers):
         connection.execute(table.delete().where(table.c.number.in_(part), table.c.number != newest))
     if newest in numbers:
         connection.execute(table.update().where(table.c.number == newest).values(blank))
     return newest
+
+
+def _newest(connection: Connection, table: sa.Table) -> int:
+    return int(connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0)

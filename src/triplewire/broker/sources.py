@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import tickets
+from triplewire.broker.users import held_by
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.model.terms import IRI
 from triplewire.net.addresses import shown
@@ -154,9 +155,9 @@ class Sources:
         return row, ticket if wanted.kind == PUSH else ""
 
     def find(self, id: str, owner: str | None = None) -> Row[Any] | None:
-        """The source of this id; None where there is none, or it is another owner's."""
+        """The source of this id; None where there is none, or it is of another owner and of none of its users."""
         here = sa.select(sources).where(sources.c.id == id)
-        rows = self._rows(here if owner is None else here.where(sources.c.owner == owner))
+        rows = self._rows(here if owner is None else here.where(held_by(sources.c.owner, owner)))
         return rows[0] if rows else None
 
     def by_ticket(self, ticket: str) -> Row[Any] | None:
@@ -165,8 +166,9 @@ class Sources:
         return rows[0] if rows else None
 
     def of_owner(self, owner: str) -> Sequence[Row[Any]]:
-        """All sources of an owner, the newest first."""
-        return self._rows(sa.select(sources).where(sources.c.owner == owner).order_by(sources.c.number.desc()))
+        """All sources of an owner and of its users, the newest first."""
+        here = sa.select(sources).where(held_by(sources.c.owner, owner))
+        return self._rows(here.order_by(sources.c.number.desc()))
 
     def of_kind(self, kind: str) -> Sequence[Row[Any]]:
         """All sources of a kind, in the order in which they were made."""

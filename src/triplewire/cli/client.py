@@ -39,19 +39,25 @@ class Asking:
     token_file: TokenFileOption = None
 
 
+def token_of(asking: Asking) -> tuple[str, str]:
+    """The address of the service that is asked, and the token, "" for none. Raises `StoreError` for a file that cannot
+    be read."""
+    base = asking.service or os.environ.get("TRIPLEWIRE_SERVICE", "") or _USUAL
+    if urlsplit(base).scheme not in ("http", "https"):
+        raise typer.BadParameter(f"{base!r} is no address of a service", param_hint="--service")
+    file = asking.token_file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
+    try:
+        token = Path(file).read_text("utf-8").strip() if file else os.environ.get("TRIPLEWIRE_TOKEN", "")
+    except (OSError, ValueError) as error:
+        raise StoreError(f"the token cannot be read: {error}", source=str(file)) from None
+    return base.rstrip("/"), token
+
+
 class Service:
     """A service, and the right to ask it."""
 
     def __init__(self, asking: Asking) -> None:
-        base = asking.service or os.environ.get("TRIPLEWIRE_SERVICE", "") or _USUAL
-        if urlsplit(base).scheme not in ("http", "https"):
-            raise typer.BadParameter(f"{base!r} is no address of a service", param_hint="--service")
-        self.base = base.rstrip("/")
-        file = asking.token_file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
-        try:
-            self._token = Path(file).read_text("utf-8").strip() if file else os.environ.get("TRIPLEWIRE_TOKEN", "")
-        except (OSError, ValueError) as error:
-            raise StoreError(f"the token cannot be read: {error}", source=str(file)) from None
+        self.base, self._token = token_of(asking)
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", ticket: str = "") -> Any:

@@ -14,6 +14,7 @@ from triplewire import kernel_cache, plugins
 from triplewire.cli import check, explain, keeper, match, metadata, read, repository, settings, subscriber
 from triplewire.cli.backtest import backtest_command
 from triplewire.cli.backup import backup_command, restore_command
+from triplewire.cli.conformance import cms_command
 from triplewire.cli.doctor import doctor_command
 from triplewire.cli.operators import operators_command
 from triplewire.cli.pipeline import commands as pipeline
@@ -99,6 +100,7 @@ app.add_typer(keeper.dead_letters, name="deadletter")
 app.add_typer(keeper.tokens, name="token")
 app.add_typer(settings.app, name="config")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(cms_command.app, name="conformance")
 app.add_typer(metadata.app, name="metadata")
 app.add_typer(repository.app, name="repository")
 

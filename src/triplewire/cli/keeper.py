@@ -131,10 +131,17 @@ def drop_command(letter: LetterArgument, *, asking: Asking) -> None:
 
 
 @grouped
-def create_command(given: GivenSettings) -> None:
+def create_command(
+    namespace: Annotated[
+        str, typer.Option(metavar="IRI", help="What begins the classes that this owner may state in the taxonomy.")
+    ] = "",
+    *,
+    given: GivenSettings,
+) -> None:
     """
     \b
     triplewire token create --data broker --owner ann
+    triplewire token create --data broker --owner site1 --namespace https://site.example/terms#
 
     Make an API token of an owner, and print it; it is told this once. The service may run meanwhile. Who has the token
     sees and changes the subscriptions of that owner, and no others; that of the owner of the service (--owner of
@@ -142,11 +149,14 @@ def create_command(given: GivenSettings) -> None:
     """
     needs("serve", "sqlalchemy")
     from triplewire.broker.api_tokens import new_token
+    from triplewire.broker.granted_namespaces import grant
     from triplewire.store.database import Database
 
     effective = given.effective()
     settings = effective.service
     with Database.open(database_of(settings, folder_of(effective)), warn=say, alone=False) as database:
+        if namespace:
+            database.write(lambda connection: grant(connection, namespace, settings.owner))
         token = new_token(database, settings.owner)
     with output.text_output(None) as stream:
         stream.write(f"{token}\n")

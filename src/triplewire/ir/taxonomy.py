@@ -36,8 +36,8 @@ DECLARES = frozenset((PREDECLARED["owl"] + "Class", RDFS + "Class", PREDECLARED[
 
 @dataclass(frozen=True, repr=False)
 class Taxonomy:
-    """Classes with their direct superclasses, instances with their direct classes, names, and properties for
-    entailment.
+    """Classes with their direct superclasses, instances with their direct classes, names, properties for entailment,
+    and classes that are the same: each is a superclass of the other.
 
     All keys and values are IRIs without brackets, except the keys of `names`, which are texts. `build` makes a
     taxonomy, `changed` another one of it. It never changes itself.
@@ -47,6 +47,7 @@ class Taxonomy:
     classes_of: Edges = field(default_factory=dict)
     names: Edges = field(default_factory=dict)
     properties: Properties = field(default_factory=Properties)
+    equivalents: Edges = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Taxonomy: {len(self.superclasses)} classes below others, {len(self.classes_of)} instances>"
@@ -62,18 +63,22 @@ class Taxonomy:
         superproperties: Pairs = (),
         domains: Pairs = (),
         ranges: Pairs = (),
+        equivalents: Pairs = (),
     ) -> Taxonomy:
         """A taxonomy of pairs: (class, superclass), (instance, class), (IRI, name), (property, superproperty),
-        (property, class). `classes`: IRIs that are classes, whatever else is stated about them.
+        (property, class), (class, class that is the same). `classes`: IRIs that are classes, whatever else is stated
+        about them.
 
         A pair of a class and itself is ignored. Raises `TaxonomyError`, which names a cycle.
         """
         named = _grouped((text, iri) for iri, text in names)
         properties = Properties(_grouped(superproperties), _grouped(domains), _grouped(ranges))
-        superclasses = _grouped((a, b) for a, b in subclasses if a != b)
+        same = _grouped(pair for a, b in equivalents if a != b for pair in ((a, b), (b, a)))
+        both_ways = ((a, b) for a, others in same.items() for b in others)
+        superclasses = _grouped(chain(((a, b) for a, b in subclasses if a != b), both_ways))
         declared = ((iri, RDFS + "Class") for iri in classes)
-        taxonomy = cls(superclasses, _grouped(chain(instances, declared)), named, properties)
-        _refuse_cycles(taxonomy.superclasses, taxonomy.superclasses)
+        taxonomy = cls(superclasses, _grouped(chain(instances, declared)), named, properties, same)
+        _refuse_cycles(taxonomy.superclasses, taxonomy.superclasses, same)
         return taxonomy
 
     def changed(
@@ -96,7 +101,7 @@ class Taxonomy:
         added, removed, gone = add or EMPTY, remove or EMPTY, frozenset(map(plain_text, dropped))
         pairs = zip(self._tables().items(), added._tables().values(), removed._tables().values(), strict=True)
         tables = {name: _changed(table, adds, removes, gone, name) for (name, table), adds, removes in pairs}
-        _refuse_cycles(tables["superclasses"], added.superclasses)
+        _refuse_cycles(tables["superclasses"], added.superclasses, tables["equivalents"])
         new = Taxonomy.of_tables(tables)
         if "subclasses" in vars(self):  # where all of it was worked out, the rest of it still holds
             vars(new)["subclasses"] = _reversed_again(self.subclasses, self.superclasses, new.superclasses)
@@ -105,18 +110,22 @@ class Taxonomy:
         return new
 
     def restricted(self, is_of: Callable[[str], bool]) -> Taxonomy:
-        """What is stated of the classes and properties of which this holds: their superclasses, names, instances."""
-        tables = self._tables()
-        for name, table in tables.items():
-            if name in _NAMED_BY_VALUE:
-                tables[name] = {
-                    key: of_them
-                    for key, values in table.items()
-                    if (of_them := frozenset(value for value in values if is_of(key if value in DECLARES else value)))
-                }
-            else:
-                tables[name] = {key: values for key, values in table.items() if is_of(key)}
-        return Taxonomy.of_tables(tables)
+        """What is stated of the classes and properties of which this holds: their superclasses, names, instances, and
+        classes that are the same."""
+
+        def is_kept(name: str, key: str, value: str) -> bool:
+            if name in ("names", "classes_of"):  # rows about what is on their right
+                return is_of(key if value in DECLARES else value)
+            is_same = name in ("superclasses", "equivalents") and value in self.equivalents.get(key, NONE)
+            return is_of(key) or (is_same and is_of(value))
+
+        tables = {
+            name: {
+                key: frozenset(value for value in values if is_kept(name, key, value)) for key, values in table.items()
+            }
+            for name, table in self._tables().items()
+        }
+        return Taxonomy.of_tables({n: {key: row for key, row in table.items() if row} for n, table in tables.items()})
 
     def __getstate__(self) -> dict[str, object]:
         """Without what has been worked out of it."""
@@ -170,7 +179,7 @@ class Taxonomy:
             if known is None:
                 passed.append(lower)
                 waiting.extend(fresh)
-        if len(passed) > _LONG_WAY:
+        if len(passed) > _LONG_WAY and not self.equivalents:  # else the middle may be as far from itself
             self.at_or_above(passed[len(passed) // 2])
         return frozenset(above)
 
@@ -306,14 +315,14 @@ class Taxonomy:
     def from_json(cls, rows: Mapping[str, Mapping[str, Iterable[str]]]) -> Taxonomy:
         """The taxonomy that `to_json` wrote. Raises `KeyError` where a table is missing, `ValueError` where it is
         malformed, and `TaxonomyError` on a cycle."""
-        tables = {table: _table(rows[table]) for table in (*_TABLES, *_PROPERTY_TABLES)}
-        _refuse_cycles(tables["superclasses"], tables["superclasses"])
+        optional = {"equivalents": {}, **rows}  # which earlier versions did not write
+        tables = {table: _table(optional[table]) for table in (*_TABLES, *_PROPERTY_TABLES)}
+        _refuse_cycles(tables["superclasses"], tables["superclasses"], tables["equivalents"])
         return cls.of_tables(tables)
 
 
-_TABLES = ("superclasses", "classes_of", "names")
+_TABLES = ("superclasses", "classes_of", "names", "equivalents")
 _PROPERTY_TABLES = ("above", "domains", "ranges")
-_NAMED_BY_VALUE = ("classes_of", "names")  # whose rows are about what is on their right: a class, what has a name
 
 EMPTY = Taxonomy()
 """No classes: only the publication's own rdf:type triples count."""
@@ -387,14 +396,28 @@ def _table(rows: object) -> Edges:
     return {key: frozenset(values) for key, values in rows.items()}
 
 
-def _refuse_cycles(superclasses: Edges, roots: Iterable[str]) -> None:
-    """Raise where a class at or above one of the roots is its own ancestor. The walk is depth first, without
-    recursion."""
+def _refuse_cycles(superclasses: Edges, roots: Iterable[str], equivalents: Edges) -> None:
+    """Raise where a class at or above one of the roots is its own ancestor, other than as one that is the same: such
+    classes are one, by the name of the first. The walk is depth first, without recursion."""
     done: set[str] = set()
+    members: dict[str, set[str]] = {}
+    name_of: dict[str, str] = {}
+    for cls in equivalents:
+        if cls not in name_of:
+            same = reachable({cls}, lambda known: equivalents.get(known, NONE))
+            members[min(same)] = same
+            name_of.update(dict.fromkeys(same, min(same)))
+
+    def above(cls: str) -> set[str] | frozenset[str]:
+        if not members:
+            return superclasses.get(cls, NONE)
+        same = members.get(cls, {cls})
+        return {name_of.get(parent, parent) for member in same for parent in superclasses.get(member, NONE) - same}
+
     for root in roots:
         way: list[str] = []
         on_way: set[str] = set()
-        todo = [(root, False)]
+        todo = [(name_of.get(root, root), False)]
         while todo:
             cls, leaving = todo.pop()
             if leaving:
@@ -413,4 +436,4 @@ def _refuse_cycles(superclasses: Edges, roots: Iterable[str]) -> None:
                 way.append(cls)
                 on_way.add(cls)
                 todo.append((cls, True))
-                todo.extend((parent, False) for parent in sorted(superclasses.get(cls, NONE)))
+                todo.extend((parent, False) for parent in sorted(above(cls)))

@@ -17,6 +17,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, TaxonomyError
 from triplewire.folders import entries_of
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import file_bytes, read_document
 from triplewire.read.gunzip import gunzip
@@ -31,6 +32,7 @@ _PAIRS = {
     RDFS + "range": "ranges",
 }
 """Predicate -> the argument of `Taxonomy.build` to which its triples belong."""
+_SAME = {PREDECLARED["owl"] + "equivalentClass", SKOS + "exactMatch"}
 _DOWN = {SKOS + "narrower"}
 _NAMES = {RDFS + "label", SKOS + "prefLabel", SKOS + "altLabel"}
 _RDF = re.compile(
@@ -80,6 +82,7 @@ def load_taxonomy(
         for table, rows in _statements(file, settings or Settings()).items():
             pairs[table] += rows
     subclasses = pairs.pop("subclasses", [])
+    pairs.pop("equivalents", None)  # see `read_taxonomy`
     try:
         return Taxonomy.build(subclasses, **pairs)
     except TaxonomyError as error:
@@ -87,10 +90,16 @@ def load_taxonomy(
         raise
 
 
-def read_taxonomy(data: bytes, source: str, settings: Settings | None = None) -> Taxonomy:
-    """The taxonomy in the bytes of a file, read as `load_taxonomy` does. Raises `TaxonomyError`."""
+def read_taxonomy(
+    data: bytes, source: str, settings: Settings | None = None, *, with_equivalents: bool = False
+) -> Taxonomy:
+    """The taxonomy in the bytes of a file, read as `load_taxonomy` does. `with_equivalents`: two classes between which
+    owl:equivalentClass or skos:exactMatch stands are one; large ontologies say so of what is not quite the same, so
+    that their classes would form cycles. Raises `TaxonomyError`."""
     settings = settings or Settings()
     pairs: dict[str, Any] = {"subclasses": [], **_stated(lambda: data, source, settings)}
+    if not with_equivalents:
+        pairs.pop("equivalents", None)
     return Taxonomy.build(**pairs)
 
 
@@ -143,6 +152,8 @@ def _of_triples(triples: Iterable[Triple]) -> dict[str, list[tuple[str, str]]]:
         if isinstance(value, IRI):
             if predicate.value in _DOWN:
                 pairs["subclasses"].append((value.value, subject.value))
+            elif predicate.value in _SAME:
+                pairs["equivalents"].append((subject.value, value.value))
             elif predicate.value in _PAIRS:
                 pairs[_PAIRS[predicate.value]].append((subject.value, value.value))
         elif isinstance(value, Literal) and predicate.value in _NAMES:

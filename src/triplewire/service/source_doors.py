@@ -14,8 +14,9 @@ from triplewire.broker import sources as sources_
 from triplewire.broker.folder_sources import below
 from triplewire.broker.polling import Polled
 from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, check_name, health
+from triplewire.broker.users import acts_for, name_of_user
 from triplewire.net.addresses import address
-from triplewire.service.access import OWNER, Body, allowed, bearer, broker, owner, owner_or_none, settings
+from triplewire.service.access import OWNER, Body, acting, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
 
@@ -37,6 +38,7 @@ class NewSource(Body):
     may_subscribe: bool = Field(False, description="Items with the title GQL are subscriptions of the source's owner.")
     full_sync: bool = Field(False, description="Each document names all of them: who is missing is unsubscribed.")
     anonymous: bool = Field(False, description="Anybody may publish to it.")
+    user: str = Field("", description="The user of the owner of whom it is; docs/cms-protocol.md.")
 
 
 class SourceChange(Body):
@@ -72,7 +74,8 @@ def _check(request: Request, kind: str, url: str) -> None:
 def _shown(row: Row[Any]) -> dict[str, Any]:
     """A source as its owner sees it."""
     names = ("id", "kind", "url", "title", "may_subscribe", "full_sync", "anonymous", "created")
-    return {**{name: getattr(row, name) for name in names}, "health": health(row)}
+    user = {"user": name} if (name := name_of_user(row.owner)) else {}
+    return {**{name: getattr(row, name) for name in names}, **user, "health": health(row)}
 
 
 def _own(request: Request, id: str) -> Row[Any]:
@@ -94,7 +97,7 @@ def publisher(request: Request, id: str) -> tuple[str, Row[Any] | None]:
         raise Problem(401, what, "send the header Authorization: Bearer TOKEN")
     if bearing is not None and id in ("", bearing.id):
         return f"source {bearing.id}", bearing
-    if row is not None and (row.anonymous or row.owner == by):
+    if row is not None and (row.anonymous or (by is not None and acts_for(by, row.owner))):
         return by or f"source {row.id}", row
     if by is not None and row is None:
         return by, None
@@ -105,10 +108,10 @@ def publisher(request: Request, id: str) -> tuple[str, Row[Any] | None]:
 @allowed(OWNER)
 def add_source(request: Request, body: NewSource) -> Response:
     """Have publications come from there, too. A source that is pushed to has a ticket, which is told this once."""
-    by = owner(request)
+    by = acting(request, body.user)
     if body.kind in sources_.KINDS and body.kind != PUSH:
         _check(request, body.kind, body.url)
-    row, ticket = broker(request).sources.add(WantedSource(**body.model_dump()), by)
+    row, ticket = broker(request).sources.add(WantedSource(**body.model_dump(exclude={"user"})), by)
     said = {**_shown(row), **({"ticket": ticket} if ticket else {})}
     return JSONResponse(said, 201, {"Location": f"/sources/{row.id}"})
 

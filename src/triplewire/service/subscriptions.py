@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
-from triplewire.broker.owners import name_of_user
 from triplewire.broker.subscriptions import prefixes_of
 from triplewire.broker.tickets import feed_key
+from triplewire.broker.users import name_of_user
 from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
 from triplewire.service.access import (

@@ -1,0 +1,1 @@
+"""`triplewire conformance`: do a service and a site do what docs/cms-protocol.md says?"""
