@@ -115,8 +115,9 @@ def test_dead_letters_are_told_in_the_feed_once_until_the_target_takes_something
                 "answer": {"type": "literal", "value": "500 Internal Server Error"},
             }
         ]
+        row = broker.by_number(number)
         with broker.database.reading() as connection:
-            entry = feed_of(connection, broker.by_number(number), b"s" * 32, lambda form, before=None: "").entries[0]
+            entry = feed_of(connection, row, b"s" * 32, lambda form, before=None: "").entries[0]
         assert entry.title == "Events could not be delivered, and are dead letters"
         assert "500 Internal Server Error" in entry.markup
         server.answer = lambda came: (200, {}, b"")

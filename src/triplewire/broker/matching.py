@@ -267,31 +267,20 @@ class Matching(Repeating):
     def _tell_of_failing(self) -> None:
         """Tell in its feed, and to no target, that deliveries of a subscription were given up."""
         new = sa.select(failing).where(sa.not_(failing.c.is_told)).order_by(failing.c.target).limit(_FAILING)
-        with self._counting():
-            if self._term is None:
-                return
-            with self._database.reading() as connection:
-                if connection.execute(new.limit(1)).first() is None:
-                    return
 
-            def write(connection: Connection) -> Batch:
-                assert self._term is not None
-                self._database.check_term(connection, WORK, self._term)
-                solutions: dict[int, list[Any]] = {}
-                for row in (rows := connection.execute(new.with_for_update()).all()):
-                    solutions.setdefault(row.subscription, []).append(json.loads(row.solution))
-                these = failing.c.target.in_([row.target for row in rows])
-                works = sa.exists().where(targets.c.number == failing.c.target, targets.c.failures == 0)
-                connection.execute(failing.delete().where(these, works))
-                connection.execute(failing.update().where(these).values(is_told=True))
-                batch, numbers = Batch(), np.array(list(solutions), np.int64)
-                self._add(batch, numbers, repeat(UNDELIVERED), None, now(), map(json.dumps, solutions.values()))
-                batch.delivering.clear()  # else what tells of a failure would fail next
-                self._insert(connection, batch)
-                return batch
+        def add(connection: Connection, batch: Batch) -> None:
+            solutions: dict[int, list[Any]] = {}
+            for row in (rows := connection.execute(new.with_for_update()).all()):
+                solutions.setdefault(row.subscription, []).append(json.loads(row.solution))
+            these = failing.c.target.in_([row.target for row in rows])
+            works = sa.exists().where(targets.c.number == failing.c.target, targets.c.failures == 0)
+            connection.execute(failing.delete().where(these, works))
+            connection.execute(failing.update().where(these).values(is_told=True))
+            numbers = np.array(list(solutions), np.int64)
+            self._add(batch, numbers, repeat(UNDELIVERED), None, now(), map(json.dumps, solutions.values()))
+            batch.delivering.clear()  # else what tells of a failure would fail next
 
-            batch = self._database.write(write)
-        self._told(batch)
+        self._tell_of(new, add)
 
     def suspend(self, reasons: Mapping[int, str], *more: sa.Update) -> None:
         """Take active subscriptions out of matching, each with an event, for these reasons; with each, execute more.
@@ -306,6 +295,27 @@ class Matching(Repeating):
         """Give an event to each subscription of which this holds, change its row and execute more; returns how many
         there were."""
         rows = sa.select(subscriptions.c.number).where(*which).limit(_EXPIRING)
+
+        def add(connection: Connection, batch: Batch) -> None:
+            numbers = connection.execute(rows.with_for_update()).scalars().all()
+            for part in parts(numbers):
+                changed = subscriptions.update().where(subscriptions.c.number.in_(part))
+                connection.execute(changed.values(**values))
+            if numbers and "state" in values:
+                connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
+            self._add(batch, np.array(numbers, np.int64), repeat(kind), None, now(), repeat("[]"))
+            for statement in more:
+                connection.execute(statement)
+
+        count = self._tell_of(rows, add)
+        if count and "state" in values:
+            self._followed.follow()
+        return count
+
+    def _tell_of(self, rows: sa.Select[Any], add: Callable[[Connection, Batch], None]) -> int:
+        """Where there are such rows, write the events that `add` makes of them; returns how many. None where another
+        process matches."""
+        batch = Batch()
         with self._counting():
             if self._term is None:
                 return 0
@@ -313,24 +323,13 @@ class Matching(Repeating):
                 if connection.execute(rows.limit(1)).first() is None:
                     return 0
 
-            def write(connection: Connection) -> Batch:
+            def write(connection: Connection) -> None:
                 assert self._term is not None
                 self._database.check_term(connection, WORK, self._term)
-                numbers, batch = connection.execute(rows.with_for_update()).scalars().all(), Batch()
-                for part in parts(numbers):
-                    changed = subscriptions.update().where(subscriptions.c.number.in_(part))
-                    connection.execute(changed.values(**values))
-                if numbers and "state" in values:
-                    connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
-                self._add(batch, np.array(numbers, np.int64), repeat(kind), None, now(), repeat("[]"))
+                add(connection, batch)
                 self._insert(connection, batch)
-                for statement in more:
-                    connection.execute(statement)
-                return batch
 
-            batch = self._database.write(write)
-        if batch.events and "state" in values:
-            self._followed.follow()
+            self._database.write(write)
         self._told(batch)
         return len(batch.events)
 

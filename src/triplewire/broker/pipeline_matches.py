@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
+from triplewire.broker.topic_sources import kafka_client
 from triplewire.errors import TriplewireError, UnavailableError
 from triplewire.net.addresses import KAFKA, SQLITE, address, brokers, kind_of, sqlite_path
 from triplewire.notify.rows import KEY, TABLES
@@ -111,25 +112,27 @@ class MatchTopic:
 
     def next(self, most: int) -> list[MatchRow]:
         """The records that came since."""
-        try:
-            from confluent_kafka import Consumer, KafkaError, KafkaException
-        except ImportError:
-            raise UnavailableError("confluent-kafka is missing", remedy="pip install 'triplewire[kafka]'") from None
+        kafka = kafka_client()
         if self._consumer is None:
             settings = {"bootstrap.servers": self._servers, "group.id": _GROUP, "enable.auto.commit": False}
-            self._consumer = Consumer({**settings, "auto.offset.reset": "earliest", "allow.auto.create.topics": True})
+            self._consumer = kafka.Consumer(
+                {**settings, "auto.offset.reset": "earliest", "allow.auto.create.topics": True}
+            )
             self._consumer.subscribe([self._topic])
         rows: list[MatchRow] = []
         try:
             for record in self._consumer.consume(most, _POLL):
                 if record.error() is not None:
-                    if record.error().code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._PARTITION_EOF):
-                        raise KafkaException(record.error())
+                    if record.error().code() not in (
+                        kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+                        kafka.KafkaError._PARTITION_EOF,
+                    ):
+                        raise kafka.KafkaException(record.error())
                     continue
                 value = json.loads(record.value())
                 bindings = json.dumps(value.get("bindings") or [], ensure_ascii=False)
                 rows.append(MatchRow(value["publication"], value["content"], value["subscription"], bindings, record))
-        except KafkaException as error:
+        except kafka.KafkaException as error:
             raise UnavailableError(f"the topic cannot be read: {error}", source=self._servers) from None
         return rows
 

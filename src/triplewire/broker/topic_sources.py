@@ -47,13 +47,11 @@ class Topics:
         """Take what is there. What cannot be kept now is read again."""
         if not self._consumers:
             return
-        from confluent_kafka import KafkaException  # there is a consumer, so it is there
-
         for row, consumer in list(self._consumers.values()):
             try:
                 while messages := consumer.consume(_AT_ONCE, _WAIT):
                     self._take_all(row, consumer, messages)
-            except KafkaException as error:  # of Kafka, which is away
+            except kafka_client().KafkaException as error:  # of Kafka, which is away
                 _log.warning("source %s: %s", row.id, error)
 
     def _take_all(self, row: Row[Any], consumer: Any, messages: Sequence[Any]) -> None:
@@ -73,14 +71,20 @@ class Topics:
         self._consumers.clear()
 
 
-def _consumer(row: Row[Any]) -> Any:
+def kafka_client() -> Any:
+    """The module `confluent_kafka`. Raises `UnavailableError` where it is not installed."""
+    # imported here because it takes a while, and is not there without the extra
     try:
-        from confluent_kafka import Consumer
+        import confluent_kafka
     except ImportError:
         remedy = "pip install 'triplewire[kafka]'"
-        raise UnavailableError("topics of Kafka need its client", remedy=remedy) from None
+        raise UnavailableError("topics of Kafka need confluent-kafka", remedy=remedy) from None
+    return confluent_kafka
+
+
+def _consumer(row: Row[Any]) -> Any:
     target = address(row.url, allowed=(KAFKA,))
-    consumer = Consumer(
+    consumer = kafka_client().Consumer(
         {
             "bootstrap.servers": brokers(target),
             "group.id": f"triplewire-{row.id}",

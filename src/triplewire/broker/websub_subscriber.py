@@ -128,16 +128,15 @@ class Subscriber(Repeating):
         self.stop(_SECONDS + 1)  # it is at one request; what comes of it is asked for again
 
     def _turn(self) -> float:
-        for lease in self._due():
-            if not self._stop.is_set():
-                self._step(lease)
+        self.step()
         return _LOOK
 
     def step(self) -> int:
         """Look for the hubs that are due, and ask them; returns how many."""
         due = self._due()
         for lease in due:
-            self._step(lease)
+            if not self._stop.is_set():
+                self._step(lease)
         return len(due)
 
     def _due(self) -> list[Row[Any]]:

@@ -7,9 +7,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
+from triplewire.broker.topic_sources import kafka_client
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import Message, Outcome, json_bytes
-from triplewire.errors import ArgumentError, TriplewireError, UnavailableError
+from triplewire.errors import ArgumentError, TriplewireError
 from triplewire.net.addresses import Address, address, brokers
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Topics:
         if not set(servers.split(",")) <= self._settings.kafka:
             what, remedy = f"this service delivers to no topics at {servers}", "its setting kafka names the servers"
             raise ArgumentError(what, remedy=remedy)
-        _library()
+        kafka_client()
 
     def close(self) -> None:
         """Forget connections; what was not acknowledged is tried again later."""
@@ -69,7 +70,7 @@ class Topics:
         with self._lock:
             if servers not in self._producers:
                 milliseconds = int(self._settings.seconds * 1_000)
-                self._producers[servers] = _library().Producer(
+                self._producers[servers] = kafka_client().Producer(
                     {
                         "bootstrap.servers": servers,
                         "enable.idempotence": True,
@@ -86,13 +87,3 @@ def _topic(text: str) -> Address:
     if not topic.name:
         raise ArgumentError("this is not kafka://HOST:PORT/TOPIC")
     return topic
-
-
-def _library() -> Any:
-    # imported here because it takes a while, and is not there without the extra
-    try:
-        import confluent_kafka
-    except ImportError:
-        remedy = "pip install 'triplewire[kafka]'"
-        raise UnavailableError("deliveries to Kafka need confluent-kafka", remedy=remedy) from None
-    return confluent_kafka
