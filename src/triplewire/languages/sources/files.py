@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
-import pickle
 import sys
 import tempfile
 import zlib
@@ -28,7 +28,15 @@ from triplewire.errors import Refusal, StoreError, SubscriptionError, Triplewire
 from triplewire.folders import entries_of
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.languages.sources.rows import Row, is_storable, json_rows, parquet_rows, refusal_of_repeated, refused
+from triplewire.languages.sources.rows import (
+    Row,
+    fields_of,
+    is_storable,
+    json_rows,
+    parquet_rows,
+    refusal_of_repeated,
+    refused,
+)
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.model.operator import Operator
 
@@ -283,7 +291,10 @@ class Reader(AbstractContextManager["Reader"]):
     def set_aside(self, rules: list[Row] | RowColumns) -> None:
         """Store MDV rules until all are known."""
         begin = self._spool.seek(0, io.SEEK_END)
-        pickle.dump(rules, self._spool)
+        if isinstance(rules, list):
+            self._spool.write(json.dumps([fields_of(row) for row in rules]).encode() + b"\n")
+        else:
+            rules.write(self._spool)
         self._begins.append(begin)
         ids = [row.id for row in rules] if isinstance(rules, list) else rules.ids.decoded()
         self.places.update((id, (begin, number)) for number, id in enumerate(ids))
@@ -294,8 +305,11 @@ class Reader(AbstractContextManager["Reader"]):
 
     def _read_set_aside(self, begin: int) -> list[Row] | RowColumns:
         self._spool.seek(begin)
-        rules: list[Row] | RowColumns = pickle.load(self._spool)  # a file without a name, of this process
-        return rules
+        if not self._columnar:
+            return [Row(*fields) for fields in json.loads(self._spool.readline())]
+        from triplewire.languages.sources.row_columns import RowColumns  # compiled kernels
+
+        return RowColumns.read(self._spool)
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
         """The subscription of a row. Raises what `triplewire.languages.parse` raises."""

@@ -6,10 +6,11 @@ What has not the usual form (prefixes, a base, odd escapes, whatever is refused)
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from triplewire.kernels.text.json_strings import escape, escaped_offsets
 from triplewire.languages.sources.rows import (
     REQUIRED,
     Row,
+    fields_of,
     parquet_batches,
     refusal_of_repeated,
     row_bytes,
@@ -114,6 +116,28 @@ class RowColumns:
         """The same, without bytes that no row has, and without refusals."""
         queries = replace(self.queries, texts=self.queries.texts.packed())
         return replace(self, ids=self.ids.packed(), queries=queries, lines=self.lines.packed(), refusals={})
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write it, without refusals, for `read`."""
+        objects = {number: fields_of(row) for number, row in self.objects.items()}
+        file.write(json.dumps([self.queries.environments, self.source, objects]).encode() + b"\n")
+        arrays: list[NDArray[Any]] = [self.record, self.queries.environment, *self._spans()]
+        for array in arrays:
+            np.lib.format.write_array(file, array, allow_pickle=False)
+
+    def _spans(self) -> Iterator[NDArray[Any]]:
+        for texts in (self.ids, self.queries.texts, self.lines):
+            yield from (texts.text, texts.start, texts.end)
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> RowColumns:
+        """What was written there."""
+        stated, source, objects = json.loads(file.readline())
+        environments = [(language, base, tuple(map(tuple, prefixes))) for language, base, prefixes in stated]
+        record, environment, *spans = (np.lib.format.read_array(file, allow_pickle=False) for _ in range(11))
+        ids, texts, lines = (Texts(*spans[n : n + 3]) for n in (0, 3, 6))
+        rows = {int(number): Row(*fields) for number, fields in objects.items()}
+        return cls(ids, Queries(texts, environment, environments), lines, source, record, rows)
 
     def without_repeated(self, known: Pool) -> RowColumns:
         """The same with a refusal in place of each row whose id is known. All are, from now on."""

@@ -58,6 +58,11 @@ class Row:
         return Refusal("subscription", self.id, where, error.what, error.remedy)
 
 
+def fields_of(row: Row) -> list[Any]:
+    """The arguments of `Row`, as JSON can hold them."""
+    return [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record, row.table]
+
+
 def too_large(limit: int) -> SubscriptionError:
     """The error of a file that has more bytes, when it is unpacked."""
     return SubscriptionError(f"it has more than {limit:,} bytes", remedy="raise max_input_bytes")

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +47,6 @@ class Texts:
         text = self.text.view()
         text.flags.writeable = False  # of one type for kernels, whoever owns the text
         object.__setattr__(self, "text", text)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Texts, (self.text, self.start, self.end)  # which also makes a copy read-only
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> Texts:
