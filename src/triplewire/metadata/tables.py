@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
 from sqlalchemy.schema import SchemaItem
 
-from triplewire.store.tables import BIG
+from triplewire.store.tables import BIG, facts_table
 
 metadata = MetaData()
 
@@ -33,7 +33,7 @@ def _versions() -> tuple[Column[int], Column[int]]:
     return Column("was", SmallInteger, nullable=False), Column("stays", SmallInteger, nullable=False)
 
 
-facts = Table("md_facts", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+facts = facts_table("md_facts", metadata)
 """What there is once: the version of the registry, the schema as N-Triples."""
 
 terms = Table(

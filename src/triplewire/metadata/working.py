@@ -9,6 +9,7 @@ look up row by row: without statistics, or with those of before, it would join w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -118,18 +119,26 @@ def prepare(connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL jit = off")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection
         working.create_all(connection, checkfirst=False)
-    connection.execute(altered.delete())
+    connection.execute(emptying(altered))
 
 
 def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
     """Replace the rows of a table."""
-    connection.execute(table.delete())
+    connection.execute(emptying(table))
     insert_rows(connection, table, list(rows))
 
 
-def moved_rows(connection: Connection, statement: sa.Executable) -> int:
-    """Execute a statement that inserts or changes rows; returns how many."""
-    return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
+@cache
+def emptying(table: Table) -> sa.Delete:
+    """The statement that removes all rows of a table. Statements of a batch are made once: making one takes longer than
+    executing it."""
+    return table.delete()
+
+
+def moved_rows(connection: Connection, *statements: sa.Executable) -> int:
+    """Execute statements that insert, change or remove rows; returns how many."""
+    counted = {"preserve_rowcount": True}
+    return sum(connection.execute(statement, execution_options=counted).rowcount for statement in statements)
 
 
 class _InOrder(Join):
