@@ -17,6 +17,7 @@ from triplewire.metadata.documents import Rows
 from triplewire.metadata.tables import SUBJECT, documents, joins, statements, strong, subscriptions, types
 from triplewire.metadata.working import (
     altered,
+    among,
     batch,
     changes,
     dirty,
@@ -44,10 +45,12 @@ def written(connection: Connection, documents: Sequence[int], rows: Rows) -> boo
 def _moves(table: sa.Table, new: sa.Table) -> tuple[sa.Update, sa.Insert]:
     """What goes, and what comes."""
     is_equal = sa.and_(*(table.columns[_key(table, column)] == column for column in new.c))
-    of_batch = table.c.document.in_(sa.select(batch.c.document))
+    of_batch = among(table.c.document, sa.select(batch.c.document))
     gone = table.update().where(of_batch, ~is_in(new, is_equal)).values(stays=0)
-    added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~is_in(table, is_equal))
-    return gone, table.insert().from_select([c.key for c in table.c], added)
+    before = in_order(batch, (table, table.c.document == batch.c.document))
+    known = sa.select(*(table.columns[_key(table, column)] for column in new.c)).select_from(before)
+    added = sa.select(new).except_(known).subquery()
+    return gone, table.insert().from_select([c.key for c in table.c], sa.select(added, sa.literal(0), sa.literal(1)))
 
 
 def _key(table: sa.Table, column: sa.Column[int]) -> str:
@@ -96,7 +99,7 @@ def settled(connection: Connection) -> None:
 
 @cache
 def _settling(table: sa.Table) -> tuple[sa.Executable, ...]:
-    of_batch = table.c.document.in_(sa.select(batch.c.document))
+    of_batch = among(table.c.document, sa.select(batch.c.document))
     return (
         table.delete().where(of_batch, table.c.stays == 0),
         table.update().where(of_batch, table.c.was == 0).values(was=1),

@@ -29,6 +29,7 @@ from triplewire.metadata.decompose import Kind
 from triplewire.metadata.rule_graph import BOTH_WAYS, grams_of
 from triplewire.metadata.tables import groups, joins, statements, terms, triggers, types
 from triplewire.metadata.working import (
+    among,
     asked,
     asked_joins,
     asked_properties,
@@ -79,9 +80,9 @@ def changed(connection: Connection) -> None:
 @cache
 def _dirtied() -> sa.Insert:
     s, of_batch = statements, sa.select(batch.c.document)
-    moved = sa.select(s.c.resource, s.c.property).where(s.c.document.in_(of_batch), s.c.was != s.c.stays)
-    retyped = sa.select(types.c.resource).where(types.c.document.in_(of_batch), types.c.was != types.c.stays)
-    of_retyped = sa.select(s.c.resource, s.c.property).where(s.c.resource.in_(retyped))
+    moved = sa.select(s.c.resource, s.c.property).where(among(s.c.document, of_batch), s.c.was != s.c.stays)
+    retyped = sa.select(types.c.resource).where(among(types.c.document, of_batch), types.c.was != types.c.stays)
+    of_retyped = sa.select(s.c.resource, s.c.property).where(among(s.c.resource, retyped))
     return dirty.insert().from_select(["resource", "property"], moved.union(of_retyped))
 
 

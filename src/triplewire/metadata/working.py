@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.selectable import Join, NamedFromClause
 
 from triplewire.metadata.tables import ByCodePoint, join_columns, trigger_columns
@@ -113,10 +114,18 @@ told = _table(
 """Which resource is told to which repository."""
 
 
+_SIZE = (
+    "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'"
+)
+_MOST = 64 << 20  # bytes of these tables, beyond which they are made anew
+
+
 def prepare(connection: Connection) -> None:
     """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL jit = off")
+        if (connection.exec_driver_sql(_SIZE).scalar() or 0) > _MOST:  # rows that were removed keep their places there
+            connection.exec_driver_sql("DISCARD TEMP")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection
         working.create_all(connection, checkfirst=False)
     connection.execute(emptying(altered))
@@ -178,6 +187,29 @@ def in_order(first: Any, *others: tuple[Any, Any], left: tuple[Any, Any] | None 
     for table, condition in others:
         joined = _InOrder(joined, table, condition)
     return joined if left is None else _InOrder(joined, *left, isouter=True)
+
+
+class _Among(FunctionElement[bool]):
+    """Is a value one of the rows of a query? It has no type: SQLite would be asked whether a truth value is 1."""
+
+    inherit_cache = True
+
+
+@compiles(_Among)
+def _in(element: Any, compiler: Any, **how: Any) -> str:
+    value, rows = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} IN {rows}"
+
+
+@compiles(_Among, "postgresql")
+def _any(element: Any, compiler: Any, **how: Any) -> str:
+    value, rows = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} = ANY (ARRAY{rows})"
+
+
+def among(column: sa.ColumnElement[int], query: sa.Select[tuple[int]]) -> sa.ColumnElement[bool]:
+    """Is a value one of the rows of a query, which are few? PostgreSQL would join with all rows of the table."""
+    return _Among(column, query.scalar_subquery())
 
 
 def is_in(table: Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
