@@ -287,7 +287,7 @@ def browse_command(
     Show the classes that there are, the instances of one, or what a resource says. Picks become rules, which are shown,
     and registered where you agree.
     """
-    from triplewire.metadata.picks import rules_of_picks
+    from triplewire.metadata.registry import rules_of_picks
 
     with provider_of(store, alone=bool(pick)) as provider, output.text_output(None) as stream:
         if not pick:
@@ -344,7 +344,7 @@ def serve_command(
     needs("serve", "fastapi", "uvicorn", "prometheus_client")
     from triplewire.config import ServiceSettings
     from triplewire.metadata.backbone import Peer, Writing
-    from triplewire.metadata.local_tokens import leave_token
+    from triplewire.metadata.remote import leave_token
     from triplewire.service.logs import log_to_standard_error
     from triplewire.service.metadata_doors import metadata_service
 

@@ -7,6 +7,7 @@ are: `was` and `stays`. A row of both stays untouched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -16,6 +17,7 @@ from triplewire.metadata.documents import Rows
 from triplewire.metadata.tables import SUBJECT, documents, joins, statements, strong, subscriptions, types
 from triplewire.metadata.working import (
     altered,
+    among,
     batch,
     changes,
     dirty,
@@ -36,15 +38,19 @@ def written(connection: Connection, documents: Sequence[int], rows: Rows) -> boo
     fill(connection, batch, ((number,) for number in documents))
     fill(connection, incoming, rows.statements)
     fill(connection, incoming_types, rows.types)
-    moved = 0
-    for table, new in ((statements, incoming), (types, incoming_types)):
-        is_equal = sa.and_(*(table.columns[_key(table, column)] == column for column in new.c))
-        of_batch = table.c.document.in_(sa.select(batch.c.document))
-        gone = table.update().where(of_batch, ~is_in(new, is_equal)).values(stays=0)
-        moved += moved_rows(connection, gone)
-        added = sa.select(*new.c, sa.literal(0), sa.literal(1)).where(~is_in(table, is_equal))
-        moved += moved_rows(connection, table.insert().from_select([c.key for c in table.c], added))
-    return moved > 0
+    return moved_rows(connection, *_moves(statements, incoming), *_moves(types, incoming_types)) > 0
+
+
+@cache
+def _moves(table: sa.Table, new: sa.Table) -> tuple[sa.Update, sa.Insert]:
+    """What goes, and what comes."""
+    is_equal = sa.and_(*(table.columns[_key(table, column)] == column for column in new.c))
+    of_batch = among(table.c.document, sa.select(batch.c.document))
+    gone = table.update().where(of_batch, ~is_in(new, is_equal)).values(stays=0)
+    before = in_order(batch, (table, table.c.document == batch.c.document))
+    known = sa.select(*(table.columns[_key(table, column)] for column in new.c)).select_from(before)
+    added = sa.select(new).except_(known).subquery()
+    return gone, table.insert().from_select([c.key for c in table.c], sa.select(added, sa.literal(0), sa.literal(1)))
 
 
 def _key(table: sa.Table, column: sa.Column[int]) -> str:
@@ -54,7 +60,13 @@ def _key(table: sa.Table, column: sa.Column[int]) -> str:
 def compared(connection: Connection) -> None:
     """Fill `ends` with the resources that subscriptions begin and cease to hold, and `altered` with those that are
     others now; of these, too, who refers strongly to what goes or comes."""
-    matching.changed(connection, batch)
+    matching.changed(connection)
+    for statement in _comparison():
+        connection.execute(statement)
+
+
+@cache
+def _comparison() -> tuple[sa.Executable, ...]:
     pair, ends_of = (
         ["subscription", "resource", "repository", "stays"],
         (subscriptions.c.number, subscriptions.c.repository),
@@ -66,22 +78,32 @@ def compared(connection: Connection) -> None:
         in_order(hits, (subscriptions, subscriptions.c.rule == hits.c.rule), (joins, joins.c.rule == hits.c.rule))
     )
     of_joins = of_joins.where(hits.c.was != hits.c.stays, hits.c.resource > 0)
-    connection.execute(ends.delete())
-    connection.execute(ends.insert().from_select(pair, of_triggers.where(changes.c.resource > 0).union_all(of_joins)))
+    both = of_triggers.where(changes.c.resource > 0).union_all(of_joins)
     s = statements
     is_strong = sa.or_(s.c.property.in_(sa.select(strong.c.property)), s.c.value < 0)
     link = sa.and_(s.c.value == dirty.c.resource, s.c.property != SUBJECT, is_strong)
     referring = sa.select(s.c.resource).select_from(in_order(dirty, (s, link))).where(dirty.c.property == SUBJECT)
-    connection.execute(altered.delete())
-    connection.execute(altered.insert().from_select(["resource"], sa.select(dirty.c.resource).union(referring)))
+    return (
+        ends.delete(),
+        ends.insert().from_select(pair, both),
+        altered.delete(),
+        altered.insert().from_select(["resource"], sa.select(dirty.c.resource).union(referring)),
+    )
 
 
 def settled(connection: Connection) -> None:
     """Remove what goes; what comes is as all else."""
-    for table in (statements, types):
-        of_batch = table.c.document.in_(sa.select(batch.c.document))
-        connection.execute(table.delete().where(of_batch, table.c.stays == 0))
-        connection.execute(table.update().where(of_batch, table.c.was == 0).values(was=1))
+    for statement in (*_settling(statements), *_settling(types)):
+        connection.execute(statement)
+
+
+@cache
+def _settling(table: sa.Table) -> tuple[sa.Executable, ...]:
+    of_batch = among(table.c.document, sa.select(batch.c.document))
+    return (
+        table.delete().where(of_batch, table.c.stays == 0),
+        table.update().where(of_batch, table.c.was == 0).values(was=1),
+    )
 
 
 def numbered(connection: Connection, iris: Sequence[str]) -> dict[str, tuple[int, str]]:

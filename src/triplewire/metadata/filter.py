@@ -16,7 +16,7 @@ found in one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -29,12 +29,15 @@ from triplewire.metadata.decompose import Kind
 from triplewire.metadata.rule_graph import BOTH_WAYS, grams_of
 from triplewire.metadata.tables import groups, joins, statements, terms, triggers, types
 from triplewire.metadata.working import (
+    among,
     asked,
     asked_joins,
     asked_properties,
     asked_triggers,
+    batch,
     changes,
     dirty,
+    emptying,
     fill,
     grams,
     hits,
@@ -63,23 +66,35 @@ _OF_REGION = _Input(region, statements.c.resource == region.c.resource, triggers
 _OF_ALL = _Input(asked_properties, statements.c.property == asked_properties.c.property, asked_triggers, sa.true())
 
 
-def changed(connection: Connection, documents: sa.Table) -> None:
-    """Fill `changes` and `hits` with what the statements of these documents change that come and go."""
+def changed(connection: Connection) -> None:
+    """Fill `changes` and `hits` with what the statements of the batch change that come and go."""
     for table in (dirty, region, changes, hits):
-        connection.execute(table.delete())
-    moved = statements.c.was != statements.c.stays
-    of_batch = statements.c.document.in_(sa.select(documents.c.document))
-    where = sa.select(statements.c.resource, statements.c.property).where(of_batch, moved)
-    retyped = sa.select(types.c.resource).where(
-        types.c.document.in_(sa.select(documents.c.document)), types.c.was != types.c.stays
-    )
-    of_retyped = sa.select(statements.c.resource, statements.c.property).where(statements.c.resource.in_(retyped))
-    connection.execute(dirty.insert().from_select(["resource", "property"], where.union(of_retyped)))
+        connection.execute(emptying(table))
+    connection.execute(_dirtied())
     _trigger(connection, _OF_DIRTY, changes, changes_only=True)
-    kinds = [row[0] for row in connection.execute(sa.select(groups.c.kind).distinct())]
-    depth = connection.execute(sa.select(sa.func.max(joins.c.level))).scalar() or 0
+    kinds, depth = _kinds_and_depth(connection, groups, joins)
     if depth and _spread(connection, [Kind(kind) for kind in kinds], depth) and _trigger(connection, _OF_REGION, hits):
         _join(connection, joins, kinds, depth)
+
+
+@cache
+def _dirtied() -> sa.Insert:
+    s, of_batch = statements, sa.select(batch.c.document)
+    moved = sa.select(s.c.resource, s.c.property).where(among(s.c.document, of_batch), s.c.was != s.c.stays)
+    retyped = sa.select(types.c.resource).where(among(types.c.document, of_batch), types.c.was != types.c.stays)
+    of_retyped = sa.select(s.c.resource, s.c.property).where(among(s.c.resource, retyped))
+    return dirty.insert().from_select(["resource", "property"], moved.union(of_retyped))
+
+
+def _kinds_and_depth(connection: Connection, of_kinds: sa.Table, of_levels: sa.Table) -> tuple[list[str], int]:
+    """The kinds of join rules that there are, and their highest level."""
+    of_each, highest = _kinds_and_highest(of_kinds, of_levels)
+    return list(connection.execute(of_each).scalars()), connection.execute(highest).scalar() or 0
+
+
+@cache
+def _kinds_and_highest(of_kinds: sa.Table, of_levels: sa.Table) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    return sa.select(of_kinds.c.kind).distinct(), sa.select(sa.func.max(of_levels.c.level))
 
 
 def evaluated(connection: Connection, rules: Iterable[int]) -> None:
@@ -102,8 +117,7 @@ def evaluated(connection: Connection, rules: Iterable[int]) -> None:
     connection.execute(asked_properties.insert().from_select(["property"], named))
     connection.execute(hits.delete())
     _trigger(connection, _OF_ALL, hits)
-    kinds = list(connection.execute(sa.select(asked_joins.c.kind).distinct()).scalars())
-    _join(connection, asked_joins, kinds, connection.execute(sa.select(sa.func.max(asked_joins.c.level))).scalar() or 0)
+    _join(connection, asked_joins, *_kinds_and_depth(connection, asked_joins, asked_joins))
 
 
 # --- triggering rules ------------------------------------------------------------------------------------------------
@@ -113,13 +127,18 @@ def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_o
     """Join statements with triggering rules, a statement for each operator that some rule has; returns how many rows
     come of it."""
     rows = 0
-    used = [sa.exists().where(given.triggers.c.operator == operator).label(operator) for operator in OPERATORS]
-    for operator in (name for name, is_used in connection.execute(sa.select(*used)).one()._mapping.items() if is_used):
+    is_used = connection.execute(_which_operators(given.triggers)).one()
+    for operator in compress(OPERATORS, is_used):
         contains, _, size = operator.partition(" ")
         if contains == CONTAINS:
             _cut(connection, given, operator, int(size))
         rows += _insert_hits(connection, into, _triggered(given, operator), changes_only=changes_only)
     return rows
+
+
+@cache
+def _which_operators(table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
+    return sa.select(*(sa.exists().where(table.c.operator == operator).label(operator) for operator in OPERATORS))
 
 
 @cache
@@ -142,18 +161,22 @@ def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
 
 def _cut(connection: Connection, given: _Input, operator: str, size: int) -> None:
     """Cut the literals that are searched into pieces, each of which stands for the constants that have it."""
+    searched, pieces = _searched(given, operator), None
+    if given is _OF_ALL:
+        t = given.triggers
+        pieces = set(connection.execute(sa.select(t.c.brief).where(t.c.operator == operator)).scalars())
+    cut = ((number, grams_of(text, size)) for number, text in connection.execute(searched))
+    fill(connection, grams, ((n, gram) for n, all_ in cut for gram in (all_ if pieces is None else all_ & pieces)))
+
+
+@cache
+def _searched(given: _Input, operator: str) -> sa.Select[Any]:
     s, v, t = statements, terms, given.triggers
     is_searched = sa.exists().where(t.c.operator == operator, t.c.property == s.c.property)
     source = in_order(given.first, (s, given.condition), (v, v.c.number == s.c.value))
-    query = sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None), is_searched)
-    if given is _OF_ALL:
-        pieces = {row[0] for row in connection.execute(sa.select(t.c.brief).where(t.c.operator == operator))}
-        rows = (
-            (n, piece) for n, text in connection.execute(query.distinct()) for piece in grams_of(text, size) & pieces
-        )
-    else:
-        rows = ((n, piece) for n, text in connection.execute(query.distinct()) for piece in grams_of(text, size))
-    fill(connection, grams, rows)
+    return (
+        sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None), is_searched).distinct()
+    )
 
 
 def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> int:
@@ -176,25 +199,31 @@ def _insertion(into: sa.Table, rows: Any, changes_only: bool) -> sa.Insert:
 def _spread(connection: Connection, kinds: Iterable[Kind], depth: int) -> bool:
     """Fill the region: resources where an input of a join rule or a link changes, then upwards, then downwards.
     Returns whether there are any."""
+    if not moved_rows(connection, _begun_region()):
+        return False
+    for is_upwards in (True, False):
+        connection.execute(region.update().values(step=0))
+        for step in range(depth):
+            grown = (_grown(kind, step, is_upwards) for kind in kinds)
+            if not moved_rows(connection, *(statement for statement in grown if statement is not None)):
+                break
+    return True
+
+
+@cache
+def _begun_region() -> sa.Insert:
     fed = sa.select(changes.c.resource).select_from(
         in_order(changes, (triggers, sa.and_(triggers.c.rule == changes.c.rule, triggers.c.feeds == 1)))
     )
     linked = sa.select(groups.c.property).union(sa.select(groups.c.other))
     at_link = sa.select(dirty.c.resource).where(dirty.c.property.in_(linked))
     seeds = fed.union(at_link).subquery()
-    begun = region.insert().from_select(["resource", "step"], sa.select(seeds.c.resource, sa.literal(0)))
-    if not moved_rows(connection, begun):
-        return False
-    for is_upwards in (True, False):
-        connection.execute(region.update().values(step=0))
-        for step in range(depth):
-            if not sum(_grown(connection, kind, step, is_upwards=is_upwards) for kind in kinds):
-                break
-    return True
+    return region.insert().from_select(["resource", "step"], sa.select(seeds.c.resource, sa.literal(0)))
 
 
-def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -> int:
-    """Add what a link of a kind leads to from the resources of a step; returns how many resources are new."""
+@cache
+def _grown(kind: Kind, step: int, is_upwards: bool) -> sa.Insert | None:
+    """Adds what a link of a kind leads to from the resources of a step; None: it leads nowhere else."""
     s, r, g = statements, region.alias("r"), groups
     of_kind = g.c.kind == kind.value
     if kind in (Kind.REFERS, Kind.MISSES, Kind.REFERRED):
@@ -208,10 +237,10 @@ def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -
         there = types.c.resource
         others = [(types, sa.true())]
     else:
-        return 0
+        return None
     reached = sa.select(there.label("resource"), sa.literal(step + 1)).select_from(in_order(r, *others)).distinct()
     reached = reached.where(r.c.step == step, there.not_in(sa.select(region.c.resource)))
-    return moved_rows(connection, region.insert().from_select(["resource", "step"], reached))
+    return region.insert().from_select(["resource", "step"], reached)
 
 
 # --- join rules ------------------------------------------------------------------------------------------------------
@@ -220,21 +249,25 @@ def _grown(connection: Connection, kind: Kind, step: int, *, is_upwards: bool) -
 def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: int) -> None:
     """Evaluate join rules level by level: for each kind that there is, those that begin at their parent and at their
     child."""
-    steps = [
+    steps = tuple(
         (level, Kind(kind), driver)
         for level in range(1, depth + 1)
         for kind in kinds
         for driver in (("parent", "child") if Kind(kind) in BOTH_WAYS else ("parent",))
-    ]
+    )
     if not steps:
         return
+    for level, kind, driver in compress(steps, connection.execute(_which_steps(table, steps)).one()):
+        _insert_hits(connection, hits, _joined(table, kind, level, driver))
+
+
+@lru_cache(64)
+def _which_steps(table: sa.Table, steps: tuple[tuple[int, Kind, str], ...]) -> sa.Select[*tuple[Any, ...]]:
     of_step = (
         sa.and_(table.c.level == level, table.c.kind == kind.value, table.c.driver == driver)
         for level, kind, driver in steps
     )
-    is_there = connection.execute(sa.select(*(sa.exists().where(here) for here in of_step))).one()
-    for level, kind, driver in compress(steps, is_there):
-        _insert_hits(connection, hits, _joined(table, kind, level, driver))
+    return sa.select(*(sa.exists().where(here) for here in of_step))
 
 
 @cache

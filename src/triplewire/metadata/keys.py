@@ -11,9 +11,11 @@ of that kind.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TypeAlias
 
 from triplewire.ir.values.dates import lenient_instant
 from triplewire.ir.values.numbers import lenient_number
+from triplewire.model.terms import IRI, BlankNode, Term
 
 BRIEF = 160
 """Characters of a key that stand in an index. PostgreSQL takes 2,704 bytes; the order of beginnings never contradicts
@@ -21,6 +23,20 @@ that of the keys."""
 
 _TURNED = str.maketrans("0123456789", "9876543210")
 _MIDDLE = ord("m")
+
+
+Keys: TypeAlias = tuple[str | None, str | None, str | None, str | None]
+
+
+def compared_by(term: Term) -> Keys:
+    """What a term is compared by (none: it fails every comparison), the same of a literal alone, which has an order and
+    contains text, and its keys as a number and an instant."""
+    if isinstance(term, BlankNode):
+        return None, None, None, None
+    if isinstance(term, IRI):
+        return term.value, None, None, None
+    label = None if term.lexical.strip() == "NaN" else term.lexical
+    return label, term.lexical, number_key(term.lexical), instant_key(term.lexical)
 
 
 def number_key(text: str) -> str | None:

@@ -9,13 +9,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.metadata.messages import Dropped, Notice, Told
 from triplewire.metadata.tables import ANY, SUBJECT, holdings, statements, strong, subscriptions, terms, types
-from triplewire.metadata.working import altered, counted, ends, fill, in_order, is_in, leading, moved_rows, picked, told
+from triplewire.metadata.working import (
+    altered,
+    counted,
+    emptying,
+    ends,
+    fill,
+    in_order,
+    is_in,
+    leading,
+    moved_rows,
+    picked,
+    told,
+)
 
 Pairs = Mapping[tuple[str, int], list[str]]
 """Repository and resource, and the ids of rules."""
@@ -34,31 +48,41 @@ def pairs_of_ends(connection: Connection) -> tuple[Pairs, Pairs]:
 
 def count(connection: Connection) -> None:
     """Bring `md_holdings` up to date with `ends`."""
-    if not connection.execute(sa.select(sa.exists().select_from(ends))).scalar():
-        return
+    if connection.execute(_is_any_end()).scalar():
+        for statement in _counting():
+            connection.execute(statement)
+
+
+@cache
+def _is_any_end() -> sa.Select[Any]:
+    return sa.select(sa.exists().select_from(ends))
+
+
+@cache
+def _counting() -> tuple[sa.Executable, ...]:
     here = sa.and_(holdings.c.repository == ends.c.repository, holdings.c.resource == ends.c.resource)
     rules = sa.func.sum(2 * ends.c.stays - 1) + sa.func.coalesce(sa.func.max(holdings.c.rules), 0)
     now = sa.select(ends.c.repository, ends.c.resource, rules).select_from(in_order(ends, left=(holdings, here)))
     names = ["repository", "resource", "rules"]
-    connection.execute(counted.delete())
-    connection.execute(counted.insert().from_select(names, now.group_by(ends.c.repository, ends.c.resource)))
     is_counted = sa.exists().where(
         counted.c.repository == holdings.c.repository, counted.c.resource == holdings.c.resource
     )
     of_these = holdings.c.resource.in_(sa.select(counted.c.resource))
-    connection.execute(holdings.delete().where(of_these, is_counted))
-    connection.execute(holdings.insert().from_select(names, sa.select(counted).where(counted.c.rules > 0)))
+    return (
+        counted.delete(),
+        counted.insert().from_select(names, now.group_by(ends.c.repository, ends.c.resource)),
+        holdings.delete().where(of_these, is_counted),
+        holdings.insert().from_select(names, sa.select(counted).where(counted.c.rules > 0)),
+    )
 
 
 def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tuple[Notice, ...]]:
     """What to tell each repository, with what is in `altered`. `md_holdings` is up to date."""
     _lead(connection)
     fill(connection, told, ((repository, resource, 0) for repository, resource in begun))
-    source = in_order(leading, (holdings, holdings.c.resource == leading.c.root))
-    new = sa.select(holdings.c.repository, leading.c.resource, sa.literal(0)).select_from(source).distinct()
-    _tell(connection, new, holdings.c.repository, leading.c.resource)
+    connection.execute(_told_of_leading())
     follow(connection)
-    content = contents(connection, sa.select(told.c.resource).distinct())
+    content = contents(connection)
     out: dict[str, list[Notice]] = defaultdict(list)
     for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)):
         if (now := content.get(resource)) is not None:
@@ -73,6 +97,13 @@ def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tu
     }
 
 
+@cache
+def _told_of_leading() -> sa.Insert:
+    source = in_order(leading, (holdings, holdings.c.resource == leading.c.root))
+    new = sa.select(holdings.c.repository, leading.c.resource, sa.literal(0)).select_from(source).distinct()
+    return _telling(new, holdings.c.repository, leading.c.resource)
+
+
 def _is_strong() -> sa.ColumnElement[bool]:
     s = statements
     is_named = sa.or_(s.c.property.in_(sa.select(strong.c.property)), s.c.value < 0)
@@ -81,57 +112,59 @@ def _is_strong() -> sa.ColumnElement[bool]:
 
 def _lead(connection: Connection) -> None:
     """Fill `leading` from `altered`, a step a reference."""
-    connection.execute(leading.delete())
-    first = sa.select(altered.c.resource, altered.c.resource, sa.literal(0))
-    connection.execute(leading.insert().from_select(["root", "resource", "step"], first))
-    step, s, other = 0, statements, leading.alias("other")
-    while True:
-        is_known = sa.exists().where(other.c.root == s.c.resource, other.c.resource == leading.c.resource)
-        link = sa.and_(s.c.value == leading.c.root, _is_strong())
-        new = sa.select(s.c.resource, leading.c.resource, sa.literal(step + 1)).distinct()
-        new = new.select_from(in_order(leading, (s, link))).where(leading.c.step == step, ~is_known)
-        if moved_rows(connection, leading.insert().from_select(["root", "resource", "step"], new)) <= 0:
-            break
+    connection.execute(emptying(leading))
+    step = 0
+    while moved_rows(connection, _leads(step)) > 0:
         step += 1
 
 
-def _tell(connection: Connection, new: sa.Select[tuple[str, int, int]], repository: object, resource: object) -> int:
+@cache
+def _leads(step: int) -> sa.Insert:
+    names, s, other = ["root", "resource", "step"], statements, leading.alias("other")
+    if not step:
+        return leading.insert().from_select(names, sa.select(altered.c.resource, altered.c.resource, sa.literal(0)))
+    is_known = sa.exists().where(other.c.root == s.c.resource, other.c.resource == leading.c.resource)
+    link = sa.and_(s.c.value == leading.c.root, _is_strong())
+    new = sa.select(s.c.resource, leading.c.resource, sa.literal(step)).distinct()
+    new = new.select_from(in_order(leading, (s, link))).where(leading.c.step == step - 1, ~is_known)
+    return leading.insert().from_select(names, new)
+
+
+def _telling(new: sa.Select[tuple[str, int, int]], repository: object, resource: object) -> sa.Insert:
     other = told.alias("other")
     is_known = sa.exists().where(other.c.repository == repository, other.c.resource == resource)
-    query = told.insert().from_select(["repository", "resource", "step"], new.where(~is_known))
-    return moved_rows(connection, query)
+    return told.insert().from_select(["repository", "resource", "step"], new.where(~is_known))
 
 
 def follow(connection: Connection) -> None:
     """Add to `told` what strong references lead to, a step a reference."""
-    step, s = 0, statements
-    while True:
-        source = in_order(told, (s, sa.and_(s.c.resource == told.c.resource, _is_strong())))
-        new = sa.select(told.c.repository, s.c.value, sa.literal(step + 1)).select_from(source).distinct()
-        if _tell(connection, new.where(told.c.step == step, _exists(s.c.value)), told.c.repository, s.c.value) <= 0:
-            break
+    step = 1
+    while moved_rows(connection, _follows(step)) > 0:
         step += 1
+
+
+@cache
+def _follows(step: int) -> sa.Insert:
+    s = statements
+    source = in_order(told, (s, sa.and_(s.c.resource == told.c.resource, _is_strong())))
+    new = sa.select(told.c.repository, s.c.value, sa.literal(step)).select_from(source).distinct()
+    return _telling(new.where(told.c.step == step - 1, _exists(s.c.value)), told.c.repository, s.c.value)
 
 
 def _exists(resource: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
     return is_in(types, types.c.resource == resource, types.c.class_ == ANY, types.c.stays == 1)
 
 
-def contents(connection: Connection, resources: sa.Select[tuple[int]]) -> dict[int, Told]:
-    """The resources of a query that there are, by their numbers, as they are now."""
-    connection.execute(picked.delete())
-    connection.execute(picked.insert().from_select(["number"], resources))
-    s, p, v = statements, terms.alias("p"), terms.alias("v")
-    link = sa.and_(s.c.resource == picked.c.number, s.c.property != SUBJECT, s.c.stays == 1)
-    source = in_order(picked, (s, link), (p, p.c.number == s.c.property), (v, v.c.number == s.c.value))
-    query = sa.select(picked.c.number, p.c.label, v.c.term).select_from(source).distinct()
+def contents(connection: Connection) -> dict[int, Told]:
+    """The resources of `told` that there are, by their numbers, as they are now."""
+    connection.execute(emptying(picked))
+    pick, statements_of, references = _content()
+    connection.execute(pick)
     stated: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for number, property_, value in connection.execute(query):
+    for number, property_, value in connection.execute(statements_of):
         stated[number].append((property_, value))
-    source = in_order(picked, (s, sa.and_(link, _is_strong())), (v, v.c.number == s.c.value))
-    references = sa.select(picked.c.number, sa.func.coalesce(v.c.label, v.c.term)).select_from(source).distinct()
     strongly: dict[int, list[str]] = defaultdict(list)
-    for number, name in connection.execute(references.where(_exists(s.c.value))):
+    for number, name in connection.execute(references):
         strongly[number].append(name)
     names = names_of(connection, stated)
     return {
@@ -140,9 +173,25 @@ def contents(connection: Connection, resources: sa.Select[tuple[int]]) -> dict[i
     }
 
 
+@cache
+def _content() -> tuple[sa.Insert, sa.Select[Any], sa.Select[Any]]:
+    pick = picked.insert().from_select(["number"], sa.select(told.c.resource).distinct())
+    s, p, v = statements, terms.alias("p"), terms.alias("v")
+    link = sa.and_(s.c.resource == picked.c.number, s.c.property != SUBJECT, s.c.stays == 1)
+    source = in_order(picked, (s, link), (p, p.c.number == s.c.property), (v, v.c.number == s.c.value))
+    statements_of = sa.select(picked.c.number, p.c.label, v.c.term).select_from(source).distinct()
+    source = in_order(picked, (s, sa.and_(link, _is_strong())), (v, v.c.number == s.c.value))
+    references = sa.select(picked.c.number, sa.func.coalesce(v.c.label, v.c.term)).select_from(source).distinct()
+    return pick, statements_of, references.where(_exists(s.c.value))
+
+
 def names_of(connection: Connection, resources: Iterable[int]) -> dict[int, str]:
     """The IRIs of resources, or names of blank nodes."""
     fill(connection, picked, ((number,) for number in resources))
+    return {row[0]: row[1] for row in connection.execute(_names())}
+
+
+@cache
+def _names() -> sa.Select[Any]:
     source = in_order(picked, (terms, terms.c.number == picked.c.number))
-    query = sa.select(terms.c.number, sa.func.coalesce(terms.c.label, terms.c.term)).select_from(source)
-    return {row[0]: row[1] for row in connection.execute(query)}
+    return sa.select(terms.c.number, sa.func.coalesce(terms.c.label, terms.c.term)).select_from(source)

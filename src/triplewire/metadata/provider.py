@@ -32,7 +32,7 @@ from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdra
 from triplewire.metadata.provider_tables import facts, log, metadata, outbox, sources, streams
 from triplewire.metadata.registry import Registry, Then
 from triplewire.metadata.working import prepare
-from triplewire.store.database import insert_rows
+from triplewire.store.database import fact, insert_rows, state
 
 MOST_WAITING = 10_000
 """Batches that are kept for a repository that does not acknowledge them."""
@@ -102,12 +102,11 @@ class Provider:
     def fact(self, name: str) -> str:
         """What was stated under a name; "" for nothing."""
         with self.database.reading() as connection:
-            return str(connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar() or "")
+            return fact(connection, facts, name) or ""
 
     def state(self, name: str, value: str) -> None:
         """State something in the place of what was stated."""
-
-        self.database.write(lambda connection: _state(connection, name, value))
+        self.database.write(lambda connection: state(connection, facts, **{name: value}))
 
     @property
     def identity(self) -> str:
@@ -313,17 +312,12 @@ class Provider:
 
 def _write_log(connection: Connection, newest: Mapping[str, bytes | None], version: int) -> None:
     """Write the newest content of documents into the log, in the place of entries before."""
-    _state(connection, "version", str(version))
+    state(connection, facts, version=str(version))
     if newest:
         here = log.c.document == sa.bindparam("d")
         connection.execute(log.delete().where(here), [{"d": document} for document in newest])
     insert_rows(connection, log, [(document, version, content) for document, content in newest.items()])
 
 
-def _state(connection: Connection, name: str, value: str) -> None:
-    connection.execute(facts.delete().where(facts.c.name == name))
-    connection.execute(facts.insert().values(name=name, value=value))
-
-
 def _version(connection: Connection) -> int:
-    return int(connection.execute(sa.select(facts.c.value).where(facts.c.name == "version")).scalar() or 0)
+    return int(fact(connection, facts, "version") or 0)

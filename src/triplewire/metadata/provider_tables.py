@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, LargeBinary, MetaData, Table, Text
 
-from triplewire.store.tables import BIG
+from triplewire.store.tables import BIG, facts_table
 
 metadata = MetaData()
 
-facts = Table(
-    "provider_facts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+facts = facts_table("provider_facts", metadata)
 """What there is once: the base IRI of documents, the address of the peer."""
 
 sources = Table(

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import registry as dialects
 from sqlalchemy.engine import Connection
 
 from triplewire.config import Settings
-from triplewire.errors import ReadError, Refusal
+from triplewire.errors import ReadError, Refusal, SubscriptionError
 from triplewire.metadata import changes, subscribing
 from triplewire.metadata.dictionary import digest_of, numbers_of
 from triplewire.metadata.documents import Parsed, parsed, rows_of
@@ -31,8 +31,8 @@ from triplewire.metadata.notices import contents, count, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import documents, facts, metadata, statements, strong, terms, types
 from triplewire.metadata.working import altered, batch, fill, prepare, told
-from triplewire.model.terms import Triple, made_iri, parse_term
-from triplewire.store.database import Database, insert_rows
+from triplewire.model.terms import RDF_TYPE, Triple, made_iri, parse_term
+from triplewire.store.database import Database, fact, insert_rows, state
 
 Then: TypeAlias = Callable[[Connection, Applied], None]
 _REMEDY = "register it again once it is mended"
@@ -176,7 +176,7 @@ class Registry:
                 digests = [digest_of(str(made_iri(iri))) for iri in iris[start : start + 500]]
                 numbers += connection.execute(sa.select(terms.c.number).where(terms.c.digest.in_(digests))).scalars()
             fill(connection, told, (("", number, 0) for number in numbers))
-            return {now.resource: now for now in contents(connection, sa.select(told.c.resource)).values()}
+            return {now.resource: now for now in contents(connection).values()}
 
     def classes(self) -> Mapping[str, int]:
         """The classes that there are instances of, and how many."""
@@ -214,7 +214,7 @@ class Registry:
             before = set(connection.execute(sa.select(strong.c.property)).scalars())
             now = set(numbers_of(connection, schema.strong()).values())
             fill(connection, strong, ((number,) for number in now))
-            _set_fact(connection, "schema", "\n".join(map(str, triples)))
+            state(connection, facts, schema="\n".join(map(str, triples)))
             turned = statements.c.property.in_(before ^ now)
             query = sa.select(statements.c.resource).where(turned).distinct()
             connection.execute(altered.insert().from_select(["resource"], query))
@@ -258,7 +258,7 @@ def _finished(connection: Connection, applied: Applied, then: Then | None) -> Ap
     version = _version(connection)
     if applied.version >= 0:
         version += 1
-        _set_fact(connection, "version", str(version))
+        state(connection, facts, version=str(version))
     applied = replace(applied, version=version)
     if then is not None:
         then(connection, applied)
@@ -266,16 +266,11 @@ def _finished(connection: Connection, applied: Applied, then: Then | None) -> Ap
 
 
 def _version(connection: Connection) -> int:
-    return int(connection.execute(sa.select(facts.c.value).where(facts.c.name == "version")).scalar() or 0)
-
-
-def _set_fact(connection: Connection, name: str, value: str) -> None:
-    connection.execute(facts.delete().where(facts.c.name == name))
-    connection.execute(facts.insert().values(name=name, value=value))
+    return int(fact(connection, facts, "version") or 0)
 
 
 def _schema(connection: Connection) -> Schema | None:
-    text = connection.execute(sa.select(facts.c.value).where(facts.c.name == "schema")).scalar()
+    text = fact(connection, facts, "schema")
     if text is None:
         return None
     return Schema.of(parsed("urn:triplewire:schema.nt", text.encode("utf-8"), Settings()).triples)
@@ -297,4 +292,28 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-__all__ = ["Registry", "Then"]
+def rules_of_picks(registry: Registry, picks: Sequence[str], condition: str = "") -> list[RuleText]:
+    """Rules from what a person picks while browsing (MDV paper, section 2.3), one for each pick: a class with its
+    instances, for which the condition holds (over `c`, as `c.memory > 64`; a step without prefix is in the namespace of
+    the class), or a resource. Equal picks give equal rules. Raises `SubscriptionError` where there is no such class or
+    resource."""
+    classes = registry.classes()
+    rules: list[RuleText] = []
+    for pick in dict.fromkeys(picks):
+        if pick in classes:
+            where = f"\nwhere {condition}" if condition else ""
+            namespace = pick[: max(pick.rfind("#"), pick.rfind("/")) + 1]
+            query = f"PREFIX : <{namespace}>\nsearch <{pick}> c\nregister c{where}"
+        else:
+            told = registry.resources([pick]).get(pick)
+            types = [value for name, value in told.statements if name == RDF_TYPE.value] if told is not None else []
+            if not types:
+                what = f"there is no class or resource {pick}"
+                raise SubscriptionError(what, remedy="`triplewire metadata browse` shows what there is")
+            query = f"search {min(types)} c\nregister c\nwhere c = {made_iri(pick)}"
+        digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        rules.append(RuleText(f"pick-{digest}", query))
+    return rules
+
+
+__all__ = ["Registry", "Then", "rules_of_picks"]

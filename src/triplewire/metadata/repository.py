@@ -28,13 +28,13 @@ from triplewire.languages.context import Context
 from triplewire.languages.mdv import parse_rule
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, rule_of
 from triplewire.metadata.garbage import collect, forget, suspect
-from triplewire.metadata.keys import instant_key, number_key
+from triplewire.metadata.keys import Keys, compared_by
 from triplewire.metadata.messages import Dropped, Put, RuleText, Told
 from triplewire.metadata.repository_query import named_rule, query
 from triplewire.metadata.repository_tables import cached, changing, facts, held, metadata, rules, statements, strong
 from triplewire.model.terms import IRI, BlankNode, Term, parse_term
 from triplewire.read import read_document
-from triplewire.store.database import Database, insert_rows
+from triplewire.store.database import Database, fact, insert_rows, state
 
 
 class Position(NamedTuple):
@@ -65,7 +65,7 @@ class Repository:
                 remedy = "follow under that name, or give another store"
                 raise StoreError(f"the repository has the name {known!r}", source=url, remedy=remedy)
             if name:
-                repository.database.write(lambda connection: _state(connection, name=name))
+                repository.database.write(lambda connection: state(connection, facts, name=name))
         except BaseException:
             repository.close()
             raise
@@ -87,13 +87,13 @@ class Repository:
     def name(self) -> str:
         """What providers call it; "" where it has followed none."""
         with self.database.reading() as connection:
-            return _facts(connection).get("name", "")
+            return fact(connection, facts, "name") or ""
 
     @property
     def provider(self) -> str:
         """The address of the provider that was followed last, or ""."""
         with self.database.reading() as connection:
-            return _facts(connection).get("provider", "")
+            return fact(connection, facts, "provider") or ""
 
     @property
     def position(self) -> Position:
@@ -114,7 +114,7 @@ class Repository:
                 raise GapError(f"{missing} is missing before batch {batch.number}", remedy="ask for a snapshot")
             _take_in(connection, batch.items, batch.version)
             crash.point("repository.received")
-            _state(connection, number=str(batch.number), version=str(batch.version))
+            state(connection, facts, number=str(batch.number), version=str(batch.version))
             return True
 
         is_new = self.database.write(work)
@@ -132,7 +132,7 @@ class Repository:
             _take_in(connection, snapshot.items, snapshot.version)
             crash.point("repository.restored")
             number, version = str(snapshot.number), str(snapshot.version)
-            _state(connection, stream=snapshot.stream, number=number, version=version, provider=provider)
+            state(connection, facts, stream=snapshot.stream, number=number, version=version, provider=provider)
 
         self.database.write(work)
 
@@ -233,15 +233,11 @@ def insert_statements(connection: Connection, document: str, rows: Iterable[tupl
 
 
 @lru_cache(maxsize=4_096)
-def _value_columns(text: str) -> tuple[str | None, str | None, str | None, str | None, str | None]:
-    """What a value refers to, its label, its text as a literal, its keys as a number and an instant."""
+def _value_columns(text: str) -> tuple[str | None, *Keys]:
+    """What a value refers to, and what it is compared by."""
     term = parse_term(text)
-    if isinstance(term, BlankNode):
-        return text, None, None, None, None
-    if isinstance(term, IRI):
-        return term.value, term.value, None, None, None
-    label = None if term.lexical.strip() == "NaN" else term.lexical
-    return None, label, term.lexical, number_key(term.lexical), instant_key(term.lexical)
+    refers = text if isinstance(term, BlankNode) else term.value if isinstance(term, IRI) else None
+    return refers, *compared_by(term)
 
 
 def _take_in(connection: Connection, items: Sequence[Item], version: int) -> None:
@@ -297,16 +293,6 @@ def _exchange_rules(connection: Connection, changes: Sequence[RuleText | Ended])
         connection.execute(held.delete().where(held.c.rule == entry["i"]))
 
 
-def _facts(connection: Connection) -> dict[str, str]:
-    return {row.name: row.value for row in connection.execute(sa.select(facts))}
-
-
 def _position(connection: Connection) -> Position:
-    known = _facts(connection)
-    return Position(known.get("stream", ""), int(known.get("number", 0)), int(known.get("version", 0)))
-
-
-def _state(connection: Connection, **values: str) -> None:
-    """Write facts down, in the place of those of the same names."""
-    connection.execute(facts.delete().where(facts.c.name.in_(values)))
-    connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in values.items()])
+    stream, number, version = (fact(connection, facts, name) for name in Position._fields)
+    return Position(stream or "", int(number or 0), int(version or 0))

@@ -9,16 +9,11 @@ from __future__ import annotations
 from sqlalchemy import Column, Index, MetaData, Table, Text
 
 from triplewire.metadata.tables import ByCodePoint
-from triplewire.store.tables import BIG
+from triplewire.store.tables import BIG, facts_table
 
 metadata = MetaData()
 
-facts = Table(
-    "repository_facts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+facts = facts_table("repository_facts", metadata)
 """What there is once: the name, the provider that is followed, the stream and the number of the last batch of it."""
 
 rules = Table(

@@ -161,7 +161,7 @@ def snapshot(connection: Connection, repository: str) -> Iterator[Told]:
             begun[resource].append(rule)
     fill(connection, told, ((repository, resource, 0) for resource in begun))
     follow(connection)
-    for number, now in contents(connection, sa.select(told.c.resource)).items():
+    for number, now in contents(connection).items():
         yield replace(now, rules=tuple(sorted(begun.get(number, ()))))
 
 

@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
 from sqlalchemy.schema import SchemaItem
 
-from triplewire.store.tables import BIG
+from triplewire.store.tables import BIG, facts_table
 
 metadata = MetaData()
 
 ByCodePoint = Text(collation="C").with_variant(Text(), "sqlite")
+"""Text that is compared by code point. PostgreSQL uses an index only where both sides of a comparison are such."""
 
 SUBJECT, ANY = 0, 0
 """In place of a property: that a resource is there, with itself as value (the paper's
@@ -33,14 +34,14 @@ def _versions() -> tuple[Column[int], Column[int]]:
     return Column("was", SmallInteger, nullable=False), Column("stays", SmallInteger, nullable=False)
 
 
-facts = Table("md_facts", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+facts = facts_table("md_facts", metadata)
 """What there is once: the version of the registry, the schema as N-Triples."""
 
 terms = Table(
     "md_terms",
     metadata,
     Column("number", BIG, primary_key=True, autoincrement=False),
-    Column("digest", Text, nullable=False, unique=True),
+    Column("digest", ByCodePoint, nullable=False, unique=True),
     Column("term", ByCodePoint, nullable=False),  # in N-Triples notation
     Column("label", ByCodePoint),  # what it is compared by; null: it fails every comparison
     Column("literal", ByCodePoint),  # the label of a literal, which has an order and contains text
@@ -92,7 +93,7 @@ rules = Table(
     "md_rules",
     metadata,
     Column("rule", BIG, primary_key=True, autoincrement=False),
-    Column("digest", Text, nullable=False, unique=True),
+    Column("digest", ByCodePoint, nullable=False, unique=True),
     Column("text", Text, nullable=False),
     Column("level", Integer, nullable=False),  # 0: a triggering rule; a join rule: 1 more than the higher of its inputs
 )
@@ -157,7 +158,7 @@ subscriptions = Table(
     metadata,
     Column("number", BIG, primary_key=True, autoincrement=False),
     Column("repository", Text, nullable=False),
-    Column("id", Text, nullable=False),
+    Column("id", ByCodePoint, nullable=False),
     Column("body", Text, nullable=False),  # a JSON object: query, prefixes, base
     Column("rule", BIG, nullable=False),  # its end rule
     Index("md_subscriptions_id", "repository", "id", unique=True),

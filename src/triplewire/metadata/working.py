@@ -9,6 +9,7 @@ look up row by row: without statistics, or with those of before, it would join w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Index, Integer, MetaData, SmallInteger, Table, Text
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.selectable import Join, NamedFromClause
 
 from triplewire.metadata.tables import ByCodePoint, join_columns, trigger_columns
@@ -112,24 +114,40 @@ told = _table(
 """Which resource is told to which repository."""
 
 
+_SIZE = (
+    "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'"
+)
+_MOST = 64 << 20  # bytes of these tables, beyond which they are made anew
+
+
 def prepare(connection: Connection) -> None:
     """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL jit = off")
+        if (connection.exec_driver_sql(_SIZE).scalar() or 0) > _MOST:  # rows that were removed keep their places there
+            connection.exec_driver_sql("DISCARD TEMP")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection
         working.create_all(connection, checkfirst=False)
-    connection.execute(altered.delete())
+    connection.execute(emptying(altered))
 
 
 def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
     """Replace the rows of a table."""
-    connection.execute(table.delete())
+    connection.execute(emptying(table))
     insert_rows(connection, table, list(rows))
 
 
-def moved_rows(connection: Connection, statement: sa.Executable) -> int:
-    """Execute a statement that inserts or changes rows; returns how many."""
-    return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
+@cache
+def emptying(table: Table) -> sa.Delete:
+    """The statement that removes all rows of a table. Statements of a batch are made once: making one takes longer than
+    executing it."""
+    return table.delete()
+
+
+def moved_rows(connection: Connection, *statements: sa.Executable) -> int:
+    """Execute statements that insert, change or remove rows; returns how many."""
+    counted = {"preserve_rowcount": True}
+    return sum(connection.execute(statement, execution_options=counted).rowcount for statement in statements)
 
 
 class _InOrder(Join):
@@ -169,6 +187,29 @@ def in_order(first: Any, *others: tuple[Any, Any], left: tuple[Any, Any] | None 
     for table, condition in others:
         joined = _InOrder(joined, table, condition)
     return joined if left is None else _InOrder(joined, *left, isouter=True)
+
+
+class _Among(FunctionElement[bool]):
+    """Is a value one of the rows of a query? It has no type: SQLite would be asked whether a truth value is 1."""
+
+    inherit_cache = True
+
+
+@compiles(_Among)
+def _in(element: Any, compiler: Any, **how: Any) -> str:
+    value, rows = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} IN {rows}"
+
+
+@compiles(_Among, "postgresql")
+def _any(element: Any, compiler: Any, **how: Any) -> str:
+    value, rows = (compiler.process(part, **how) for part in element.clauses)
+    return f"{value} = ANY (ARRAY{rows})"
+
+
+def among(column: sa.ColumnElement[int], query: sa.Select[tuple[int]]) -> sa.ColumnElement[bool]:
+    """Is a value one of the rows of a query, which are few? PostgreSQL would join with all rows of the table."""
+    return _Among(column, query.scalar_subquery())
 
 
 def is_in(table: Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

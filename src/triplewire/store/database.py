@@ -309,6 +309,18 @@ def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
             copy.write_row(row)
 
 
+def fact(connection: Connection, facts: sa.Table, name: str) -> str | None:
+    """What was stated under a name."""
+    value: str | None = connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar()
+    return value
+
+
+def state(connection: Connection, facts: sa.Table, **values: str) -> None:
+    """State facts, in the place of those of the same names."""
+    connection.execute(facts.delete().where(facts.c.name.in_(values)))
+    insert_rows(connection, facts, list(values.items()))
+
+
 def _new_term(connection: Connection, work: str, holder: str) -> int:
     here = terms.c.work == work
     term = (connection.execute(sa.select(terms.c.term).where(here)).scalar() or 0) + 1

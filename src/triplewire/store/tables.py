@@ -30,7 +30,12 @@ def _number() -> Column[int]:
     return Column("number", BIG, primary_key=True, autoincrement=True)
 
 
-facts = Table("facts", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+def facts_table(name: str, of: MetaData) -> Table:
+    """A table of what there is once: names and values (`database.fact`, `database.state`)."""
+    return Table(name, of, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+
+facts = facts_table("facts", metadata)
 """What there is once: the taxonomy, the marks up to which something was done."""
 
 terms = Table(
