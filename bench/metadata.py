@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from bench import metadata_beside
-from bench.papers.mdv import BASES, SHARED_RULES, cost
+from bench.papers.mdv import MOST_RULES, SHARED_RULES, cost
 from bench.report import Figure
 from bench.workloads.catalogue import Case, Place
 from bench.workloads.mdv_documents import document, rules
@@ -30,8 +30,8 @@ def cases(place: Place) -> list[Case]:
 
 def measure(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """All of it; where a number of rules is given, it takes the place of the largest base."""
-    largest = place.sized(BASES[-1])
-    bases = max(BASES[0] * largest // BASES[-1], 1), largest
+    largest = place.sized(MOST_RULES)
+    bases = max(largest // 100, 1), largest
     batch = min(_BATCH, bases[0])
     for kind, target in (("OID", OID_GROWTH), ("contains", CONTAINS_GROWTH)):
         name = f"{kind}, a document, {bases[-1]:,} rules over {bases[0]:,}, batch {batch}"

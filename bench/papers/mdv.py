@@ -20,7 +20,8 @@ from bench.workloads.mdv_documents import document, mixed, rules
 from triplewire.metadata.messages import Withdraw
 from triplewire.metadata.registry import Registry
 
-BASES = (1_000, 10_000, 100_000)
+BASES = {"few rules": 1_000, "ten times as many": 10_000, "a hundred times as many": 100_000}
+MOST_RULES = max(BASES.values())
 BATCHES = (1, 10, 100, 1_000)
 SHARES = (1, 10, 50, 100)
 SHARED_RULES = 10_000
@@ -37,37 +38,36 @@ _LEAST = "few notices are less than what a batch costs without any"
 
 def _figure(number: int, kind: str, claims: tuple[Claim, ...]) -> PaperFigure:
     title = f"{kind} rules: a document by size of batch"
-    bases = tuple(f"{base:,} rules" for base in BASES)
-    return PaperFigure(f"003/{number}", title, kind, "documents of a batch", BATCHES, bases, (), _DOCUMENT, claims)
+    return PaperFigure(
+        f"003/{number}", title, kind, "documents of a batch", BATCHES, tuple(BASES), (), _DOCUMENT, claims
+    )
 
 
-def _of(last: int) -> str:
-    return f"{BASES[last]:,} rules"
+_FEW, *_, _MANY = BASES
 
 
 def _batches_pay() -> tuple[Claim, ...]:
-    lines = [(base, f"{base:,} rules") for base in BASES]
+    cheaper = "a document costs less in a large batch"
     return (
-        *(Claim(f"{base:,} rules: a document costs less in a large batch", grows_by(line, 0.0, 0.999),
-                _ONE_TRANSACTION) for base, line in lines),
-        *(Claim(f"{base:,} rules: from some size on the cost stays", levels_off(line, 2.0), _ONE_TRANSACTION)
-          for base, line in lines),
+        *(Claim(f"{line}: {cheaper}", grows_by(line, 0.0, 0.999), _ONE_TRANSACTION) for line in BASES),
+        *(Claim(f"{line}: from some size on the cost stays", levels_off(line, 2.0), _ONE_TRANSACTION)
+          for line in BASES),
     )  # fmt: skip
 
 
 def _depends_on_rules(kind: str) -> Claim:
-    return Claim(f"{kind}: more rules cost more", below(_of(0), _of(-1), 1.05), _INDEXED)
+    return Claim(f"{kind}: more rules cost more", below(_FEW, _MANY, 1.05), _INDEXED)
 
 
 FIGURES = (
     _figure(11, "OID", (
         *_batches_pay(),
-        Claim("the cost does not depend on the number of rules", alike(_of(0), _of(-1), 1.3),
+        Claim("the cost does not depend on the number of rules", alike(_FEW, _MANY, 1.3),
               "the index of constants is deeper, and the pages of a larger file are in the cache less often"),
     )),
     _figure(12, "PATH", (*_batches_pay(), _depends_on_rules("PATH"))),
     _figure(13, "COMP", (
-        Claim("small batches are better", rises(_of(-1)), _NOTICES),
+        Claim("small batches are better", rises(_MANY), _NOTICES),
         _depends_on_rules("COMP"),
     )),
     _figure(14, "JOIN", (*_batches_pay(), _depends_on_rules("JOIN"))),
@@ -91,7 +91,8 @@ FIGURES = (
 
 
 def lines_of(figure: PaperFigure, work: Path, size: int | None, progress: Callable[[str], None]) -> Lines:
-    """The lines of a figure; with `size`, the largest number of rules, all are made smaller in proportion."""
+    """The lines of a figure; with `size`, the largest number of rules, all are fewer in proportion (`BASES` has the
+    paper's own numbers)."""
 
     def sized(number: int, largest: int) -> int:
         return number if size is None else max(1, round(number * min(1.0, size / largest)))
@@ -108,9 +109,9 @@ def lines_of(figure: PaperFigure, work: Path, size: int | None, progress: Callab
     if figure.workload == "shares":
         settings = [(f"{share} %", "COMP", sized(SHARED_RULES, SHARED_RULES), share) for share in SHARES]
     else:
-        settings = [(f"{base:,} rules", figure.workload, sized(base, BASES[-1]), _COMP_SHARE) for base in BASES]
+        settings = [(line, figure.workload, sized(base, MOST_RULES), _COMP_SHARE) for line, base in BASES.items()]
     for line, kind, base, share in settings:
-        progress(f"{figure.name}: {line} ...")
+        progress(f"{figure.name}: {line}: {base:,} rules ...")
         lines[line] = dict(costs_by_batch(work / f"{kind}-{base}-{share}.db", kind, base, share))
     return lines
 

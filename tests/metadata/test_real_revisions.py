@@ -23,7 +23,6 @@ PREFIXES = {
     "skos": "http://www.w3.org/2004/02/skos/core#",
 }
 STEP = 1 if IN_FULL else 100  # of 40,000 rules
-BATCH = 100
 
 
 def _rules(step: int) -> list[list[object]]:
@@ -45,10 +44,10 @@ def _revisions() -> Iterator[Change]:
         yield Withdraw(name) if event["op"] == "delete" else Put(name, event["content"].encode())
 
 
-def _applied(registry: Registry, changes: list[Change]) -> int:
+def _applied(registry: Registry, changes: list[Change], batch: int) -> int:
     refused = 0
-    for start in range(0, len(changes), BATCH):
-        refused += len(registry.apply(changes[start : start + BATCH]).refused)
+    for start in range(0, len(changes), batch):
+        refused += len(registry.apply(changes[start : start + batch]).refused)
     return refused
 
 
@@ -64,23 +63,23 @@ def _compared(registry: Registry, rules: list[list[object]], first: int) -> None
 @pytest.mark.slow
 def test_rules_hold_what_brute_force_found(new_database: Callable[[], str]) -> None:
     """Before the revisions, and, in the full tests, after them; 5 documents cannot be read at first."""
-    _held(_rules(STEP), new_database, in_full=IN_FULL)
+    _held(_rules(STEP), new_database, 100, in_full=IN_FULL)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not IN_FULL, reason="half an hour: `make full`")
 @pytest.mark.parametrize("new_database", [ON_SPARK], indirect=True)
 def test_rules_hold_the_same_on_spark(new_database: Callable[[], str]) -> None:
-    _held(_rules(20), new_database, in_full=True)
+    _held(_rules(20), new_database, 2_000, in_full=True)
 
 
-def _held(rules: list[list[object]], new_database: Callable[[], str], *, in_full: bool) -> None:
+def _held(rules: list[list[object]], new_database: Callable[[], str], batch: int, *, in_full: bool) -> None:
     texts = [RuleText(str(rule[0]), str(rule[2]), PREFIXES) for rule in rules]
     with Registry.open(new_database()) as registry:
         assert len(registry.subscribe("coins", texts[: len(texts) // 2]).ids) == len(texts) // 2
-        assert _applied(registry, _documents()) == 5
+        assert _applied(registry, _documents(), batch) == 5
         registry.subscribe("coins", texts[len(texts) // 2 :])
         _compared(registry, rules, 3)
         if in_full:
-            _applied(registry, list(_revisions()))
+            _applied(registry, list(_revisions()), batch)
             _compared(registry, rules, 5)
