@@ -183,7 +183,7 @@ class Inputs:
             what = f"{subscriptions[0]} is taken for subscriptions, as it is alone"
             raise typer.BadParameter(f"{what}: give a query before it, or publications behind it")
         if not publications:
-            what = "give publications: files or folders behind the query, or --publications"
+            what = "give publications: files or folders behind the query, - for a pipe, or --publications"
             raise typer.BadParameter(f"{what}{self._taken()}")
         check_files(subscriptions, publications, self.meaning.taxonomy or ())
         return ResolvedInputs(self, query, subscriptions, publications)
