@@ -75,8 +75,8 @@ def bench_command(
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
     `partition`, `spark`, `operators`, `broker`, `network`, `metadata` and `peers`, which take long. A missed target is
-    told, and no failure. Files go to the temporary folder. `papers` draws the papers' figures with the papers' matchers, and
-    gives a row a claim; without --subscriptions at the papers' sizes.
+    told, and no failure. Files go to the temporary folder. `papers` draws the papers' figures with the papers'
+    matchers, and gives a row a claim; without --subscriptions at the papers' sizes.
     """
     # imported here, and below, so that --help does not load NumPy
     from bench.measure import Operators
