@@ -5,7 +5,6 @@ publications match nothing."""
 from __future__ import annotations
 
 import json
-import re
 import time
 import urllib.request
 from collections import Counter
@@ -26,7 +25,7 @@ CROSSING = 1.0
 _SUBSCRIPTIONS, _MATCHES, _PUBLICATIONS = 1_000, 5, 400
 _AT_ONCE = 20  # publications of a request; subscriptions: ten times as many
 _ENOUGH = 600.0  # seconds
-_CROSSED = re.compile(r"^triplewire_crossed_total\{.*?\} (\S+)$", re.MULTILINE)
+_STABLE = 5.0  # seconds without a change
 
 
 def cases(place: Place) -> list[Case]:
@@ -50,14 +49,14 @@ def figures(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
         last = start("network-last", "--upstream", middle)
         for url in (alone, last):
             _subscribe(url, rows)
-        roots = _settled(first)
+        roots = _settled({first: middle, middle: last})
         seconds_alone, wanted = _published(alone, alone, requests, None)
         seconds, told = _published(first, last, requests, wanted)
         behind = len({publication for publication, _ in wanted})
         yield Figure(NAME, "subscriptions that the first one has", 100 * roots / len(rows), "%")
         for name, url in (("first to middle", middle), ("middle to last", last)):
             crossing = f"{name}: publications that cross / those that match behind"
-            yield Figure(NAME, crossing, _crossed(url) / behind if behind else None, "x", CROSSING)
+            yield Figure(NAME, crossing, _gauges(url, "crossed_total") / behind if behind else None, "x", CROSSING)
         wrong = (wanted - told).total() + (told - wanted).total()
         yield Figure(NAME, "events other than those of one broker", wrong, "", 0)
         yield Figure(NAME, "three in a line", len(documents) / seconds, "publications/s", at_least=True)
@@ -72,16 +71,17 @@ def _subscribe(url: str, rows: Sequence[dict[str, str]]) -> None:
         assert status == 201, said
 
 
-def _settled(url: str) -> int:
-    """Wait until all roots have come; returns how many."""
-    count, since, begun = 0, time.monotonic(), time.monotonic()
-    while time.monotonic() - since < 10 or not count:
-        now = len(json.loads(ask(f"{url}/subscriptions", None)[1]))
-        if now != count:
-            count, since = now, time.monotonic()
+def _settled(below: dict[str, str]) -> int:
+    """Wait until each broker has all roots of the one below it; returns how many the first one has."""
+    begun, since, counts = time.monotonic(), time.monotonic(), list[float]()
+    while time.monotonic() - since < _STABLE:
+        there = [len(json.loads(ask(f"{url}/subscriptions", None)[1])) for url in below]
+        now = [*there, *(_gauges(url, "upstream_roots") for url in below.values())]
+        if now != counts or now[:2] != now[2:] or not all(now):
+            counts, since = now, time.monotonic()
         assert time.monotonic() - begun < _ENOUGH
         time.sleep(0.5)
-    return count
+    return int(counts[0])
 
 
 def _published(
@@ -104,7 +104,8 @@ def _published(
         time.sleep(0.05)
 
 
-def _crossed(url: str) -> float:
-    """How many publications a broker has got over its link."""
+def _gauges(url: str, name: str) -> float:
+    """The sum of the metrics of a name."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=60) as answer:
-        return sum(map(float, _CROSSED.findall(answer.read().decode())))
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(f"triplewire_{name}{{"))
