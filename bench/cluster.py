@@ -38,9 +38,7 @@ def routes(
     result: MatchResult, publications: Sequence[Publication], placement: Placement
 ) -> list[tuple[int, list[int]]]:
     """Stage 1: for each node, the numbers of the publications that it has to look at."""
-    if placement.everywhere:
-        return [(node, list(range(len(publications)))) for node in range(placement.nodes)]
-    if not placement.routes:
+    if not (placement.routes or placement.everywhere):
         return []
     ids: list[set[str]] = [set() for _ in range(placement.nodes)]
     for match in routed(result, placement):
@@ -51,6 +49,8 @@ def routes(
             if refusal.subject.endswith(" " + above):
                 for node in placement.nodes_of(above):
                     ids[node].add(refusal.subject.removesuffix(" " + above))
+    for node in placement.everywhere:
+        ids[node].update(publication.id for publication in publications)
     numbers = ((node, [n for n, each in enumerate(publications) if each.id in ids[node]]) for node in range(len(ids)))
     return [(node, some) for node, some in numbers if some]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import broker, measure, metadata, partition, spark
+from bench import broker, measure, metadata, network, partition, spark
 from bench import operators as targets
 from bench.handover import handover_cases, handover_figures
 from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
@@ -333,6 +333,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "operators": Experiment("operators", "expensive calls", targets.cases, targets.measure, by_name=True),
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     broker.NAME: Experiment("broker", "the broker", broker.cases, broker.figures, by_name=True),
+    network.NAME: Experiment("network", "brokers in a line", network.cases, network.figures, by_name=True),
     "spark": Experiment("spark", "the pipeline on Spark", spark.cases, spark.measure_pipeline, by_name=True),
     "metadata": Experiment(
         "metadata", "rules over documents that change", metadata.cases, metadata.measure, by_name=True

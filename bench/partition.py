@@ -48,20 +48,22 @@ _NODES_OF_ONE, _EDGES = 30, 90  # nodes and edges of a publication, as in the pa
 def cases(place: Place) -> list[Case]:
     """Subscriptions with overlap; the mergers' workload; those of the clusters."""
     size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
-    out = [_case(place, f"overlap {percent} %", size, percent, 100 * size // SUBSCRIPTIONS) for percent in OVERLAPS]
+    out = [
+        overlapping(place, f"overlap {percent} %", size, percent, 100 * size // SUBSCRIPTIONS) for percent in OVERLAPS
+    ]
     out += [
-        _case(place, f"{share} %", max(2, size * share // 100), AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+        overlapping(place, f"{share} %", max(2, size * share // 100), AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
         for share in SHARES
     ]
-    out.append(_case(place, "merging", few, 50, 100))
-    return out + [_case(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
+    out.append(overlapping(place, "merging", few, 50, 100))
+    return out + [overlapping(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
 
 
 def aimed_cases(place: Place) -> list[Case]:
     """The cases with targets: containment, and merging."""
     size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
-    overlap_case = _case(place, f"overlap {AIMED_OVERLAP} %", size, AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
-    return [overlap_case, _case(place, "merging", few, 50, 100)]
+    overlap_case = overlapping(place, f"overlap {AIMED_OVERLAP} %", size, AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+    return [overlap_case, overlapping(place, "merging", few, 50, 100)]
 
 
 def aimed(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
@@ -71,7 +73,7 @@ def aimed(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
     yield from _merging(given[1], world, matcher, AIMED_PERCENT, FALSE_PERCENT if full else None)
 
 
-def _case(place: Place, label: str, size: int, percent: int, matches: int) -> Case:
+def overlapping(place: Place, label: str, size: int, percent: int, matches: int) -> Case:
     workload = graphs.GraphWorkload(_NODES_OF_ONE, _EDGES, size, max(1, matches))
     write = partial(_write, workload, size, percent)
     return place.case(label, f"partition-{label.replace(' ', '-').replace('%', '')}", write)
@@ -104,14 +106,14 @@ def _subscriptions(case: Case, world: World) -> list[Subscription]:
     return list(read_subscriptions([case.subscriptions], settings=world.settings, on_refusal=raise_refusal))
 
 
-def _publications(case: Case, count: int) -> list[Publication]:
+def editions_of(case: Case, count: int) -> list[Publication]:
     """So many publications of a case."""
     return overlap.editions(read(case.publications), count, _EDGES, SEED)
 
 
 def _for_nodes(case: Case, number: str, world: World, matcher: str) -> nodes.Measured:
     """Mergers are made by other publications than those that are timed."""
-    publications = _publications(case, _SEEN + _TIMED)
+    publications = editions_of(case, _SEEN + _TIMED)
     subscriptions, timed, seen = _subscriptions(case, world), publications[_SEEN:], publications[:_SEEN]
     return nodes.Measured(case.label, number, subscriptions, timed, seen, world, matcher)
 
@@ -139,7 +141,7 @@ def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
     size = len(subscriptions)
     last = min(_INSERTED, size // 2)
     points.add("9c", NONE, size, size)
-    merged = partitioner(MERGING, 1, world, sample=_publications(case, _SEEN), percent=AIMED_OVERLAP)
+    merged = partitioner(MERGING, 1, world, sample=editions_of(case, _SEEN), percent=AIMED_OVERLAP)
     merged.subscribe(subscriptions)
     points.add("9c", MERGING, size, merged.placement.server_size)
     for name, line in (("replicated", NONE), ("containment", CONTAINMENT)):
@@ -158,7 +160,7 @@ def _merging(
     case: Case, world: World, matcher: str, percent: int, target: float | None, points: Points | None = None
 ) -> Iterator[Figure]:
     """Figures 9(e), (g), (h)."""
-    subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
+    subscriptions, publications = _subscriptions(case, world), editions_of(case, _PUBLICATIONS)
     # not every tenth: editions come in turns, and each tenth would be of the same few
     sample = random.Random(SEED).sample(publications, len(publications) // _SAMPLED)
     made = MergingPartitioner(2, world, sample=sample, percent=percent)

@@ -54,13 +54,13 @@ def removed(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[str]:
-    """`triplewire serve` on an empty folder, as its address."""
+def served(folder: Path, *more: str) -> Iterator[str]:
+    """`triplewire serve` on an empty folder, with more options, as its address."""
     with removed(folder), ExitStack() as ends:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [sys.executable, "-m", "triplewire", "serve", "--data", str(folder), "--port", str(port)]
+        command = [sys.executable, "-m", "triplewire", "serve", "--data", str(folder), "--port", str(port), *more]
         environment = {**os.environ, "TRIPLEWIRE_TOKEN": _TOKEN, "TRIPLEWIRE_ALLOW_PRIVATE_ADDRESSES": "1"}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ends.callback(process.wait)
@@ -75,7 +75,7 @@ def _served(folder: Path) -> Iterator[str]:
         yield address
 
 
-def _ask(url: str, body: bytes, kind: str = "application/json") -> tuple[int, bytes]:
+def ask(url: str, body: bytes | None, kind: str = "application/json") -> tuple[int, bytes]:
     headers = {"Content-Type": kind, "Authorization": f"Bearer {_TOKEN}"}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60) as answer:
@@ -117,13 +117,13 @@ def delivered(folder: Path, full: bool) -> Iterator[Figure]:
         came.set()
 
     name = "publication accepted to webhook received / (one sync + one bare POST)"
-    with _served(folder) as address, _receiver(got) as port:
+    with served(folder) as address, _receiver(got) as port:
         hook = f"http://127.0.0.1:{port}/"
-        _ask(f"{address}/subscriptions", json.dumps({"query": _QUERY, "webhook": hook}).encode())
+        ask(f"{address}/subscriptions", json.dumps({"query": _QUERY, "webhook": hook}).encode())
         took, floor = [], []
         for number in range(_WEBHOOKS + 5):
             came.clear()
-            _ask(f"{address}/publish", _ITEM.format(n=number).encode(), "application/rss+xml")
+            ask(f"{address}/publish", _ITEM.format(n=number).encode(), "application/rss+xml")
             accepted = time.perf_counter()
             if not came.wait(10):
                 note = "no webhook came within ten seconds"
@@ -132,7 +132,7 @@ def delivered(folder: Path, full: bool) -> Iterator[Figure]:
             took.append(max(at[0] - accepted, 0.0))
             begun = time.perf_counter()
             _sync(folder / "synced")
-            _ask(hook, b"{}")
+            ask(hook, b"{}")
             floor.append(time.perf_counter() - begun)
     median, least = statistics.median(took[5:]), statistics.median(floor[5:])
     yield Figure(NAME, "publication accepted to webhook received, median", median * 1e3, "ms")
@@ -149,16 +149,16 @@ def _sync(file: Path) -> None:
 def tested(folder: Path, documents: Sequence[Publication], full: bool) -> Figure:
     """The live tester over the last publications, beside the engine."""
     name, target = "live tester over {n:,} publications / Engine.match of the same", TESTER if full else None
-    with _served(folder) as address:
+    with served(folder) as address:
         for document in documents:
             text = "".join(f"{triple}\n" for triple in document.triples)
-            _ask(f"{address}/publish", _named(document, text).encode(), "application/n-quads")
+            ask(f"{address}/publish", _named(document, text).encode(), "application/n-quads")
         attempt = json.dumps({"query": _QUERY}).encode()
-        answer = _ask(f"{address}/try", attempt)
+        answer = ask(f"{address}/try", attempt)
         took, alone = [], []
         for _ in range(5):
             begun = time.perf_counter()
-            answer = _ask(f"{address}/try", attempt)
+            answer = ask(f"{address}/try", attempt)
             took.append(time.perf_counter() - begun)
             engine = Engine()
             engine.subscribe(_QUERY, id="query")

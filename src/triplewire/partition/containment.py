@@ -23,6 +23,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, Literal
 from triplewire.partition import node_tests
+from triplewire.partition.calls import CallSplit, has_calls_alone
 from triplewire.partition.placement import SERVER, Placement
 
 MOST_STEPS = 2_000
@@ -315,22 +316,28 @@ def _constants(form: Form) -> set[Constant]:
 
 class ContainmentPartitioner:
     """The partitioner *containment* (001, section 4.2): the server has the roots, and what they contain is spread over
-    nodes."""
+    nodes; so is what calls operators alone (`triplewire.partition.calls`)."""
 
     def __init__(self, nodes: int, world: World, entailment: str = "none") -> None:
         self.placement = Placement(nodes)
         self._world, self._entailment = world, entailment
         self._roots = Containers(world.taxonomy)
         self._forms: dict[str, Form] = {}
+        self._calls = CallSplit(self.placement)
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
         """Place new subscriptions. Many at once are taken from the general to the special."""
-        forms = [form_of(subscription, self._world, self._entailment) for subscription in subscriptions]
+        compared = [(each, form_of(each, self._world, self._entailment)) for each in subscriptions]
+        self._calls.add(each for each, form in compared if has_calls_alone(each, form.clauses))
+        forms = [form for _, form in compared if form.id not in self._calls]
         self._forms |= {form.id: form for form in forms}
         self._add(forms, alike=not len(self._roots))
 
     def unsubscribe(self, id: str) -> None:
         """Forget a subscription. Children of a root are checked for containment again (001, section 4.4)."""
+        if id in self._calls:
+            self._calls.remove(id)
+            return
         del self._forms[id]
         if id in self.placement.above:
             self.placement.unhang(id)

@@ -28,6 +28,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
+from triplewire.partition.calls import CallSplit, has_calls_alone
 from triplewire.partition.containment import Containers, Form, contains, form_of, specialty
 from triplewire.partition.placement import SERVER, Placement, engine_of
 from triplewire.partition.sample import Sample, Shape, collect, shapes_of
@@ -164,6 +165,7 @@ class MergingPartitioner:
         self._world, self._entailment = world, entailment
         self._sample, self._percent = sample, percent
         self._subscriptions: dict[str, Subscription] = {}
+        self._calls = CallSplit(self.placement)
         self._most_in_vain = most_in_vain
         self._in_vain: dict[str, float] = {}  # merger -> what is expected of it
         self._made = 0
@@ -172,9 +174,12 @@ class MergingPartitioner:
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
         """Put new subscriptions into the index, and merge where it is too large."""
-        for subscription in subscriptions:
-            self._subscriptions[subscription.id] = subscription
-            self.placement.put(subscription.id, SERVER)
+        new = {subscription.id: subscription for subscription in subscriptions}
+        self._calls.add(each for each in new.values() if has_calls_alone(each, self._form(each).clauses))
+        for id, subscription in new.items():
+            if id not in self._calls:
+                self._subscriptions[id] = subscription
+                self.placement.put(id, SERVER)
         grown = self.placement.server_size - self._left
         if (
             self.placement.server_size > self._most(self._percent - SLACK)
@@ -185,6 +190,9 @@ class MergingPartitioner:
     def unsubscribe(self, id: str) -> None:
         """Forget a subscription. Its merger is taken apart, and the others go back to the index, as do those that it
         contains (001, section 4.4)."""
+        if id in self._calls:
+            self._calls.remove(id)
+            return
         del self._subscriptions[id]
         above = self.placement.above.get(id)
         if above is not None and above in self.placement.mergers:
@@ -213,7 +221,7 @@ class MergingPartitioner:
             id: form
             for id, subscription in self._subscriptions.items()
             if id not in self.placement.above
-            and (form := form_of(subscription, self._world, self._entailment)).contained
+            and (form := self._form(subscription)).contained
             and len(form.clauses) == 1
         }
         engine = engine_of([self._subscriptions[id] for id in forms], self._world, self._entailment)
@@ -225,6 +233,9 @@ class MergingPartitioner:
                 break
             self._merge_around(group, work)
         self._left = self.placement.server_size
+
+    def _form(self, subscription: Subscription) -> Form:
+        return form_of(subscription, self._world, self._entailment)
 
     def _most(self, percent: float) -> int:
         return int(len(self._subscriptions) * (100 - percent) / 100)

@@ -27,17 +27,23 @@ SERVER = -1
 class Placement:
     """`place`: subscription -> `SERVER` or the number of its node. `routes`: id at the server -> node -> how many
     subscriptions are there on its account. `above`: subscription -> what it hangs below, an id at the server, and
-    `below` the other way. `mergers`: those of the ids at the server that are no subscriptions.
-    `everywhere`: every publication goes to every node. `sizes`: how many subscriptions are in each place."""
+    `below` the other way. `mergers`: those of the ids at the server that are no subscriptions. `scattered`: those on
+    nodes that hang below nothing, so that every publication goes there. `sizes`: how many subscriptions are in each
+    place."""
 
     nodes: int
-    everywhere: bool = False
     place: dict[str, int] = field(default_factory=dict)
     routes: dict[str, dict[int, int]] = field(default_factory=dict)
     above: dict[str, str] = field(default_factory=dict)
     below: dict[str, dict[str, None]] = field(default_factory=dict)
     mergers: dict[str, Subscription] = field(default_factory=dict)
+    scattered: Counter[int] = field(default_factory=Counter)
     sizes: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def everywhere(self) -> frozenset[int]:
+        """The nodes that every publication goes to."""
+        return frozenset(node for node, count in self.scattered.items() if count)
 
     @property
     def server_size(self) -> int:
@@ -50,6 +56,16 @@ class Placement:
             self.sizes[self.place[id]] -= 1
         self.sizes[where] += 1
         self.place[id] = where
+
+    def scatter(self, id: str, node: int) -> None:
+        """Put a subscription on a node, below nothing."""
+        self.put(id, node)
+        self.scattered[node] += 1
+
+    def gather(self, id: str) -> None:
+        """Forget a subscription that was put on a node below nothing."""
+        self.scattered[self.place[id]] -= 1
+        self.drop(id)
 
     def drop(self, id: str) -> None:
         """Forget a subscription."""

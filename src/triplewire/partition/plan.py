@@ -22,18 +22,23 @@ class Unseen:
     where any subscription is on any node, as `seed` decides."""
 
     def __init__(self, nodes: int, seed: int | None = None) -> None:
-        self.placement = Placement(nodes, everywhere=seed is not None)
+        self.placement = Placement(nodes)
         self._chance = None if seed is None else random.Random(seed)
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
         """Place new subscriptions."""
         for subscription in subscriptions:
-            node = SERVER if self._chance is None else self._chance.randrange(self.placement.nodes)
-            self.placement.put(subscription.id, node)
+            if self._chance is None:
+                self.placement.put(subscription.id, SERVER)
+            else:
+                self.placement.scatter(subscription.id, self._chance.randrange(self.placement.nodes))
 
     def unsubscribe(self, id: str) -> None:
         """Forget a subscription."""
-        self.placement.drop(id)
+        if self._chance is None:
+            self.placement.drop(id)
+        else:
+            self.placement.gather(id)
 
 
 Partitioner: TypeAlias = ContainmentPartitioner | MergingPartitioner | Unseen

@@ -191,8 +191,9 @@ def _routed(
     version: OpenVersion, rows: pa.RecordBatch, matches: pa.RecordBatch, failed: Sequence[Refusal]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The nodes that publications have to go to, each with those."""
-    if version.version.content.everywhere:
-        yield from ((node, rows) for node in range(version.nodes))
+    everywhere = version.version.content.everywhere
+    yield from ((node, rows) for node in everywhere)
+    if len(everywhere) == version.nodes:
         return
     ids, leads = version.leading
     place = pc.index_in(matches.column("subscription"), value_set=ids)
@@ -200,7 +201,7 @@ def _routed(
     led = leads[place.filter(is_led).to_numpy()]
     names = matches.column("publication").filter(is_led)
     undecided = _undecided(failed, ids, leads)
-    for node in range(version.nodes):
+    for node in sorted(set(range(version.nodes)).difference(everywhere)):
         to_node = names.filter(pa.array(led[:, node])).unique()
         open_ones = [name for name, leads_to in undecided if leads_to[node]]
         if len(to_node) or open_ones:

@@ -70,7 +70,7 @@ def _parsed(row: Row[Any], engine: Engine) -> Subscription:
 def _widened(subscription: Subscription, limits: Settings) -> Asked | None:
     clauses = normal_form(subscription, most=min(MOST_CLAUSES, limits.max_branches)).clauses
     texts = [written_clause(clause) for clause in clauses]
-    if not all(texts):
+    if not texts or not all(texts):
         return None
     query = f"ASK WHERE {{ {' UNION '.join(f'{{ {text} }}' for text in texts)} }}"
     parse(query, "sparql", settings=limits)
@@ -141,7 +141,8 @@ class Roots:
     def keys(self) -> set[str]:
         """The keys of the roots; `EVERYTHING` alone where one of them cannot be asked for."""
         roots = {key for key, place in self._placed.placement.place.items() if place == SERVER}
-        return {EVERYTHING} if self._unreadable or roots & self._refused else roots
+        has_others = bool(self._unreadable or self._placed.placement.everywhere or roots & self._refused)
+        return {EVERYTHING} if has_others else roots
 
     def refuse(self, keys: Iterable[str]) -> None:
         """These cannot be asked for at the upstream."""

@@ -270,7 +270,7 @@ class _Shards:
 
     engines: Mapping[str, Engine]
     plan: Plan
-    everywhere: bool
+    everywhere: tuple[int, ...]
 
 
 def _spread(engine: Engine, options: IndexOptions, spread: Spread) -> _Shards:
@@ -290,7 +290,7 @@ def _spread(engine: Engine, options: IndexOptions, spread: Spread) -> _Shards:
         shard = engines[SERVER if node == AT_SERVER else f"node-{node}"] = empty_engine(engine)
         add(shard, subscriptions)
     routes = {id: tuple(sorted(nodes)) for id, nodes in placement.routes.items()}
-    return _Shards(engines, Plan(routes, frozenset(placement.mergers)), placement.everywhere)
+    return _Shards(engines, Plan(routes, frozenset(placement.mergers)), tuple(sorted(placement.everywhere)))
 
 
 def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spread: Spread) -> Content:

@@ -77,7 +77,7 @@ class Content:
 
     `parts`: "server" or "node-<number>" -> its saved engine. `plan`: the file of the plan, "" where there is one part.
     `delta`: the saved engine of the subscriptions added since, "" for none; `gone`: the ids removed since, from any
-    part; `more`: what the delta adds to the plan. `everywhere`: each publication goes to all nodes.
+    part; `more`: what the delta adds to the plan. `everywhere`: the nodes that each publication goes to.
     `subscriptions` counts those that are live. `source`: the hash of what it was built from, where one run has the
     index for itself. `built`: the name that this version had when it was built from files, before all changes; of
     those, `changed` is the file of what is neither in the delta nor in `gone`, "" for none.
@@ -87,7 +87,7 @@ class Content:
     nodes: int
     parts: Mapping[str, str]
     subscriptions: int
-    everywhere: bool = False
+    everywhere: tuple[int, ...] = ()
     plan: str = ""
     delta: str = ""
     gone: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Content:
             int(content["nodes"]),
             {str(name): _relative(path) for name, path in content["parts"].items()},
             int(content["subscriptions"]),
-            bool(content["everywhere"]),
+            _nodes(content["everywhere"], int(content["nodes"])),
             _relative(content["plan"]),
             _relative(content["delta"]),
             tuple(map(str, content["gone"])),
@@ -118,6 +118,13 @@ class Content:
             str(content.get("built", "")),  # indexes of earlier versions of Triplewire do not have these
             _relative(content.get("changed", "")),
         )
+
+
+def _nodes(told: Any, nodes: int) -> tuple[int, ...]:
+    """Numbers of nodes; indexes of earlier versions of Triplewire say whether it is all of them."""
+    if isinstance(told, bool):
+        return tuple(range(nodes)) if told else ()
+    return tuple(map(int, told))
 
 
 @dataclass(frozen=True)
