@@ -29,8 +29,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire import crash
-from triplewire.broker import api_tokens, owners, registration, tickets
-from triplewire.broker import api_tokens, tickets, users
+from triplewire.broker import api_tokens, registration, tickets, users
 from triplewire.broker import events as events_
 from triplewire.broker.accepted import Accepting, Once, Revision, Taken, accept
 from triplewire.broker.counts import Counts
