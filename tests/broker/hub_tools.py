@@ -130,7 +130,7 @@ def serving(answer: Callable[[Came], Said] = echo) -> Iterator[Server]:
 @contextlib.contextmanager
 def served(broker: Broker, *, allow_private: bool = True, **settings: Any) -> Iterator[str]:
     """The service of a broker at an address of the loopback."""
-    how = ServiceSettings(token=TOKEN, allow_private_addresses=allow_private, **settings)
+    how = ServiceSettings(token=TOKEN, allow_private_addresses=allow_private, **{"wait_seconds": 300.0, **settings})
     with at_a_port(service(broker, how)) as url:
         yield url
 
