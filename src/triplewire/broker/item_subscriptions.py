@@ -7,8 +7,10 @@ there any more changes nothing, unless each document of its source names all tha
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -18,8 +20,9 @@ from triplewire.broker import tickets
 from triplewire.broker.registration import LONGEST, Wanted
 from triplewire.broker.retention import DAY
 from triplewire.broker.subscriptions import ACTIVE, ENDED, OF_ID, parts
-from triplewire.errors import Refusal, SubscriptionError, TriplewireError
-from triplewire.model.namespaces import RSS
+from triplewire.errors import LanguageError, Refusal, SubscriptionError, TriplewireError
+from triplewire.languages import parse
+from triplewire.model.namespaces import PREDECLARED, RSS
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal
 from triplewire.store.database import now
@@ -29,8 +32,12 @@ if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
 
 _ITEM, _TITLE, _DESCRIPTION = IRI(RSS + "item"), IRI(RSS + "title"), IRI(RSS + "description")
+_WRITTEN = IRI(PREDECLARED["content"] + "encoded")  # where the description has markup
 _FORM = re.compile(r"\s*GQL\s*(?:\Z|:\s*)")
 _LANGUAGE = "gql"
+_FORMATS = re.compile(
+    r"</?(?:p|br|div|span|pre|code|tt|blockquote|b|i|em|strong|a|font)(?:\s[^<>]*)?/?>", re.IGNORECASE
+)
 _GONE = "its feed does not ask for it any more"
 
 
@@ -55,10 +62,21 @@ def asked_by(publication: Publication) -> Asked | None:
         for title in graph.objects(triple.subject, _TITLE):
             form = _FORM.match(title.lexical) if isinstance(title, Literal) else None
             if form is not None and isinstance(title, Literal):
-                objects = graph.objects(triple.subject, _DESCRIPTION)
-                query = next((text.lexical for text in objects if isinstance(text, Literal)), "")
-                return Asked(publication.id, title.lexical[form.end() :].strip(), query.strip())
+                texts = (text for name in (_WRITTEN, _DESCRIPTION) for text in graph.objects(triple.subject, name))
+                query = _query_in([text.lexical.strip() for text in texts if isinstance(text, Literal)])
+                return Asked(publication.id, title.lexical[form.end() :].strip(), query)
     return None
+
+
+def _query_in(texts: Sequence[str]) -> str:
+    """The query among the texts of an item: its description as it is written, where labels may look like markup, as
+    `<title>` does; else without the markup of formats; else without all. Where none is a query, the last."""
+    candidates = [*texts[:1], *(html.unescape(_FORMATS.sub(" ", text)).strip() for text in texts[:1]), *texts[1:]]
+    for text in candidates:
+        with suppress(LanguageError):
+            parse(text, _LANGUAGE)
+            return text
+    return candidates[-1] if candidates else ""
 
 
 def take_over(

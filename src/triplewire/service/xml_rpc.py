@@ -131,7 +131,8 @@ def _publish(request: Request, given: _Content) -> Any:
     came = None if given.delete else came_in(data, given.content_type, of.settings)
     done = taking.away(of) if came is None else taking.take(of, came)
     if done.refusals and not (done.taken or done.subscribed):
-        raise ReadError(done.refusals[0].reason, remedy=done.refusals[0].remedy)
+        first = done.refusals[0]
+        raise ReadError(first.reason, source=first.where, remedy=first.remedy)
     new = [entry.number for entry in done.taken if entry.is_new]
     counts = of.wait(new, settings(request).wait_seconds) if given.wait else {}
     publications = [
