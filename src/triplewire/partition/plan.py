@@ -14,6 +14,9 @@ from triplewire.partition.containment import ContainmentPartitioner
 from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER, Placement
 
+MERGE_PERCENT = 70.0
+"""How many percent of the subscriptions *merging* is to take out of the server's index, unless said."""
+
 NAMES = ("replicated", "containment", "merging", "random")
 
 
@@ -52,10 +55,13 @@ def partitioner(
     *,
     entailment: str = "none",
     sample: Iterable[Publication] = (),
-    percent: float = 70,
+    percent: float = MERGE_PERCENT,
 ) -> Partitioner:
     """The partitioner of this name, empty. `sample` and `percent`, of the subscriptions that are merged, are for
-    *merging*. Raises `TriplewireError` for another name, and for less than one node."""
+    *merging*. Raises `TriplewireError` for another name, for less than one node, and for another
+    percentage."""
+    if not 0 <= percent < 100:
+        raise TriplewireError(f"{percent:g} % cannot leave the server", remedy="give 0 or more, and less than 100")
     if nodes < 1:
         raise TriplewireError(f"{nodes} nodes cannot hold subscriptions", remedy="give 1 or more")
     if name == "replicated":

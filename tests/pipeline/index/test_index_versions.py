@@ -15,7 +15,8 @@ import pytest
 
 from pipeline.index.stages import CASES, filter_of
 from triplewire.cli import run as command
-from triplewire.errors import Refusal, StoreError
+from triplewire.errors import Refusal, StoreError, TriplewireError
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.pipeline.index import build as full_versions
 from triplewire.pipeline.index import changes, open_version, versions
 from triplewire.pipeline.index import pins as using
@@ -331,6 +332,19 @@ def test_an_index_of_one_s_own_is_made_once(tmp_path: Path) -> None:
         file.write_bytes(b"damaged")
     assert saved_once(tmp_path / "index", engine).name == "v3"
     assert sorted(json.loads((tmp_path / "index/v2/manifest.json").read_text())["parts"]) == ["server"]
+
+
+def test_how_much_is_merged_outlasts_another_taxonomy(tmp_path: Path) -> None:
+    queries = {f"wide{n}": f"SELECT ?s {{ ?s <urn:p{n}> ?o }}" for n in range(4)}
+    queries |= {f"narrow{n}": f"SELECT ?s {{ ?s <urn:p{n}> 1 }}" for n in range(4)}
+    files, index = texts(tmp_path, **queries), tmp_path / "index"
+    for percent, merged in ((0, 0), (25, 2), (50, 4)):
+        made = build(index, files, None, Spread("merging", 2, percent=percent))
+        changed = full_versions.change_taxonomy(index, Taxonomy.build([("urn:a", "urn:b")]))
+        assert made.content.percent == changed.content.percent == percent
+        assert len(made.plan.routes) == len(changed.plan.routes) == merged
+    with pytest.raises(TriplewireError, match="cannot leave the server"):
+        build(tmp_path / "none", files, None, Spread("merging", 2, percent=100))
 
 
 def test_another_directory_is_left_alone(tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ class Link(Repeating):
         except StoreError:
             raise
         except Exception as error:  # what an upstream answers must not end the others
+            if self._stop.is_set():  # it was given up
+                return
             self._there = None
             failures, reason = self._state["failures"] + 1, error.what if isinstance(error, TriplewireError) else ""
             self._note(failures=failures, reason=reason or text_of_raised(error))
@@ -160,15 +162,18 @@ class Link(Repeating):
 
     def _keep(self, roots: Roots) -> None:
         at = now()
-        if self._there is None or at >= self._due:
+        if is_due := self._there is None or at >= self._due:
             self._there = self._listed()
             self._due = at + _KEEP
-        there = self._there = {key: lease for key, lease in self._there.items() if lease.expires > at + SHORTEST}
-        ends = {
-            key: at + min(last - at, DAY) if is_link else at + min(last - at + _GRACE, DAY)
-            for key, (last, is_link) in roots.expires().items()
-            if not is_link or last - at > _LEAST
-        }
+        there = {key: lease for key, lease in (self._there or {}).items() if lease.expires > at + SHORTEST}
+        self._there = there
+        ends: dict[str, float] = {}
+        if is_due or roots.keys() - there.keys():
+            ends = {
+                key: at + min(last - at + (0 if is_link else _GRACE), DAY)
+                for key, (last, is_link) in roots.expires().items()
+                if not is_link or last - at > _LEAST
+            }
         while new := roots.keys() - there.keys() & ends.keys():
             there |= self._subscribed(roots, new, ends)
         keys = roots.keys()

@@ -47,6 +47,10 @@ SampleFiles = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
 ]
+MergePercent = Annotated[
+    float | None,
+    typer.Option(metavar="N", min=0, max=99, help="Percent of the subscriptions that merging takes out of the server."),
+]
 
 
 @grouped
@@ -58,6 +62,7 @@ def index_command(
     *,
     compiling: Compiling,
     sample: SampleFiles = None,
+    merge_percent: MergePercent = None,
     reading: Reading,
     connect: ConnectFile = None,
     conf: Conf = None,
@@ -74,21 +79,23 @@ def index_command(
     index stay, and the new version has another taxonomy. Exit code 1: some subscriptions were refused, and the others
     are there.
     """
-    from triplewire.partition.plan import NAMES
+    from triplewire.partition.plan import MERGE_PERCENT, NAMES
     from triplewire.pipeline.connect.databases import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if subscriptions is None:
         usual = Compiling(compiling.taxonomy, compiling.operators)
-        has_own = (partitioner, nodes, compiling, connect) != ("replicated", 1, usual, None)
+        has_own = (partitioner, nodes, compiling, merge_percent, connect) != ("replicated", 1, usual, None, None)
         _change_taxonomy(output, compiling, sample, reading, has_own)
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
-    if sample and partitioner != "merging":
-        raise typer.BadParameter(f"only merging looks at a sample, not {partitioner}", param_hint="--sample")
+    if (sample or merge_percent is not None) and partitioner != "merging":
+        what = f"only merging looks at a sample and a percentage, not {partitioner}"
+        raise typer.BadParameter(what, param_hint="--sample, --merge-percent")
     check_files(compiling.taxonomy or (), sample or ())
     settings, report, begun, since = settings_from_environment(), Report(), time.perf_counter(), newest_built(output)
     options, _ = index_options(compiling, settings)
+    merged = MERGE_PERCENT if merge_percent is None else merge_percent
     with (
         wrong_usage(),
         subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as (files, names),
@@ -97,7 +104,7 @@ def index_command(
             output,
             files,
             options,
-            Spread(partitioner, nodes, _sample(sample, reading, settings, report)),
+            Spread(partitioner, nodes, _sample(sample, reading, settings, report), merged),
             on_refusal=renamed(report.refuse, names),
             on_warning=report.warn,
             on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
@@ -122,7 +129,9 @@ def _change_taxonomy(
         raise typer.BadParameter(what, param_hint="--subscriptions, --taxonomy")
     if has_own:
         what = "the subscriptions of the index stay as they are compiled; add --subscriptions to compile others"
-        raise typer.BadParameter(what, param_hint="--partitioner, --nodes, --matcher, --entailment, --connect")
+        raise typer.BadParameter(
+            what, param_hint="--partitioner, --nodes, --matcher, --entailment, --merge-percent, --connect"
+        )
     check_files(compiling.taxonomy, sample or ())
     settings, report, begun = settings_from_environment(), Report(), time.perf_counter()
     operators = operators_from(compiling.operators, compiling.replace_operators)

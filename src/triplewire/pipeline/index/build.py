@@ -29,7 +29,7 @@ from triplewire.operators import built_in_operators
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.placement import add
-from triplewire.partition.plan import partitioner
+from triplewire.partition.plan import MERGE_PERCENT, partitioner
 from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
@@ -80,12 +80,13 @@ class IndexOptions:
 
 @dataclass(frozen=True)
 class Spread:
-    """How subscriptions are spread over nodes: `name` is one of `triplewire.partition.plan.NAMES`; `sample` are
-    publications, for *merging*."""
+    """How subscriptions are spread over nodes: `name` is one of `triplewire.partition.plan.NAMES`; for *merging*,
+    `sample` are publications, and `percent` of the subscriptions are to leave the server."""
 
     name: str = REPLICATED
     nodes: int = 1
     sample: Sequence[Publication] = ()
+    percent: float = MERGE_PERCENT
 
 
 def build(
@@ -140,7 +141,8 @@ def change_taxonomy(
         before = opened(directory, load(directory).name, operators)
         refuse_missing(before)
         content, shards = before.version.content, None
-        engine, spread = before.server().with_taxonomy(taxonomy), Spread(content.partitioner, content.nodes, sample)
+        engine = before.server().with_taxonomy(taxonomy)
+        spread = Spread(content.partitioner, content.nodes, sample, content.percent)
         if before.version.is_staged:
             on_nodes = (subscription for node in before.all()[1:] for subscription in node.subscriptions)
             engine = derived_engine(engine, on_nodes, before.version.plan.routers)
@@ -276,7 +278,9 @@ class _Shards:
 def _spread(engine: Engine, options: IndexOptions, spread: Spread) -> _Shards:
     """The subscriptions of an engine, on the nodes that the partitioner puts them on."""
     world = World(options.taxonomy, options.operators, options.settings)
-    chosen = partitioner(spread.name, spread.nodes, world, entailment=options.entailment, sample=spread.sample)
+    chosen = partitioner(
+        spread.name, spread.nodes, world, entailment=options.entailment, sample=spread.sample, percent=spread.percent
+    )
     everything = list(engine.subscriptions)
     # the server has the rules that new ones may name
     chosen.subscribe(subscription for subscription in everything if subscription.language != "mdv")
@@ -308,4 +312,5 @@ def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spr
         shards.everywhere,
         f"{name}/{PLAN}",
         built=name,
+        percent=spread.percent,
     )

@@ -33,6 +33,7 @@ from triplewire import folders
 from triplewire.engine.store.directory import hash_of
 from triplewire.errors import DamagedError, StoreError, WriteError
 from triplewire.folders import on_disk, sync
+from triplewire.partition.plan import MERGE_PERCENT
 
 Read = TypeVar("Read")
 
@@ -80,7 +81,8 @@ class Content:
     part; `more`: what the delta adds to the plan. `everywhere`: the nodes that each publication goes to.
     `subscriptions` counts those that are live. `source`: the hash of what it was built from, where one run has the
     index for itself. `built`: the name that this version had when it was built from files, before all changes; of
-    those, `changed` is the file of what is neither in the delta nor in `gone`, "" for none.
+    those, `changed` is the file of what is neither in the delta nor in `gone`, "" for none. `percent`: how many of the
+    subscriptions *merging* was to take out of the server's part.
     """
 
     partitioner: str
@@ -95,6 +97,7 @@ class Content:
     source: str = ""
     built: str = ""
     changed: str = ""
+    percent: float = MERGE_PERCENT
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in the manifest."""
@@ -117,6 +120,7 @@ class Content:
             str(content["source"]),
             str(content.get("built", "")),  # indexes of earlier versions of Triplewire do not have these
             _relative(content.get("changed", "")),
+            float(content.get("percent", MERGE_PERCENT)),
         )
 
 
