@@ -21,18 +21,22 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from bench.peers import pathway
 from bench.peers.postgres import server
 from bench.report import Figure
 from bench.workloads.catalogue import Place
 from bench.workloads.mdv_documents import SPACE, document, mixed, name_of
+from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
+from triplewire.metadata import filter as matching
 from triplewire.metadata.batches import Batch
 from triplewire.metadata.follow import Follower
-from triplewire.metadata.messages import Change, RuleText, Told
+from triplewire.metadata.messages import Change, Put, RuleText, Told
 from triplewire.metadata.provider import Provider
 from triplewire.metadata.registry import Registry
 from triplewire.metadata.remote import RemoteProvider
 from triplewire.metadata.repository import Repository
+from triplewire.read import read_document
 
 NAME = "metadata"
 RULES, DOCUMENTS, BATCH = 40_000, 1_000, 100
@@ -58,10 +62,12 @@ def figures(place: Place) -> Iterator[Figure]:
         seconds = _updates(provider.registry.apply)
         for peer, ask in (("pyoxigraph", _oxigraph), ("PostgreSQL", _postgres)):
             yield _asked_again(provider.registry, peer, ask, rules, base, seconds, full)
+        yield _pathway(provider.registry, rules, base, full)
         sqlite = _registered(provider, count)
     three, listed, _ = updated_three_ways(place.work / "lists.db", rules, count)
     name = f"a batch of {BATCH} updates / lists of resources compared"
     yield Figure(NAME, name, three / listed, "x", LISTS if full else None)
+    yield _by_the_engine(place.work / "engine.db", rules)
     bare = _inserts(place.work / "beside.db", place.work / "bare.db", count)
     name = f"{len(rules):,} rules, new documents in batches of {BATCH}"
     yield Figure(NAME, f"{name}: SQLite / bare inserts", sqlite / bare, "x", INSERTS if full else None)
@@ -114,6 +120,27 @@ def _asked_again(
         raise TriplewireError(f"{peer} answers differently")
     again = spent / len(sample) * len(rules)
     return Figure(NAME, name, again / seconds, "x", PEERS if full else None, at_least=True)
+
+
+def _pathway(registry: Registry, rules: Sequence[RuleText], base: Sequence[Put], full: bool) -> Figure:
+    """How many times longer Pathway takes for a batch of updates, with the rules as tables, in memory."""
+    name = f"Pathway with {len(rules):,} rules as tables, over a batch of {BATCH} updates, both from bytes"
+    values = range(_VALUE + 1, _VALUE + 1 + _RUNS)
+    try:
+        theirs, answers = pathway.updates(rules, base, min(BATCH, len(base)), values)
+    except ImportError as missing:
+        return Figure(NAME, name, None, "x", None, at_least=True, note=str(missing))
+    ours = []
+    for value in values:
+        batch = [document(place, value) for place in range(min(BATCH, len(base)))]
+        begun = time.perf_counter()
+        registry.apply(batch)
+        ours.append(time.perf_counter() - begun)
+    if {(rule, resource) for _, rule, held in registry.results(_LMR) for resource in held} != answers:
+        raise TriplewireError("Pathway answers differently")
+    return Figure(
+        NAME, name, statistics.median(theirs) / statistics.median(ours), "x", 1.0 if full else None, at_least=True
+    )
 
 
 def _triples(base: Sequence[Change]) -> Iterator[tuple[str, str, str, bool]]:
@@ -226,6 +253,46 @@ def updated_three_ways(file: Path, rules: Sequence[RuleText], count: int) -> tup
         told = sum(isinstance(item, Told) for item in provider.snapshot(_LMR).items)
         assert told >= min(count, len(rules) // 4)
         return seconds, listed, time.perf_counter() - begun
+
+
+def _by_the_engine(file: Path, rules: Sequence[RuleText]) -> Figure:
+    """All rules of the paper's types are decided by one document like figure 1: the engine can say which it satisfies.
+    How long it takes for the two versions of a batch of updates, over what the filter's statements take for both."""
+    filtered: list[float] = []
+
+    def timed(*how: Any) -> None:
+        begun = time.perf_counter()
+        changed(*how)
+        filtered.append(time.perf_counter() - begun)
+
+    engine, changed = Engine(), matching.changed
+    for rule in rules:
+        engine.subscribe(rule.query, "mdv", id=rule.id, prefixes=rule.prefixes)
+    with Registry.open(f"sqlite:///{file}") as registry:
+        registry.subscribe(_LMR, rules)
+        registry.apply([document(place, _VALUE) for place in range(BATCH)])
+        batches = [[document(place, _VALUE + run) for place in range(BATCH)] for run in range(_RUNS + 1)]
+        read = [
+            [item for each in batch for item in read_document(each.content, each.document, base=each.document)]
+            for batch in batches
+        ]
+        engine.match(read[0])
+        matching.changed = timed  # type: ignore[assignment]  # whose arguments it hands on
+        try:
+            spent = []
+            for before, batch, now in zip(read, batches[1:], read[1:], strict=False):
+                begun = time.perf_counter()
+                held, holds = ({(x.publication, x.subscription) for x in engine.match(each)} for each in (before, now))
+                spent.append(time.perf_counter() - begun)
+                notices = registry.apply(batch).notices[_LMR]
+                begins = {(name, rule) for told in notices if isinstance(told, Told) for rule in told.rules
+                          for name in [told.resource.partition("#")[0]]}  # fmt: skip
+                if holds - held != begins:
+                    raise TriplewireError("the engine answers differently")
+        finally:
+            matching.changed = changed
+    name = f"the engine's matching of a batch of {BATCH} updates, before and after / the filter's statements"
+    return Figure(NAME, name, statistics.median(spent) / statistics.median(filtered[-_RUNS:]), "x")
 
 
 # --- the databases ---------------------------------------------------------------------------------------------------

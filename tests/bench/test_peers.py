@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.joins import beside_clips
+from bench.peers import pathway
 from bench.peers.clips import Rules
 from bench.peers.mokaccino import Percolator
 from bench.peers.oxigraph import Asked
@@ -16,9 +17,12 @@ from bench.peers.serving import Peer, rows_of
 from bench.peers.workloads import graph, mixed, text, tuples_of
 from bench.workloads import catalogue, corpus
 from bench.workloads.catalogue import SEED, Case, Place
+from bench.workloads.mdv_documents import document
+from bench.workloads.mdv_documents import mixed as mixed_rules
 from bench.workloads.mixed import write_documents
 from triplewire import Engine, read
 from triplewire.errors import TriplewireError
+from triplewire.metadata.registry import Registry
 
 PUBLICATIONS, SUBSCRIPTIONS = 120, 300
 
@@ -99,3 +103,15 @@ def test_more_than_patterns_is_refused() -> None:
     engine.subscribe("SELECT ?x { ?x <urn:p> ?y FILTER (?y > 3) }", id="a number")
     with pytest.raises(TriplewireError, match="a number"):
         tuples_of(next(iter(engine.subscriptions)))
+
+
+def test_pathway_holds_what_a_registry_holds(tmp_path: Path) -> None:
+    """Where it is installed: `pip install pathway`, 105 MB."""
+    pytest.importorskip("pathway", reason="pathway is not installed")
+    rules, documents = mixed_rules(80), [document(number, 10) for number in range(20)]
+    seconds, held = pathway.updates(rules, documents, 10, [11])
+    assert len(seconds) == 1
+    with Registry.open(f"sqlite:///{tmp_path / 'registry.db'}") as registry:
+        registry.subscribe("north", rules)
+        registry.apply([*documents, *(document(number, 11) for number in range(10))])
+        assert {(rule, name) for _, rule, names in registry.results() for name in names} == held
