@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark", "operators", "broker", "network", "metadata", "peers")
+LONG = ("partition", "spark", "operators", "broker", "network", "metadata", "peers", "load")
 """Experiments that `all` leaves out, as they take long."""
 PAPERS = "papers"
 NAMES = (*WORKLOADS, *LONG)
@@ -74,9 +74,10 @@ def bench_command(
     python -m bench papers --only 000/9b --figures out
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, `spark`, `operators`, `broker`, `network`, `metadata` and `peers`, which take long. A missed target is
-    told, and no failure. Files go to the temporary folder. `papers` draws the papers' figures with the papers'
-    matchers, and gives a row a claim; without --subscriptions at the papers' sizes.
+    `partition`, `spark`, `operators`, `broker`, `network`, `metadata`, `peers` and `load`, which take long; `load` goes
+    by turns with the checkout that TRIPLEWIRE_BENCH_BEFORE names. A missed target is told, and no failure. Files go to
+    the temporary folder. `papers` draws the papers' figures with the papers' matchers, and gives a row a claim; without
+    --subscriptions at the papers' sizes.
     """
     # imported here, and below, so that --help does not load NumPy
     from bench.measure import Operators

@@ -18,6 +18,7 @@ from bench import broker, measure, metadata, network, partition, spark
 from bench import operators as targets
 from bench.handover import handover_cases, handover_figures
 from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
+from bench.load import load_cases, load_figures
 from bench.measure import GIGA, MEGA, MICROS, Timed, allowed_micros, explained, inputs_of, load_case
 from bench.peers.runner import peers_cases, peers_figures
 from bench.report import Figure
@@ -339,6 +340,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "metadata", "rules over documents that change", metadata.cases, metadata.measure, by_name=True
     ),
     "peers": Experiment("peers", "systems of today", peers_cases, peers_figures, by_name=True),
+    "load": Experiment("load", "from texts to an index", load_cases, load_figures, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
 """All experiments, in the order of `python -m bench all`. Those without a hyphen in their names also run alone;

@@ -1,0 +1,100 @@
+"""Subscriptions that are loaded from files are those that are registered one by one, with the same refusals and
+warnings: 8,400 generated texts, malformed ones among them, in `make full` 1,200,000."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agreement.random_texts import VOCABULARY, texts
+from amounts import usually
+from triplewire import Engine, Refusal
+from triplewire.errors import TriplewireError
+from triplewire.languages.sources import row_columns
+
+LANGUAGES = [language for language in VOCABULARY if language != "fulltext"]
+CONSTANT = re.compile(r"(?<=\")\w+(?=\")|(?<=')\w+(?=')|(?<=urn:)\w+|(?<=[<>=] )[0-9]+")
+
+
+def _alike(language: str, count: int, seed: int) -> Iterator[str]:
+    """Valid texts with other constants."""
+    chance = random.Random(f"{language} {seed}")
+    for _ in range(count):
+        text = chance.choice(VOCABULARY[language].valid)
+        yield CONSTANT.sub(lambda old: str(chance.randrange(50)) if old[0].isdigit() else chance.choice("abcé"), text)
+
+
+def _rows(language: str, count: int, seed: int) -> list[dict[str, Any]]:
+    """Half of the texts are like others, so that they have templates; some have a prefix and a base."""
+    chance, rows = random.Random(seed), list[dict[str, Any]]()
+    for text in chain(texts(language, count // 2, seed), _alike(language, count // 2, seed)):
+        more = {"prefixes": {"ex": "urn:ex:"}, "base": "http://base.example/"} if chance.random() < 0.1 else {}
+        rows.append({"language": language, "query": text, **more})
+    chance.shuffle(rows)
+    return [{"id": f"{language} {number}", **row} for number, row in enumerate(rows)]
+
+
+def _json_lines(rows: Iterable[dict[str, Any]], path: Path) -> Path:
+    lines = [json.dumps(row, ensure_ascii=not is_storable(row["query"])) for row in rows]
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def _parquet(rows: Iterable[dict[str, Any]], path: Path) -> Path:
+    table = [{"prefixes": "", "base": None, **row} for row in rows]
+    for row in table:
+        row["prefixes"] = json.dumps(row["prefixes"]) if row["prefixes"] else ""
+    pq.write_table(pa.Table.from_pylist(table), path)
+    return path
+
+
+def is_storable(text: str) -> bool:
+    """Has the text no half of a surrogate pair?"""
+    return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
+
+
+FORMS: dict[str, tuple[Callable[[Iterable[dict[str, Any]], Path], Path], int]] = {
+    "jsonl": (_json_lines, usually(1_000, 100_000)),
+    "parquet": (_parquet, usually(400, 100_000)),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("form", FORMS)
+def test_loaded_or_registered_one_by_one(
+    form: str, language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_columns, "FEW", 0)
+    write, count = FORMS[form]
+    rows = [row for row in _rows(language, count, 5) if form == "jsonl" or is_storable(row["query"])]
+    engine, one_by_one = Engine(), Engine(matcher="reference")
+    refusals, warnings = list[Refusal](), list[tuple[str, str]]()
+    engine.load_subscriptions(
+        write(rows, tmp_path / f"rows.{form}"),
+        on_refusal=refusals.append,
+        on_warning=lambda id, warning: warnings.append((id, warning)),
+    )
+    refused, warned = list[tuple[str, str, str]](), list[tuple[str, str]]()
+    for row in rows:
+        more = {name: row[name] for name in ("prefixes", "base") if name in row}
+        try:
+            registered = one_by_one.subscribe(row["query"], row["language"], id=row["id"], **more)
+        except TriplewireError as error:
+            refused.append((row["id"], error.what, error.remedy))
+        else:
+            warned += [(registered.id, warning) for warning in registered.warnings]
+    assert [(one.subject, one.reason, one.remedy) for one in refusals] == refused
+    assert sorted(warnings) == sorted(warned)
+    for loaded, registered in zip(engine.subscriptions, one_by_one.subscriptions, strict=True):
+        assert (loaded, loaded.warnings) == (registered, registered.warnings)
+    assert len(engine.subscriptions) > count // 4, "most texts are refused"
+    assert refused, "no text is refused"
