@@ -191,7 +191,7 @@ class Matching(Repeating):
             accepted = self._next_batch()
             if not accepted:
                 return 0
-            self._followed.follow()
+            self._followed.follow(is_matching=True)
             crash.point("matching.begun")
             begun = time.perf_counter()
             batch = self._matched(accepted)

@@ -155,9 +155,13 @@ class Followed:
         self.follow()
         return written
 
-    def follow(self) -> None:
-        """Take over changes that were committed since: they are numbered in the order of commits."""
-        with self._lock:
+    def follow(self, is_matching: bool = False) -> None:
+        """Take over changes that were committed since: they are numbered in the order of commits. Who makes a change is
+        answered after it was taken over. So who is matching needs not wait for others that load what is not answered
+        yet, unless another process may have answered."""
+        if not self._lock.acquire(blocking=not (is_matching and self._database.is_sqlite)):
+            return
+        try:
             with self._database.reading() as connection:
                 new = connection.execute(_SINCE, {"last": self._last}).all()
                 if not new:
@@ -170,6 +174,8 @@ class Followed:
                 self._take_over(numbers)
             self._unsaved += len(numbers)
             self._last = max(row.number for row in new)
+        finally:
+            self._lock.release()
 
     def _take_over(self, numbers: Sequence[int]) -> None:
         active: set[int] = set()
