@@ -118,7 +118,7 @@ class Link(Repeating):
             raise
         except Exception as error:  # what an upstream answers must not end the others
             if self._stop.is_set():  # it was given up
-                return None
+                return _LOOK
             self._there = None
             failures, reason = self._state["failures"] + 1, error.what if isinstance(error, TriplewireError) else ""
             self._note(failures=failures, reason=reason or text_of_raised(error))
