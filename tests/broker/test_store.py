@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
 from triplewire.store.database import Database, has_wal_bug, inserted_number, now
-from triplewire.store.tables import changes, facts, failing, origins, terms, tokens
+from triplewire.store.tables import changes, facts, metadata, terms, tokens
 
 HOLDER = """
 import sys, threading
@@ -263,17 +263,29 @@ def test_the_tables_are_stamped_and_stay(database_url: str) -> None:
     assert len(first) == 1
 
 
+UNDONE = (
+    "DROP TABLE failing",
+    "DROP TABLE revisions",
+    "DROP INDEX subscriptions_id",
+    "ALTER TABLE sources DROP COLUMN full_sync",
+    "DROP TABLE origins",
+    "UPDATE alembic_version SET version_num = '0001'",
+)
+
+
 def test_a_database_of_the_first_version_is_brought_up_to_date(database_url: str) -> None:
     with Database.open(database_url) as database:
-        for text in ("DROP TABLE failing", "DROP TABLE origins", "UPDATE alembic_version SET version_num = '0001'"):
+        for text in UNDONE:
             database.write(lambda connection, text=text: connection.execute(sa.text(text)))
         database.write(keep("a fact"))
     with Database.open(database_url) as database:
         assert kept(database) == {"a fact"}
         with database.reading() as connection:
-            for table in (failing, origins):
-                made = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-                assert made == set(table.columns.keys())
+            there = sa.inspect(connection)
+            for table in metadata.sorted_tables:
+                assert {column["name"] for column in there.get_columns(table.name)} == set(table.columns.keys())
+                indexes = {index["name"] for index in there.get_indexes(table.name)}
+                assert indexes >= {index.name for index in table.indexes}, table.name
 
 
 def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
