@@ -16,9 +16,9 @@ from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
-from triplewire.partition.calls import SLACK, calls_of
 from triplewire.partition.placement import SERVER
 from triplewire.partition.plan import partitioner
+from triplewire.partition.split_calls import SLACK, calls_of
 
 NODES, CALLS, SUBSCRIPTIONS = 4, 200, 1_000
 

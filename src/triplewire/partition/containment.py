@@ -23,8 +23,8 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, Literal
 from triplewire.partition import node_tests
-from triplewire.partition.calls import CallSplit, has_calls_alone
 from triplewire.partition.placement import SERVER, Placement
+from triplewire.partition.split_calls import CallSplit, has_calls_alone
 
 MOST_STEPS = 2_000
 """Patterns that are tried for a pair of clauses before the answer is no."""
@@ -316,7 +316,7 @@ def _constants(form: Form) -> set[Constant]:
 
 class ContainmentPartitioner:
     """The partitioner *containment* (001, section 4.2): the server has the roots, and what they contain is spread over
-    nodes; so is what calls operators alone (`triplewire.partition.calls`)."""
+    nodes; so is what calls operators alone (`triplewire.partition.split_calls`)."""
 
     def __init__(self, nodes: int, world: World, entailment: str = "none") -> None:
         self.placement = Placement(nodes)

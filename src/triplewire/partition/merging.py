@@ -28,10 +28,10 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
-from triplewire.partition.calls import CallSplit, has_calls_alone
 from triplewire.partition.containment import Containers, Form, contains, form_of, specialty
 from triplewire.partition.placement import SERVER, Placement, engine_of
 from triplewire.partition.sample import Sample, Shape, collect, shapes_of
+from triplewire.partition.split_calls import CallSplit, has_calls_alone
 
 Triple = tuple[Position, Position, Position]
 
