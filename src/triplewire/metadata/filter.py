@@ -174,9 +174,12 @@ def _cut(connection: Connection, given: _Input, operator: str, size: int) -> Non
 def _searched(given: _Input, operator: str) -> sa.Select[Any]:
     s, y, v, t = statements, types, terms, given.triggers
     is_searched = is_in(t, t.c.operator == operator, t.c.class_ == y.c.class_, t.c.property == s.c.property)
-    of_class = sa.and_(y.c.resource == s.c.resource, is_searched)
-    source = in_order(given.first, (s, given.condition), (y, of_class), (v, v.c.number == s.c.value))
-    return sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None)).distinct()
+    source = in_order(
+        given.first, (s, given.condition), (y, y.c.resource == s.c.resource), (v, v.c.number == s.c.value)
+    )
+    return (
+        sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None), is_searched).distinct()
+    )
 
 
 def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> int:
