@@ -21,11 +21,13 @@ Content = dict[str, frozenset[tuple[str, str]]]
 
 @dataclass
 class Naive:
-    """Documents and rules as they are. `strong`: properties that are strong references."""
+    """Documents and rules as they are. `strong`: properties that are strong references; `ended`: rules that are there
+    only for those that name them, which say what they said."""
 
     strong: frozenset[str] = frozenset()
     documents: dict[str, tuple[Triple, ...]] = field(default_factory=dict)
     rules: dict[tuple[str, str], RuleText] = field(default_factory=dict)
+    ended: set[tuple[str, str]] = field(default_factory=set)
 
     def apply(self, changes: Iterable[Change]) -> None:
         """What a document says is what its last version says; a malformed one says nothing."""
@@ -56,7 +58,7 @@ class Naive:
             for match in engine.match([Publication("all", self.triples)]):
                 for binding in match.bindings:
                     held[match.subscription] |= {x.value for x in binding.values() if isinstance(x, IRI)}
-            out |= {(repository, name): sorted(held[name]) for name in own}
+            out |= {(repository, name): sorted(held[name]) for name in own if (repository, name) not in self.ended}
         return out
 
     def caches(self) -> dict[str, Content]:

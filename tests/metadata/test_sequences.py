@@ -38,7 +38,9 @@ class Followed:
     def step(self, chance: random.Random, number: int) -> str:
         """One call; returns what it was."""
         pick, repository = chance.random(), chance.choice(REPOSITORIES)
-        own = [name for owner, name in self.naive.rules if owner == repository]
+        own = [
+            name for owner, name in self.naive.rules if owner == repository and (owner, name) not in self.naive.ended
+        ]
         if pick < 0.6:
             changes = [change(chance, typed=self.typed) for _ in range(chance.choice((1, 1, 2, 3)))]
             self.naive.apply(changes)
@@ -55,8 +57,7 @@ class Followed:
             return f"subscribe {repository} {rules}"
         names = chance.sample(own, min(len(own), 2))
         self.told(self.registry.unsubscribe(repository, names))
-        for name in names:
-            del self.naive.rules[repository, name]
+        self.naive.ended |= {(repository, name) for name in names}
         return f"unsubscribe {repository} {names}"
 
     def check(self, told: str) -> None:

@@ -42,6 +42,7 @@ from triplewire.metadata.working import (
     grams,
     hits,
     in_order,
+    is_in,
     moved_rows,
     region,
 )
@@ -171,9 +172,11 @@ def _cut(connection: Connection, given: _Input, operator: str, size: int) -> Non
 
 @cache
 def _searched(given: _Input, operator: str) -> sa.Select[Any]:
-    s, v, t = statements, terms, given.triggers
-    is_searched = sa.exists().where(t.c.operator == operator, t.c.property == s.c.property)
-    source = in_order(given.first, (s, given.condition), (v, v.c.number == s.c.value))
+    s, y, v, t = statements, types, terms, given.triggers
+    is_searched = is_in(t, t.c.operator == operator, t.c.class_ == y.c.class_, t.c.property == s.c.property)
+    source = in_order(
+        given.first, (s, given.condition), (y, y.c.resource == s.c.resource), (v, v.c.number == s.c.value)
+    )
     return (
         sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None), is_searched).distinct()
     )
@@ -281,9 +284,8 @@ def _joined(table: sa.Table, kind: Kind, level: int, driver: str) -> Any:
 def _begun(table: sa.Table, kind: Kind, level: int, driver: str) -> tuple[Any, sa.ColumnElement[bool]]:
     """Results of one input, and the join rules of a level that begin with it."""
     h = hits.alias("h")
-    return h, sa.and_(
-        table.c[driver] == h.c.rule, table.c.driver == driver, table.c.kind == kind.value, table.c.level == level
-    )
+    is_level = table.c.level + 0 == level  # without statistics, PostgreSQL would read all rules of a level by its index
+    return h, sa.and_(table.c[driver] == h.c.rule, table.c.driver == driver, table.c.kind == kind.value, is_level)
 
 
 def _other(driver: str) -> str:

@@ -19,6 +19,7 @@ from triplewire.metadata.messages import Dropped, Notice, Told
 from triplewire.metadata.tables import ANY, SUBJECT, holdings, statements, strong, subscriptions, terms, types
 from triplewire.metadata.working import (
     altered,
+    among,
     counted,
     emptying,
     ends,
@@ -64,10 +65,10 @@ def _counting() -> tuple[sa.Executable, ...]:
     rules = sa.func.sum(2 * ends.c.stays - 1) + sa.func.coalesce(sa.func.max(holdings.c.rules), 0)
     now = sa.select(ends.c.repository, ends.c.resource, rules).select_from(in_order(ends, left=(holdings, here)))
     names = ["repository", "resource", "rules"]
-    is_counted = sa.exists().where(
-        counted.c.repository == holdings.c.repository, counted.c.resource == holdings.c.resource
+    is_counted = is_in(
+        counted, counted.c.repository == holdings.c.repository, counted.c.resource == holdings.c.resource
     )
-    of_these = holdings.c.resource.in_(sa.select(counted.c.resource))
+    of_these = among(holdings.c.resource, sa.select(counted.c.resource))
     return (
         counted.delete(),
         counted.insert().from_select(names, now.group_by(ends.c.repository, ends.c.resource)),

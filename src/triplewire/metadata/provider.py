@@ -205,7 +205,8 @@ class Provider:
         return self._told(replace(applied, ids=ids), repository)
 
     def unsubscribe(self, repository: str, ids: Sequence[str]) -> Applied:
-        """Have a repository give rules up. Raises `SubscriptionError` where it has one not, or another names it."""
+        """Have a repository give rules up; those that name one keep what they said. Raises `SubscriptionError` where it
+        has one not."""
 
         def then(connection: Connection, applied: Applied) -> None:
             # what a rule held goes with it: the repository knows what that is

@@ -30,7 +30,7 @@ from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
 from triplewire.metadata.notices import contents, count, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import documents, facts, metadata, statements, strong, terms, types
-from triplewire.metadata.working import altered, batch, fill, prepare, told
+from triplewire.metadata.working import altered, among, batch, fill, prepare, told
 from triplewire.model.terms import RDF_TYPE, Triple, made_iri, parse_term
 from triplewire.store.database import Database, fact, insert_rows, state
 
@@ -245,7 +245,7 @@ def _written(
         applied = replace(applied, notices=notices(connection, *pairs_of_ends(connection)))
         changes.settled(connection)
     version = _version(connection) + 1
-    connection.execute(documents.delete().where(documents.c.number.in_(sa.select(batch.c.document))))
+    connection.execute(documents.delete().where(among(documents.c.number, sa.select(batch.c.document))))
     stay = [
         (known[iri], iri, version, _digest(contents_of[iri])) for iri, document in read.items() if document is not None
     ]

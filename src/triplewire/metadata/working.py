@@ -123,7 +123,7 @@ _MOST = 64 << 20  # bytes of these tables, beyond which they are made anew
 def prepare(connection: Connection) -> None:
     """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL jit = off")
+        connection.exec_driver_sql("SET LOCAL jit = off; SET LOCAL enable_seqscan = off")  # there is an index
         if (connection.exec_driver_sql(_SIZE).scalar() or 0) > _MOST:  # rows that were removed keep their places there
             connection.exec_driver_sql("DISCARD TEMP")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection

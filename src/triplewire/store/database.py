@@ -374,6 +374,7 @@ def _postgres(url: sa.URL) -> Engine:
     return sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_size=12,
+        pool_use_lifo=True,  # the connection that wrote last has temporary tables, and plans
         pool_pre_ping=True,
         hide_parameters=True,
         connect_args={"options": options, "connect_timeout": 10},
