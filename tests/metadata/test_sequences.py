@@ -80,7 +80,7 @@ def test_caches_are_what_plain_evaluation_says(seed: int, new_database: Callable
 @pytest.mark.parametrize("new_database", [ON_SPARK], indirect=True)
 @pytest.mark.parametrize("seed", range(usually(1, 6)))
 def test_caches_are_the_same_on_spark(seed: int, new_database: Callable[[], str]) -> None:
-    _follow(seed + 2, usually(5, 16), new_database())
+    _follow(seed + 2, usually(4, 16), new_database())
 
 
 def _follow(seed: int, steps: int, url: str) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -110,18 +111,24 @@ class Directory:
         self.path = path
         self.number = 0
         self.tables: Tables = {}
+        self._one_at_a_time = threading.RLock()  # readers and the writer of this process
 
     def look(self) -> Tables:
         """The tables of the newest version. Raises `DamagedError` where a file is not what was written."""
         (self.path / "versions").mkdir(parents=True, exist_ok=True)
-        if (newest := max(self._numbers(), default=0)) != self.number:
-            self.tables = {name: self._read(entry) for name, entry in self._manifest(newest)["tables"].items()}
-            self.number = newest
-        return self.tables
+        with self._one_at_a_time:
+            if (newest := max(self._numbers(), default=0)) != self.number:
+                self.tables = {name: self._read(entry) for name, entry in self._manifest(newest)["tables"].items()}
+                self.number = newest
+            return self.tables
 
     def publish(self, before: int, tables: Tables, spark: Callable[[], SparkSession]) -> None:
         """Write what has changed since version `before`, and publish it. Raises `BusyError` where another process has
         published one meanwhile. `spark` is asked for a session where a table is compacted."""
+        with self._one_at_a_time:
+            self._publish(before, tables, spark)
+
+    def _publish(self, before: int, tables: Tables, spark: Callable[[], SparkSession]) -> None:
         known = self.tables
         changed = {name: table for name, table in tables.items() if table is not known.get(name)}
         if not changed:
