@@ -114,7 +114,8 @@ class MatchTopic:
         try:
             from confluent_kafka import Consumer, KafkaError, KafkaException
         except ImportError:
-            raise UnavailableError("confluent-kafka is missing", remedy="pip install 'triplewire[kafka]'") from None
+            remedy = "in a copy of the sources: pip install '.[kafka]'"
+            raise UnavailableError("confluent-kafka is missing", remedy=remedy) from None
         if self._consumer is None:
             settings = {"bootstrap.servers": self._servers, "group.id": _GROUP, "enable.auto.commit": False}
             self._consumer = Consumer({**settings, "auto.offset.reset": "earliest", "allow.auto.create.topics": True})

@@ -77,7 +77,7 @@ def _consumer(row: Row[Any]) -> Any:
     try:
         from confluent_kafka import Consumer
     except ImportError:
-        remedy = "pip install 'triplewire[kafka]'"
+        remedy = "in a copy of the sources: pip install '.[kafka]'"
         raise UnavailableError("topics of Kafka need its client", remedy=remedy) from None
     target = address(row.url, allowed=(KAFKA,))
     consumer = Consumer(

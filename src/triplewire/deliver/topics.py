@@ -1,4 +1,4 @@
-"""Deliveries to topics of Kafka (`pip install 'triplewire[kafka]'`), as CloudEvents in binary mode (CloudEvents Kafka
+"""Deliveries to topics of Kafka (the extra `kafka`), as CloudEvents in binary mode (CloudEvents Kafka
 binding, section 3.2): headers `ce_...`, the key is `partitionkey`."""
 
 from __future__ import annotations
@@ -93,6 +93,6 @@ def _library() -> Any:
     try:
         import confluent_kafka
     except ImportError:
-        remedy = "pip install 'triplewire[kafka]'"
+        remedy = "in a copy of the sources: pip install '.[kafka]'"
         raise UnavailableError("deliveries to Kafka need confluent-kafka", remedy=remedy) from None
     return confluent_kafka
