@@ -29,6 +29,8 @@ MACHINE = re.compile(
     )
 )
 
+FROM_AN_INDEX = re.compile(r"\binstall +['\"]?triple" r"wire\b")
+
 # imports that run code found in data; each exception with its reason
 FOREIGN_CODE = {"pickle", "shelve", "marshal", "dill", "cloudpickle", "code", "codeop"}
 ALLOWED_FOREIGN: dict[str, str] = {
@@ -72,6 +74,17 @@ def test_no_place_of_one_machine() -> None:
                 found.append(f"{shown(path)}:{number}: {line.strip()[:100]}")
     assert seen > 1_000, "hardly a line was read: this test is blind"
     assert not found, "a path or host that only one machine has:\n" + "\n".join(found)
+
+
+def test_no_package_index_is_needed() -> None:
+    """Until there is a release, what is to be installed is a copy of the sources: `pip install '.[spark]'`."""
+    found = [
+        f"{shown(path)}:{number}: {line.strip()[:100]}"
+        for path in text_files()
+        for number, line in enumerate(_lines(path), 1)
+        if FROM_AN_INDEX.search(line)
+    ]
+    assert not found, "write pip install '.[...]', in a copy of the sources:\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize("path", package_files(), ids=shown)

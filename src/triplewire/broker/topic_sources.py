@@ -77,7 +77,7 @@ def kafka_client() -> Any:
     try:
         import confluent_kafka
     except ImportError:
-        remedy = "pip install 'triplewire[kafka]'"
+        remedy = "in a copy of the sources: pip install '.[kafka]'"
         raise UnavailableError("topics of Kafka need confluent-kafka", remedy=remedy) from None
     return confluent_kafka
 

@@ -1,4 +1,4 @@
-"""Deliveries to whatever Apprise knows, as ntfy, Slack, Discord and Matrix (`pip install 'triplewire[messengers]'`).
+"""Deliveries to whatever Apprise knows, as ntfy, Slack, Discord and Matrix (the extra `messengers`).
 
 Addresses are those of Apprise behind `apprise:`, and hold its tokens: they are shown nowhere. Which of its services may
 be named is a setting.
@@ -38,7 +38,7 @@ class Messengers:
         try:
             import apprise
         except ImportError:
-            remedy = "pip install 'triplewire[messengers]'"
+            remedy = "in a copy of the sources: pip install '.[messengers]'"
             raise UnavailableError("these deliveries need Apprise", remedy=remedy) from None
         logging.getLogger("apprise").setLevel(logging.CRITICAL)  # what it tells may have the address in it
         url = address.removeprefix(_PREFIX)

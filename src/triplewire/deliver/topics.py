@@ -1,4 +1,4 @@
-"""Deliveries to topics of Kafka (`pip install 'triplewire[kafka]'`), as CloudEvents in binary mode (CloudEvents Kafka
+"""Deliveries to topics of Kafka (the extra `kafka`), as CloudEvents in binary mode (CloudEvents Kafka
 binding, section 3.2): headers `ce_...`, the key is `partitionkey`."""
 
 from __future__ import annotations
