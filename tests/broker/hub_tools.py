@@ -19,6 +19,7 @@ from broker.serving import served as at_a_port
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.broker.publications import read_body
 from triplewire.broker.targets import Target, end_target
+from triplewire.broker.tickets import opened
 from triplewire.broker.websub import Render, message_of
 from triplewire.net.client import Client
 from triplewire.net.guard import target_of
@@ -158,7 +159,8 @@ def delivered(broker: Broker, render: Render = rendered) -> int:
     taken = 0
     for row in due:
         settings = json.loads(row.settings)
-        target = Target(row.kind, row.address, row.secret, settings, row.expires, form=row.form)
+        secret = opened(row.secret, broker.secret)
+        target = Target(row.kind, row.address, secret, settings, row.expires, form=row.form)
         headers, body = message_of(broker, row.subscription, target, render)
         with contextlib.closing(Client(target_of(row.address, True))) as client:
             status = client.request("POST", headers, body, seconds=10).status
