@@ -1,9 +1,13 @@
-# make demo, make test, make full, make quick, make bench: each sets up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
+# make demo, make cms, make test, make full, make quick, make bench: each sets up .venv from the lock first, `cms` and `test` .venv-cms. PYTHON=python3.12 takes another interpreter.
 PYTHON ?= python3
 DATA ?= examples/publications
 READY := .venv/.ready
 
-.PHONY: demo test full quick bounds bench check setup clean
+CMS := .venv-cms/.ready
+SERVICE_PORT ?= 8750
+PORT ?= 8000
+
+.PHONY: demo cms test full quick bounds bench check setup clean
 
 setup: $(READY)
 
@@ -18,8 +22,23 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)
 	@.venv/bin/triplewire pipeline demo --input "$(DATA)"
 
-test: $(READY)
+# the example site of integrations/wagtail beside a service, until it is stopped: docs/cms.md
+cms: export SERVICE_PORT := $(SERVICE_PORT)
+cms: export PORT := $(PORT)
+cms: $(READY) $(CMS)
+	@exec .venv-cms/bin/python examples/cms/run.py
+
+# Wagtail needs none of the libraries of Triplewire, and has a lock and an environment of its own
+$(CMS): integrations/wagtail/requirements.lock integrations/wagtail/pyproject.toml
+	@echo "Setting up .venv-cms (a few seconds, once)"
+	@$(PYTHON) -m venv .venv-cms
+	@.venv-cms/bin/python -m pip install --quiet --disable-pip-version-check -r integrations/wagtail/requirements.lock
+	@.venv-cms/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e integrations/wagtail
+	@touch $@
+
+test: $(READY) $(CMS)
 	@.venv/bin/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	@cd integrations/wagtail && ../../.venv-cms/bin/python -m pytest
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)
@@ -46,4 +65,4 @@ check: $(READY)
 	@.venv/bin/lint-imports
 
 clean:
-	rm -rf .venv build dist out
+	rm -rf .venv .venv-cms build dist out

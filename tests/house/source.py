@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "triplewire"
-PYTHON_ROOTS = (ROOT / "src", ROOT / "bench", ROOT / "tests", ROOT / "examples")
+PYTHON_ROOTS = tuple(ROOT / name for name in ("src", "bench", "tests", "examples", "integrations"))
 TEXT_ROOTS = (*PYTHON_ROOTS, ROOT / "docs", ROOT / ".ci")
 NOT_OURS = {"__pycache__", ".git", ".ruff_cache", ".mypy_cache", "out"}
 

@@ -1,0 +1,316 @@
+"""The site and a real service: what is published comes back to who asked for it, once, in order, and only to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.management import call_command
+from django.db import connections
+from wagtail.models import PageViewRestriction
+
+from conftest import Coast
+from pages.models import Article, Category, Thread
+from running import Between, Broker, until
+from wagtail_triplewire import inbox, sender
+from wagtail_triplewire.models import Inbox, Outbox, Request, Sender, VocabularyMap, new_id
+from wagtail_triplewire.names import name_of, term_iri
+from wagtail_triplewire.service import Service
+
+OLYMPIC = 'SELECT ?t WHERE (?i, title, ?t) SUCHTHAT (?t CONTAINS "Olympic")'
+
+
+def send() -> None:
+    """Let the sender do all that it can."""
+    call_command("triplewire_sender", "--once")
+
+
+def kinds(name: str) -> set[tuple[str, str]]:
+    """What somebody was told, each with the kind of request."""
+    return {(entry.request.kind, entry.title) for entry in Inbox.objects.filter(request__user__username=name)}
+
+
+def pulled() -> None:
+    """Fetch what there is, as if no push had come."""
+    sender.pull(Service(), Sender.objects.get())
+
+
+def test_a_post_arrives_in_the_profile_of_who_asked_with_why(joined: Coast, client: Any) -> None:
+    joined.request(OLYMPIC)
+    joined.request('SELECT ?t WHERE (?i, title, ?t) SUCHTHAT (?t CONTAINS "chess")', by="ann")
+    send()
+    post = joined.post("Olympic games", "<p>They begin.</p>")
+    send()
+    until(joined.told)
+    client.force_login(joined.user("ben"))
+    assert "Olympic games" in client.get("/triplewire/profile/").content.decode()
+    entry = Inbox.objects.get()
+    shown = client.get(f"/triplewire/entries/{entry.pk}/").content.decode()
+    assert "CONTAINS" in shown
+    assert entry.page == post.pk
+    client.force_login(joined.user("ann"))
+    assert client.get(f"/triplewire/entries/{entry.pk}/").status_code == 404
+    assert joined.told("ann") == []
+
+
+def test_transparent_subscriptions_tell_of_replies_changes_and_sections(joined: Coast, client: Any) -> None:
+    thread = Thread.objects.get()
+    client.force_login(joined.user("ben"))
+    for kind, slug in (("section", "home"), ("page", "tides"), ("replies", "seals")):
+        client.post(f"/triplewire/follow/{kind}/{joined.page(slug).pk}/")
+    assert client.post(f"/triplewire/follow/query/{thread.pk}/").status_code == 404
+    send()
+    thread.answer(joined.user("admin"), "At the skerry.")
+    send()
+    joined.change(joined.page("tides"), title="Tides and currents")
+    joined.post("Storm")
+    send()
+    reply = "Re: Who has seen the seals?"  # in a section below a section
+    told = {("replies", reply), ("page", "Tides and currents"), ("section", "Storm"), ("section", reply)}
+    until(lambda: told <= kinds("ben"))
+    assert ("replies", reply) in kinds("ann"), "whose thread it is"
+
+
+def test_a_notification_is_kept_once_and_fetched_where_its_push_was_lost(joined: Coast) -> None:
+    row = joined.request(OLYMPIC)
+    send()
+    before = Sender.objects.get().cursor
+    joined.post("Olympic one")
+    send()
+    until(joined.told)
+    pulled()
+    pulled()
+    assert joined.told() == ["Olympic one"]
+    Inbox.objects.all().delete()
+    Sender.objects.update(cursor=before)
+    pulled()
+    assert joined.told() == ["Olympic one"]
+    assert Inbox.objects.get().request_id == row.pk
+
+
+def test_only_what_may_be_read_at_the_moment_is_shown_and_mailed(joined: Coast, client: Any) -> None:
+    row = joined.request(OLYMPIC, by_mail=True, interval=0)
+    send()
+    post = joined.post("Olympic secret")
+    send()
+    until(joined.told)
+    PageViewRestriction.objects.create(page=post, restriction_type="groups")
+    client.force_login(joined.user("ben"))
+    entry = Inbox.objects.get()
+    for address in ("/triplewire/profile/", f"/triplewire/entries/{entry.pk}/"):
+        assert "secret" not in client.get(address).content.decode()
+    mail.outbox.clear()
+    Request.objects.filter(pk=row.pk).update(mailed=None)
+    send()
+    assert not mail.outbox
+    PageViewRestriction.objects.all().delete()
+    Request.objects.filter(pk=row.pk).update(mailed=None)
+    send()
+    assert ["Olympic secret" in message.body for message in mail.outbox] == [True]
+
+
+def test_drafts_and_private_pages_reach_nobody(joined: Coast, broker: Broker) -> None:
+    joined.request("SELECT * WHERE (?x, title, ?y)")
+    send()
+    news = joined.page("news")
+    joined.post("Olympic draft", is_live=False)
+    PageViewRestriction.objects.create(page=news, restriction_type="login")
+    joined.post("Olympic private")
+    send()
+    pulled()
+    assert not [title for title in joined.told() if title.startswith("Olympic")]
+    everything = broker.proxy().notifications({"after": 0, "most": 1000})
+    assert "Olympic private" not in str(everything)
+    assert "Olympic draft" not in str(everything)
+
+
+def test_markup_and_what_looks_like_gql_is_content(joined: Coast) -> None:
+    joined.request(OLYMPIC)
+    send()
+    before = len(Service().call("list"))
+    body = f"<p>GQL: {OLYMPIC}</p><p>&lt;rdf:RDF&gt;&lt;item&gt; ]]&gt; &amp;amp;</p>"
+    joined.post("GQL: Olympic", body)
+    send()
+    until(joined.told)
+    assert joined.told() == ["“GQL: Olympic”"]
+    assert len(Service().call("list")) == before
+
+
+def test_a_deleted_account_leaves_nothing(joined: Coast, broker: Broker) -> None:
+    user = joined.user("ben")
+    joined.request(OLYMPIC)
+    Thread.objects.get().answer(user, "Mine.")
+    send()
+    joined.post("Olympic end")
+    send()
+    until(joined.told)
+    name = name_of(user.pk)
+    assert Service().call("list", user=name)
+    user.delete()
+    send()
+    assert not Request.objects.filter(user=user.pk).exists()
+    assert not Inbox.objects.filter(request__user=user.pk).exists()
+    assert not Outbox.objects.exclude(state="sent").exists()
+    assert Service().call("list", user=name) == []
+    assert Service().call("forget", user=name)["subscriptions"] == 0
+    assert not [event for event in Service().call("notifications", after=0) if event.get("user") == name]
+
+
+def test_what_is_saved_while_the_service_is_away_arrives_once_and_in_order(joined: Coast, broker: Broker) -> None:
+    joined.request(OLYMPIC)
+    send()
+    broker.kill()
+    posts = [joined.post(f"Olympic {number} a") for number in range(5)]
+    send()
+    for version in "bc":
+        for number, post in enumerate(posts):
+            joined.change(post, title=f"Olympic {number} {version}")
+    assert len(joined.waiting()) == 15
+    broker.start()
+    send()
+    assert joined.waiting() == []
+    until(lambda: len(joined.told()) >= 15)
+    pulled()
+    told = [entry.title for entry in Inbox.objects.order_by("seq")]
+    assert sorted(told) == sorted(f"Olympic {number} {version}" for number in range(5) for version in "abc")
+    for number in range(5):
+        assert [title[-1] for title in told if title.startswith(f"Olympic {number}")] == ["a", "b", "c"]
+
+
+def test_leases_are_renewed_in_bulk_and_the_lists_agree_after_a_restart(joined: Coast) -> None:
+    rows = [joined.request(OLYMPIC) for _ in range(3)]
+    send()
+    ids = {row.pk: row.subscription for row in Request.objects.all()}
+    soon = Request.objects.get(pk=rows[0].pk).made
+    Request.objects.update(expires=soon)
+    between = Between(joined.settings.TRIPLEWIRE["SERVICE"])
+    joined.settings.TRIPLEWIRE = {**joined.settings.TRIPLEWIRE, "SERVICE": between.url}
+    assert sender.renew(Service()) == len(ids)
+    assert len(between.seen) == 1, "one call for all"
+    between.end()
+    assert not Request.objects.filter(expires__lte=soon).exists()
+    joined.settings.TRIPLEWIRE = {**joined.settings.TRIPLEWIRE, "SERVICE": between.url}
+
+
+def test_what_is_missing_on_either_side_is_set_right(joined: Coast) -> None:
+    here, gone, stray = joined.request(OLYMPIC), joined.request(OLYMPIC), new_id()
+    send()
+    service = Service()
+    service.call("unsubscribe", subscription=Request.objects.get(pk=gone.pk).subscription)
+    service.call("subscribe", id=stray, user="u9", query=OLYMPIC, language="gql")
+    sender.reconcile(service)
+    send()
+    there = {told["id"] for told in Service().call("list") if told["state"] != "ended"}
+    assert there == set(Request.objects.values_list("subscription", flat=True))
+    assert Request.objects.get(pk=here.pk).subscription == here.subscription
+    assert Request.objects.get(pk=gone.pk).subscription != gone.subscription
+    assert set(Request.objects.values_list("state", flat=True)) == {"active"}
+
+
+def test_the_vocabulary_follows_the_site(joined: Coast, broker: Broker) -> None:
+    birds = Category.objects.get(name="Birds")
+    of_class = "SELECT ?t WHERE ((?i, rdf:type, ?c) SUCHTHAT (?c ISA <= <{}>)) AND (?i, title, ?t)"
+    sport = Category(name="Sport")
+    sport.save()
+    joined.request(of_class.format(term_iri(f"category-{sport.pk}")))
+    send()
+    assert not Sender.objects.get().taxonomy
+
+    def article(title: str) -> None:
+        made = Article(title=title, owner=joined.user("ann"), live=False)
+        made.categories = [birds]
+        joined.page("home").add_child(instance=made)
+        made.save_revision().publish()
+        send()
+
+    article("before")
+    birds.parents = [*birds.parents.all(), sport]
+    birds.save()
+    send()
+    article("after")
+    until(joined.told)
+    assert joined.told() == ["after"], "a change holds for what comes later"
+    assert VocabularyMap.objects.get(term=f"category-{birds.pk}").exported.count("subClassOf") == 2
+
+
+def test_a_cycle_of_categories_is_refused_with_its_path(joined: Coast) -> None:
+    wildlife, birds = Category.objects.get(name="Wildlife"), Category.objects.get(name="Birds")
+    wildlife.parents = [birds]
+    wildlife.save()
+    send()
+    refused = Outbox.objects.filter(state="refused").last()
+    assert "Birds -> Wildlife -> Birds" in refused.answer or "Wildlife -> Birds -> Wildlife" in refused.answer
+    assert joined.waiting() == []
+
+
+@pytest.mark.parametrize("is_answer_lost", [False, True])
+def test_a_sender_that_is_killed_at_any_call_loses_and_doubles_nothing(
+    joined: Coast, broker: Broker, is_answer_lost: bool
+) -> None:
+    """Each call of the service in turn is lost, or its answer, and the sender is killed with it."""
+    between = Between(broker.url)
+    between.is_answer_lost = is_answer_lost
+    joined.settings.TRIPLEWIRE = {**joined.settings.TRIPLEWIRE, "SERVICE": between.url}
+    joined.request(OLYMPIC)
+    send()
+    between.happens = lambda: os.kill(sending.pop(), signal.SIGKILL)
+    rounds, is_killed, sending = 0, True, []
+    while is_killed:
+        post = joined.post(f"Olympic {rounds}")
+        joined.change(post, body="<p>more</p>")
+        joined.request("SELECT * WHERE (?x, title, chess)")
+        between.at = len(between.seen) + rounds
+        is_killed = _send_in_a_child(sending)
+        between.at = -1
+        rounds += 1
+    methods = {seen.split(" ", 1)[1] for seen in between.seen}
+    assert {"/RPC2 publish", "/RPC2 subscribe", "/RPC2 list"} <= methods
+    assert rounds > 4
+    send()
+    assert joined.waiting() == []
+    until(lambda: len(joined.told()) >= 2 * rounds)
+    pulled()
+    between.end()
+    told = sorted((entry.title, entry.type) for entry in Inbox.objects.all())
+    assert told == sorted((f"Olympic {n}", kind) for n in range(rounds) for kind in ("matched", "changed"))
+
+
+def _send_in_a_child(sending: list[int]) -> bool:
+    """Send in a process of its own, whose number is put in the list first. Returns whether it was killed."""
+    connections.close_all()
+    begin, go = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.read(begin, 1)
+            send()
+        finally:
+            os._exit(0)
+    sending.append(child)
+    os.write(go, b"!")
+    status = os.waitpid(child, 0)[1]
+    sending.clear()
+    os.close(begin)
+    os.close(go)
+    return os.WIFSIGNALED(status)
+
+
+def test_saves_are_told_within_two_seconds(joined: Coast) -> None:
+    """A sender beside it, as `make cms` has one: nothing here waits for a period to pass."""
+    joined.request(OLYMPIC)
+    send()
+    stopping = threading.Event()
+    running = threading.Thread(target=sender.run, args=(stopping,))
+    running.start()
+    try:
+        for number in range(3):
+            joined.post(f"Olympic {number}")
+            until(lambda number=number: f"Olympic {number}" in joined.told())
+    finally:
+        stopping.set()
+        running.join(30)
+    assert inbox.unread(joined.user("ben")).count() == 3
