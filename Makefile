@@ -37,8 +37,8 @@ $(CMS): integrations/wagtail/requirements.lock integrations/wagtail/pyproject.to
 	@touch $@
 
 test: $(READY) $(CMS)
-	@.venv/bin/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 	@cd integrations/wagtail && ../../.venv-cms/bin/python -m pytest
+	@.venv/bin/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)
