@@ -232,7 +232,7 @@ def _spark_home(folder: Path) -> Path:
     """Where executors write: below SPARK_HOME, which is not to be the installed package."""
     found_at = importlib.util.find_spec("pyspark")
     if found_at is None or found_at.origin is None:
-        raise TriplewireError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
+        raise TriplewireError("Spark is not installed", remedy="pip install '.[spark]'")
     home = folder / "spark"
     home.mkdir()
     for name in ("bin", "jars", "python", "sbin"):
