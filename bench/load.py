@@ -131,7 +131,7 @@ def _one_core() -> None:
 def _beside_peers(folder: Path, subscribed: float, is_full: bool) -> Iterator[Figure]:
     """The time to register the same conditions over that of other systems. `subscribed`: microseconds of one more."""
     for system, target in OVER_PEERS.items():
-        ours, theirs = [], []
+        ours, theirs = list[float](), list[float]()
         try:
             for _ in range(TURNS):
                 for command, its_seconds in (
@@ -150,8 +150,8 @@ def _beside_peers(folder: Path, subscribed: float, is_full: bool) -> Iterator[Fi
         if system == MOKACCINO:
             with (folder / "queries.jsonl").open("rb") as lines:
                 micros = median / sum(1 for _ in lines) * 1e6
-            target = SUBSCRIBED_OVER if is_full else None
-            yield Figure("load", f"rtf: one more over one of {system}", subscribed / micros, "x", target)
+            most = SUBSCRIBED_OVER if is_full else None
+            yield Figure("load", f"rtf: one more over one of {system}", subscribed / micros, "x", most)
 
 
 def _again(case: Case, place: Place, is_full: bool) -> Iterator[Figure]:
@@ -161,9 +161,19 @@ def _again(case: Case, place: Place, is_full: bool) -> Iterator[Figure]:
         few.write_bytes(b"".join(line for line, _ in zip(lines, range(400), strict=False)))
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(2):
-            command = [sys.executable, "-m", "triplewire", "match", "--subscriptions", case.subscriptions, few]
+            command = [
+                sys.executable,
+                "-m",
+                "triplewire",
+                "match",
+                "--subscriptions",
+                str(case.subscriptions),
+                str(few),
+            ]
             begun = time.perf_counter()
-            subprocess.run([*command, "--no-bindings", "--cache", cache], stdout=subprocess.DEVNULL, check=False)
+            subprocess.run(
+                [*map(str, command), "--no-bindings", "--cache", cache], stdout=subprocess.DEVNULL, check=False
+            )
             seconds.append(time.perf_counter() - begun)
     first, again = seconds
     yield Figure("load", "rtf: first command with --cache", first, "s")
