@@ -171,7 +171,9 @@ def _again(case: Case, place: Place, is_full: bool) -> Iterator[Figure]:
                 str(few),
             ]
             begun = time.perf_counter()
-            subprocess.run([*command, "--no-bindings", "--cache", cache], stdout=subprocess.DEVNULL, check=False)
+            subprocess.run(
+                [*map(str, command), "--no-bindings", "--cache", cache], stdout=subprocess.DEVNULL, check=False
+            )
             seconds.append(time.perf_counter() - begun)
     first, again = seconds
     yield Figure("load", "rtf: first command with --cache", first, "s")

@@ -282,8 +282,8 @@ def _usual(lines: Texts, source: str, record: int, limit: int, is_utf8: bool) ->
     id_start, id_end, raw_start, raw_end = spans[:, place]
     ids, its_language = Texts(lines.text, id_start, id_end), language[place]
     queries = Queries(Texts(query, offset[place], offset[place + 1]), its_language, _USUAL)
-    kept = _kept(ids, its_language, Texts(lines.text, raw_start, raw_end))
-    return RowColumns(ids, queries, kept, source, record + 1 + place), place
+    kept_lines = _kept(ids, its_language, Texts(lines.text, raw_start, raw_end))
+    return RowColumns(ids, queries, kept_lines, source, record + 1 + place), place
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -341,8 +341,8 @@ class _BatchColumns:
         if not len(rows):
             return replace(RowColumns.of(()), source=source)
         language, ids, queries = self._language[rows], self._ids.take(rows), self._queries.take(rows)
-        kept = _kept(_escaped(ids), language, _escaped(queries))
-        return RowColumns(ids, Queries(queries, language, _USUAL), kept, source, record)
+        kept_lines = _kept(_escaped(ids), language, _escaped(queries))
+        return RowColumns(ids, Queries(queries, language, _USUAL), kept_lines, source, record)
 
 
 def _encoded(column: pa.Array) -> tuple[pa.Array, Offsets]:

@@ -121,7 +121,7 @@ class TextForms:
                 else:
                     parameter = self.parameter[begin + name]
                     distinct, which = np.unique(parameter, return_inverse=True)
-                    is_rule = [content(self.parameters.text(one)) in rules for one in distinct.tolist()]
+                    is_rule = [content(self.parameters.text(its)) in rules for its in distinct.tolist()]
                     its = texts[np.array(is_rule, np.bool_)[which]]
                 for row in its.tolist():
                     value = name if isinstance(name, str) else content(next(self.parts(row))[1][name])
