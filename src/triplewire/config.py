@@ -209,6 +209,7 @@ VARIABLES: Mapping[str, str] = {
     **{PREFIX + field.name.upper(): field.metadata["help"] for field in dataclasses.fields(ServiceSettings)},
     **{f"{PREFIX}{name.upper()}_FILE": f"the file that holds {name}" for name in IN_FILES},
     "TRIPLEWIRE_SERVICE": "the address of the service that commands as `triplewire publish` talk to",
+    "TRIPLEWIRE_BENCH_BEFORE": "the checkout that the bench of loading goes by turns with",
     "TRIPLEWIRE_BENCH_DATA": "the folder of the bench's data",
     "TRIPLEWIRE_BENCH_POSTGRES": "the address of an empty database for the bench of the broker",
     "TRIPLEWIRE_CACHE": "the folder of compiled code",

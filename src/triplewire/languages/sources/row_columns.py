@@ -199,7 +199,7 @@ def _mixed(usual: RowColumns, place: Offsets, others: Mapping[int, Row | Refusal
     )
 
 
-def _kept(ids: Texts, language: Numbers, queries: Texts) -> Texts:
+def _definition_lines(ids: Texts, language: Numbers, queries: Texts) -> Texts:
     """The lines that are kept of rows. `ids`, `queries`: with escapes."""
     size = ids.lengths + queries.lengths + _LANGUAGES.lengths[language] + kernels.KEPT_BYTES
     offset = np.concatenate(([0], np.cumsum(size)))
@@ -282,8 +282,8 @@ def _usual(lines: Texts, source: str, record: int, limit: int, is_utf8: bool) ->
     id_start, id_end, raw_start, raw_end = spans[:, place]
     ids, its_language = Texts(lines.text, id_start, id_end), language[place]
     queries = Queries(Texts(query, offset[place], offset[place + 1]), its_language, _USUAL)
-    kept_lines = _kept(ids, its_language, Texts(lines.text, raw_start, raw_end))
-    return RowColumns(ids, queries, kept_lines, source, record + 1 + place), place
+    definitions = _definition_lines(ids, its_language, Texts(lines.text, raw_start, raw_end))
+    return RowColumns(ids, queries, definitions, source, record + 1 + place), place
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -341,8 +341,8 @@ class _BatchColumns:
         if not len(rows):
             return replace(RowColumns.of(()), source=source)
         language, ids, queries = self._language[rows], self._ids.take(rows), self._queries.take(rows)
-        kept_lines = _kept(_escaped(ids), language, _escaped(queries))
-        return RowColumns(ids, Queries(queries, language, _USUAL), kept_lines, source, record)
+        definitions = _definition_lines(_escaped(ids), language, _escaped(queries))
+        return RowColumns(ids, Queries(queries, language, _USUAL), definitions, source, record)
 
 
 def _encoded(column: pa.Array) -> tuple[pa.Array, Offsets]:
