@@ -121,7 +121,9 @@ def test_each_of_three_brokers_is_killed(tmp_path: Path) -> None:
         for number, each in enumerate(documents):
             brokers.publish(each)
             if number % 12 == 11:
-                brokers.kill(("first", "middle", "last")[number // 12])
+                name = ("first", "middle", "last")[number // 12]
+                until(lambda name=name: brokers.ends[name] > 0, brokers)  # its crash point comes first
+                brokers.kill(name)
                 brokers.revive()
         until(lambda: len(brokers.told("last")) >= wanted.total(), brokers)
         assert Counter(brokers.told("last")) == wanted

@@ -137,7 +137,7 @@ def test_the_tutorial_from_an_empty_folder(browser: Any, tmp_path: Path, feed: s
         window.reload()
         assert window.locator("h1").inner_text() == "Water"
         assert "Swimming in the lake" in window.locator("section[aria-labelledby=entries]").inner_text()
-        assert window.locator("section[aria-labelledby=addresses] input").count() == 7
+        assert window.locator("section[aria-labelledby=addresses] input").count() == 8
 
 
 def test_matched_publications_light_up_while_typing(browser: Any, running: Service) -> None:

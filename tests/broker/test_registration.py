@@ -84,7 +84,7 @@ def test_a_long_list_holds_up_nobody(database_url: str, monkeypatch: pytest.Monk
     with opened(database_url) as broker:
         thread = threading.Thread(target=lambda: made.extend(broker.subscribe_all(Slow(wanted, go_on), "ann")))
         thread.start()
-        until(lambda: len(broker.subscriptions_of("ann")) == 100)
+        until(lambda: len(broker.engine) == 100)
         assert publish(broker, [item(1, "w7")]) == {1: 1}
         go_on.set()
         thread.join()

@@ -15,7 +15,7 @@ from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.text import json_strings as kernels
 from triplewire.model.match import bindings_text
 from triplewire.model.packed import suffix_of
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, made_iri, text_of
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, made_blank, made_iri, made_literal, text_of
 from triplewire.verify.bindings import json_column, shared
 from triplewire.verify.rows import Bindings
 from verify.columns import terms_of
@@ -25,9 +25,9 @@ CHARACTERS = 'ab"\\/\b\f\n\r\t\0\x01\x1f\x7f é\ud7ff\ud800\udbff\udc00\udfff\ue
 texts = st.text(st.sampled_from(CHARACTERS), max_size=6)
 terms = st.one_of(
     st.builds(made_iri, texts),
-    st.builds(BlankNode, texts),
+    st.builds(made_blank, texts),
     st.builds(Literal, texts),
-    st.builds(Literal, texts, st.sampled_from([XSD + "integer", XSD + "date", "@odd", "^odd", "\ud800"])),
+    st.builds(made_literal, texts, st.sampled_from([XSD + "integer", XSD + "date", "@odd", "^odd", "\ud800"])),
     st.builds(Literal.tagged, texts, st.sampled_from(["en", "de-at"])),
 )
 KINDS = {IRI: IRI_KIND, BlankNode: BLANK_KIND, Literal: LITERAL_KIND}

@@ -11,7 +11,7 @@ import pytest
 
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.model.match import Binding, SharedBinding, term_key
-from triplewire.model.terms import IRI, BlankNode, Literal, Term
+from triplewire.model.terms import BlankNode, Literal, Term, made_iri
 from triplewire.verify import bindings as module
 from triplewire.verify.bindings import objects, of_few, shared
 from triplewire.verify.kernels import rows as kernels
@@ -24,7 +24,7 @@ Row = tuple[int, ...]
 
 def terms(count: int) -> list[Term]:
     """Terms whose order is not that of their numbers."""
-    kinds: list[Callable[[str], Term]] = [IRI, Literal, BlankNode]
+    kinds: list[Callable[[str], Term]] = [made_iri, Literal, BlankNode]
     return [kinds[number % 3](f"{number * 7919 % count:05}") for number in range(count)]
 
 

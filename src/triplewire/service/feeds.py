@@ -78,12 +78,12 @@ def written(feed: Feed, form: str, of: Broker | None = None) -> bytes:
 
 
 def _explained(of: Broker, entries: Sequence[Entry]) -> Iterator[Entry]:
-    """The entries of events with the reasons of their matches."""
-    numbers = [entry.more["number"] for entry in entries if entry.content is not None]
+    """The entries with the reasons of their matches, where they are events, not digests."""
+    numbers = [entry.more["number"] for entry in entries if "number" in entry.more and entry.content is not None]
     with of.database.reading() as connection:
         told = with_numbers(connection, numbers)
     why = of.reasons(told.values())
-    return (replace(entry, why=why.get(entry.more["number"], ())) for entry in entries)
+    return (replace(entry, why=why.get(entry.more.get("number", 0), ())) for entry in entries)
 
 
 @router.get("/s/{key}.{sequence}.nt")

@@ -226,6 +226,8 @@ def _term_texts(
     """Terms as JSON objects, in this order; `text` and `offset` are their texts, in the order of `ids`."""
     start, end = offset[:-1][order], offset[1:][order]
     escaped_offset = np.empty(len(ids) + 1, np.int64)
+    text = text.view()
+    text.flags.writeable = False  # of one type for kernels, whoever owns the text
     kernels.escaped_offsets(text, start, end, escaped_offset)
     escaped = np.empty(escaped_offset[-1], np.uint8)
     kernels.escape(text, start, end, escaped_offset, escaped)

@@ -45,8 +45,10 @@ class Texts:
 
     def __post_init__(self) -> None:
         text = self.text.view()
-        text.flags.writeable = False  # of one type for kernels, whoever owns the text
+        text.flags.writeable = False  # of one type for kernels, whoever owns the text and wherever spans come from
         object.__setattr__(self, "text", text)
+        object.__setattr__(self, "start", np.ascontiguousarray(self.start))
+        object.__setattr__(self, "end", np.ascontiguousarray(self.end))
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> Texts:
