@@ -27,7 +27,7 @@ def free_port() -> int:
         return port
 
 
-def until(holds: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(holds: Callable[[], Any], seconds: float = 90.0) -> Any:
     """What a condition answers as soon as that is true; fails where it never is."""
     end = time.monotonic() + seconds
     while not (answer := holds()):
@@ -51,7 +51,7 @@ class Broker:
         command = [PROGRAM, "serve", "--data", self.folder, "--port", str(self.port), "--allow-private-addresses"]
         self.log = self.folder.with_suffix(".log").open("a")
         self.process = subprocess.Popen(command, env=environment, stderr=self.log, start_new_session=True)
-        until(self._is_up, 60)
+        until(self._is_up, 180)
 
     def _is_up(self) -> bool:
         assert self.process.poll() is None, self.folder.with_suffix(".log").read_text()
