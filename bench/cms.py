@@ -22,6 +22,7 @@ from typing import NamedTuple
 from bench.operators_paper import to_csv, to_svg
 from triplewire.broker.polling import Polled
 from triplewire.read import read_document
+from triplewire.sources.poller import next_interval
 
 FEEDS, HOUR, DAYS = 100, 3_600.0, 28
 AGGREGATORS = (1, 10, 100, 1_000, 10_000)
@@ -67,8 +68,7 @@ def _spread(published: Sequence[dt.datetime], size: int) -> list[Item]:
 
 
 def polled(items: Sequence[Item], shortest: float, longest: float) -> Load:
-    """One that asks a feed: the interval is halved where it has changed, and half as long again where it has not,
-    between these bounds, as the poller does (`docs/sources.md`)."""
+    """One that asks a feed at the poller's intervals, between these bounds."""
     requests = size = taken = 0
     at, interval = 0.0, shortest
     while at < DAYS * 86_400.0:
@@ -80,7 +80,7 @@ def polled(items: Sequence[Item], shortest: float, longest: float) -> Load:
         if there > taken or requests == 1:
             newest = items[max(there - _NEWEST, 0) : there]
             size += _ANSWERED - _UNCHANGED + _FEED_HEAD + sum(item.size for item in newest)
-        interval = min(max(interval * (0.5 if there > taken else 1.5), shortest), longest)
+        interval = next_interval(interval, there > taken, shortest, longest)
         taken, at = there, at + interval
     return Load(requests, size)
 

@@ -8,7 +8,7 @@ import json
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 
@@ -43,7 +43,10 @@ def figures(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
     documents = list(chain.from_iterable(zip(matching, others, strict=True)))
     requests = [b"".join(documents[begin : begin + _AT_ONCE]) for begin in range(0, len(documents), _AT_ONCE)]
     with ExitStack() as running:
-        start: Callable[..., str] = lambda name, *more: running.enter_context(served(place.work / name, *more))  # noqa: E731
+
+        def start(name: str, *more: str) -> str:
+            return running.enter_context(served(place.work / name, *more))
+
         first, alone = start("network-first"), start("network-alone")
         middle = start("network-middle", "--upstream", first)
         last = start("network-last", "--upstream", middle)

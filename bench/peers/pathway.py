@@ -40,7 +40,7 @@ def updates(
         o: str
         n: int
 
-    class Statements(pw.io.python.ConnectorSubject):  # type: ignore[misc]
+    class Statements(pw.io.python.ConnectorSubject):  # type: ignore[misc]  # it has no types here
         def run(self) -> None:
             """Feed the documents, then each batch once the answers to the one before have come."""
             expected = _fed(self, documents, rules)
@@ -88,7 +88,7 @@ def _joined(pw: Any, statements: Any, rules: Sequence[RuleText]) -> Any:
     """Rule and host of all four types of rules."""
 
     def table(kind: str) -> Any:
-        class Rule(pw.Schema):  # type: ignore[misc]
+        class Rule(pw.Schema):  # type: ignore[misc]  # it has no types here
             rule: str
             number: int
             host: str

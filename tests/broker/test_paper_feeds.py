@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import xmlrpc.client
+from functools import partial
 from pathlib import Path
 
 import feedparser
@@ -17,7 +18,7 @@ import pytest
 from hub_tools import TOKEN, ask, served
 
 from broker.serving import on_sqlite_alone
-from triplewire.broker.accepted import Revision
+from triplewire.broker.accepted import Revision, accept
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.item_subscriptions import asked_by
 from triplewire.broker.publications import read_body
@@ -82,7 +83,9 @@ def publish_all(url: str) -> None:
         for number in range(1, REVISIONS + 1):
             body = f'<{PAGE}> <http://purl.org/rss/1.0/title> "Revision {number}" .'.encode()
             came = read_body(body, PAGE, broker.settings)
-            taken = broker.publish(came.publications, revision=Revision("site", PAGE, number))
+            taken = broker.publish(
+                came.publications, accepting=partial(accept, revision=Revision("site", PAGE, number))
+            )
             broker.wait([entry.number for entry in taken if entry.is_new], 60)
 
 

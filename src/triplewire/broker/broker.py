@@ -31,7 +31,7 @@ from sqlalchemy.engine import Connection, Row
 from triplewire import crash
 from triplewire.broker import api_tokens, registration, tickets, users
 from triplewire.broker import events as events_
-from triplewire.broker.accepted import Accepting, Once, Revision, Taken, accept
+from triplewire.broker.accepted import Accepting, Once, Taken, accept
 from triplewire.broker.counts import Counts
 from triplewire.broker.delivery_log import DeliveryLog
 from triplewire.broker.events import EXPIRED, Event
@@ -318,22 +318,19 @@ class Broker:
         readers: Iterable[str] | None = None,
         held: Mapping[str, str] | None = None,
         once: Once | None = None,
-        revision: Revision | None = None,
-        accepting: Accepting | None = None,
+        accepting: Accepting = accept,
     ) -> list[Taken]:
         """Accept publications; returns them once they are committed and synced. One that is there with the same content
         is not taken again. `source`: where they come from, in place of what they say; `readers`: the owners who may see
         them, None for all; `held`: ids of those that are not to be matched, with the reason why; `once`: for a request
-        that may come again; `revision`: of the page that it is; `accepting`: what writes them. Raises `ArgumentError`
-        where the key of a request is that of another."""
+        that may come again; `accepting`: what writes them. Raises `ArgumentError` where its key is that of another."""
         seen_by = None if readers is None else json.dumps(sorted(readers))
         rows = [(row_of(each, source=source or each.source, readers=seen_by), each.attachments) for each in given]
-        write = accepting or partial(accept, revision=revision)
         crash.point("publish.received")
         for values, _ in rows:
             if held and values["id"] in held:
                 values.update(state="refused", reason=held[values["id"]])
-        taken = self.database.write(lambda connection: write(connection, rows, once))
+        taken = self.database.write(lambda connection: accepting(connection, rows, once))
         crash.point("publish.committed")
         new = sum(entry.is_new for entry in taken)
         self.counts.publications.labels("accepted").inc(new)

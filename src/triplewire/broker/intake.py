@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from triplewire.broker.accepted import Once, Revision, Taken
+from triplewire.broker.accepted import Once, Revision, Taken, accept
 from triplewire.broker.echoes import identity, origins_of
 from triplewire.broker.item_subscriptions import Asked, asked_by, take_over
 from triplewire.broker.publications import Came, link_of, title_of
@@ -81,8 +82,9 @@ def take(
         reasons = ((id, reason) for id, reason in held.items())
         done.refusals += (Refusal("publication", id, name(rows, source), reason) for id, reason in reasons)
     if content:
+        accepting = partial(accept, revision=revision)
         done.taken = broker.publish(
-            content, source=name(rows, source), readers=readers, held=held, once=once, revision=revision
+            content, source=name(rows, source), readers=readers, held=held, once=once, accepting=accepting
         )
     return done
 

@@ -272,8 +272,15 @@ class Poller:
         if self.adapts is None:
             return feed
         least, most = self.adapts
-        factor = 1.0 if not feed.digest else 0.5 if has_changed else 1.5
-        return replace(feed, interval=min(max(self._interval(feed) * factor, least), most))
+        interval = self._interval(feed)
+        if feed.digest:
+            interval = next_interval(interval, has_changed, least, most)
+        return replace(feed, interval=min(max(interval, least), most))
+
+
+def next_interval(seconds: float, has_changed: bool, least: float, most: float) -> float:
+    """The seconds to wait after an interval: half of it where the feed has changed, half as much again where not."""
+    return min(max(seconds * (0.5 if has_changed else 1.5), least), most)
 
 
 class _Turn(threading.Thread):
