@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.operators_paper import to_csv, to_svg
-from triplewire.broker.polling import Polled
+from triplewire.broker.incoming.polling import Polled
 from triplewire.read import read_document
 from triplewire.sources.poller import next_interval
 

@@ -13,9 +13,9 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.echoes import TERMS, identity
 from triplewire.broker.feeds.rdf_nodes import MOST, nodes
-from triplewire.broker.publications import read_body
+from triplewire.broker.publications.kept_contents import TERMS, read_body
+from triplewire.broker.tickets import identity
 from triplewire.model.namespaces import RSS
 from triplewire.read import read_document
 

@@ -19,7 +19,7 @@ from broker.written_feeds import Read, dangers, dangers_of_page, elements, feed,
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
 from triplewire.broker.feeds.cleaning import one_line, safe_markup
 from triplewire.broker.feeds.entries import Entry, Feed, with_markup
-from triplewire.broker.publications import text_of
+from triplewire.broker.publications.kept_contents import text_of
 from triplewire.config import Settings
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.publication import Publication

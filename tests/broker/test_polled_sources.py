@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from broker.serving import on_sqlite_alone
 from sources.feed_server import Web, served
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.polling import Polled, Polling
-from triplewire.broker.sources import FOLDER, KAFKA, PUSH, State, WantedSource, health
+from triplewire.broker.incoming.polling import Polled, Polling
+from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, PUSH, State, WantedSource, health
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.store.tables import publications
 
@@ -199,7 +199,7 @@ POLLS = """
 import sys, time
 from broker.test_polled_sources import PRIVATE, SECRET
 from triplewire.broker.broker import Broker
-from triplewire.broker.polling import Polling
+from triplewire.broker.incoming.polling import Polling
 
 with Broker.open(sys.argv[1], SECRET) as broker, Polling(broker, PRIVATE):
     time.sleep(600)

@@ -19,8 +19,8 @@ from rdflib.query import Result
 
 from amounts import usually
 from triplewire.broker.broker import Broker
-from triplewire.broker.publications import read_body
-from triplewire.broker.solutions import Answers, answer
+from triplewire.broker.publications.kept_contents import read_body
+from triplewire.broker.publications.solutions import Answers, answer
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 from triplewire.service.sparql_results import CSV, JSON, TSV, WRITERS, XML, chosen, to_csv
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from triplewire.broker.targets import DIGESTS, Target
+from triplewire.broker.subscriptions.targets import DIGESTS, Target
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.mail import Mail
 from triplewire.deliver.messages import Message, Outcome

@@ -13,8 +13,8 @@ from email.utils import format_datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from triplewire.broker.events import Event
-from triplewire.broker.targets import Target
+from triplewire.broker.events.event_log import Event
+from triplewire.broker.subscriptions.targets import Target
 
 TYPE = "net.triplewire.notification."
 MOST_BYTES = 20_000  # of a body (Standard Webhooks, section "Payload size")

@@ -7,7 +7,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from triplewire.broker.topic_sources import kafka_client
+from triplewire.broker.incoming.topic_sources import kafka_client
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import Message, Outcome, json_bytes
 from triplewire.errors import ArgumentError, TriplewireError

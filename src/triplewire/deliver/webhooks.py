@@ -16,13 +16,14 @@ from urllib.parse import quote
 
 from cachetools import LRUCache
 
-from triplewire.deliver.limits import DAY, DeliverySettings
+from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import Message, Outcome, json_bytes
 from triplewire.errors import ArgumentError, RequestError, TriplewireError
 from triplewire.net.addresses import shown
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import Target, checked_addresses, target_of
 from triplewire.notify.webhook import signature_headers
+from triplewire.store.database import DAY
 
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')  # in a header: section 3.1.3.2
 _NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")

@@ -15,14 +15,14 @@ from fastapi.responses import Response
 from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.events import UNMATCHED, publication_of, with_numbers
+from triplewire.broker.events.event_log import UNMATCHED, publication_of, with_numbers
 from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
 from triplewire.broker.feeds.digests import feed_of_digests
 from triplewire.broker.feeds.entries import FORMS, Entry, Feed, bounds_of, feed_of, feed_of_results, instant
-from triplewire.broker.subscriptions import ENDED
-from triplewire.broker.targets import DIGESTS
+from triplewire.broker.publications.window import asked
+from triplewire.broker.subscriptions.followed import ENDED
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
-from triplewire.broker.window import asked
 from triplewire.service.access import KEY, OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem
 from triplewire.store.database import now

@@ -14,11 +14,11 @@ from pydantic import Field
 from sqlalchemy.engine import Row
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.accepted import Once, Revision, Taken
 from triplewire.broker.broker import Broker
-from triplewire.broker.intake import Intake, take
-from triplewire.broker.publications import Came, read_body
-from triplewire.broker.users import reader_named
+from triplewire.broker.incoming.intake import Intake, take
+from triplewire.broker.owners import reader_named
+from triplewire.broker.publications.accepted import Once, Revision, Taken
+from triplewire.broker.publications.kept_contents import Came, read_body
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json

@@ -10,11 +10,19 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from sqlalchemy.engine import Row
 
-from triplewire.broker import sources as sources_
-from triplewire.broker.folder_sources import below
-from triplewire.broker.polling import Polled
-from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, check_name, health
-from triplewire.broker.users import acts_for, name_of_user
+from triplewire.broker.incoming.folder_sources import below
+from triplewire.broker.incoming.polling import Polled
+from triplewire.broker.incoming.registered_sources import (
+    FOLDER,
+    KAFKA,
+    KINDS,
+    POLL,
+    PUSH,
+    WantedSource,
+    check_name,
+    health,
+)
+from triplewire.broker.owners import acts_for, name_of_user
 from triplewire.net.addresses import address
 from triplewire.service.access import OWNER, Body, acting, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
@@ -109,7 +117,7 @@ def publisher(request: Request, id: str) -> tuple[str, Row[Any] | None]:
 def add_source(request: Request, body: NewSource) -> Response:
     """Have publications come from there, too. A source that is pushed to has a ticket, which is told this once."""
     by = acting(request, body.user)
-    if body.kind in sources_.KINDS and body.kind != PUSH:
+    if body.kind in KINDS and body.kind != PUSH:
         _check(request, body.kind, body.url)
     row, ticket = broker(request).sources.add(WantedSource(**body.model_dump(exclude={"user"})), by)
     said = {**_shown(row), **({"ticket": ticket} if ticket else {})}

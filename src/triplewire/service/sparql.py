@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.solutions import answer
+from triplewire.broker.publications.solutions import answer
 from triplewire.service.access import OWNER, allowed, broker, owner
 from triplewire.service.problems import Problem
 from triplewire.service.sparql_results import WRITERS, chosen

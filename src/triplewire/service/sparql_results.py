@@ -9,7 +9,7 @@ from collections.abc import Callable
 from xml.sax.saxutils import escape, quoteattr
 
 from triplewire.broker.feeds.cleaning import clean
-from triplewire.broker.solutions import Answers
+from triplewire.broker.publications.solutions import Answers
 from triplewire.model.terms import BlankNode, Literal, Term, term_to_json
 from triplewire.service.access import preferences
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.events import MOST, REPEATED, Event, newest_of_subscription
+from triplewire.broker.events.event_log import MOST, REPEATED, Event, newest_of_subscription
 from triplewire.broker.feeds.cleaning import in_html, linked, one_line
 from triplewire.broker.feeds.entries import Address, Entry, Feed, entry_of, instant, urn_of
-from triplewire.broker.subscriptions import ENDED
-from triplewire.broker.targets import DIGESTS
+from triplewire.broker.subscriptions.followed import ENDED
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.store.database import now
 
 _DIGESTS = 30  # entries of the feed

@@ -19,8 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.echoes import identity, origins_of
-from triplewire.broker.events import (
+from triplewire.broker.events.event_log import (
     EXPIRED,
     EXPIRING,
     MATCHED,
@@ -33,9 +32,10 @@ from triplewire.broker.events import (
     repeats_of,
 )
 from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
-from triplewire.broker.publications import restored, text_of
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED
-from triplewire.broker.window import Result
+from triplewire.broker.publications.kept_contents import origins_of, restored, text_of
+from triplewire.broker.publications.window import Result
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, PAUSED, SUSPENDED
+from triplewire.broker.tickets import identity
 from triplewire.model.publication import Publication
 from triplewire.store.tables import events, publications
 

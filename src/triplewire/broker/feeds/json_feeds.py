@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from triplewire.broker.echoes import JSON_MEMBER
-from triplewire.broker.events import MATCHED
+from triplewire.broker.events.event_log import MATCHED
 from triplewire.broker.feeds.cleaning import clean
 from triplewire.broker.feeds.entries import Entry, Feed, written
+from triplewire.broker.publications.kept_contents import ORIGINS_IN_JSON
 
 
 def json_feed(feed: Feed) -> str:
@@ -40,7 +40,7 @@ def _item(entry: Entry) -> dict[str, Any]:
         "date_modified": written(entry.updated),
         **({"tags": [entry.type]} if entry.type != MATCHED else {}),
         "_triplewire": dict(entry.more),
-        JSON_MEMBER: " ".join(entry.origins),
+        ORIGINS_IN_JSON: " ".join(entry.origins),
     }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from email.utils import format_datetime
 
-from triplewire.broker.echoes import TERMS
-from triplewire.broker.events import MATCHED
+from triplewire.broker.events.event_log import MATCHED
 from triplewire.broker.feeds.cleaning import element, for_rss, quoted
 from triplewire.broker.feeds.entries import Entry, Feed, instant, written
 from triplewire.broker.feeds.rdf_nodes import nodes
+from triplewire.broker.publications.kept_contents import TERMS
 from triplewire.model.namespaces import PREDECLARED, RSS
 
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>'
@@ -105,7 +105,7 @@ def _rdf_item(entry: Entry, feed: Feed) -> Iterator[str]:
 
 
 def _origins(entry: Entry) -> Iterator[str]:
-    """The services that have told it, by which they know it again (`triplewire.broker.echoes`)."""
+    """The services that have told it, by which they know it again (`triplewire.broker.publications.kept_contents`)."""
     return (element("tw:origin", origin) for origin in entry.origins)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.subscriptions import ENDED
+from triplewire.broker.subscriptions.followed import ENDED
 from triplewire.store.tables import events, publications, subscriptions, tokens
 
 Rows = Sequence[Row[Any]]

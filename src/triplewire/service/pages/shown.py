@@ -12,13 +12,12 @@ from fastapi.responses import Response
 from markupsafe import Markup
 from sqlalchemy.engine import Row
 
-from triplewire.broker.broker import DAY
-from triplewire.broker.events import publication_of
-from triplewire.broker.sources import health
-from triplewire.broker.subscriptions import ENDED, prefixes_of
-from triplewire.broker.targets import DIGESTS
+from triplewire.broker.events.event_log import publication_of
+from triplewire.broker.incoming.registered_sources import health
+from triplewire.broker.publications.window import Kept
+from triplewire.broker.subscriptions.followed import ENDED, prefixes_of
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
-from triplewire.broker.window import Kept
 from triplewire.errors import TriplewireError
 from triplewire.ir.show import show_term
 from triplewire.model.namespaces import shorten
@@ -34,6 +33,7 @@ from triplewire.service.pages.sessions import Person, person
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import feed_address
 from triplewire.service.tester import Tried, tried
+from triplewire.store.database import DAY
 from triplewire.store.tables import publications
 
 router = APIRouter(include_in_schema=False)
