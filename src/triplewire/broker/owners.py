@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.tickets import API, digest, new_ticket
 from triplewire.errors import ArgumentError, SubscriptionError
@@ -77,6 +79,12 @@ def owner_of(database: Database, digest: bytes) -> str | None:
         sa.select(tokens.c.owner).where(tokens.c.digest == digest, tokens.c.revoked.is_(None))
     )
     return owner
+
+
+def tokens_of(database: Database, owner: str) -> Sequence[Row[Any]]:
+    """The tokens of an owner that count, the newest first."""
+    here = sa.select(tokens).where(tokens.c.owner == owner, tokens.c.revoked.is_(None))
+    return database.rows(here.order_by(tokens.c.created.desc()))
 
 
 def has_tokens(database: Database) -> bool:

@@ -49,7 +49,6 @@ def serve_command(given: GivenSettings) -> None:
     from triplewire.broker.owners import has_tokens
     from triplewire.service.app import service
     from triplewire.service.logs import log_to_standard_error
-    from triplewire.service.source_doors import polled
 
     effective = given.effective()
     settings, data = effective.service, folder_of(effective)
@@ -58,7 +57,7 @@ def serve_command(given: GivenSettings) -> None:
     with listen(settings.host, settings.port) as listening, ExitStack() as running:
         broker = running.enter_context(_opened(effective, data))
         delivering = running.enter_context(_delivering(broker, settings))
-        running.enter_context(Polling(broker, polled(settings)))
+        running.enter_context(Polling(broker, settings))
         running.enter_context(Hub(broker, settings.allow_private_addresses))
         if settings.base_url:  # foreign hubs have to reach it
             running.enter_context(Subscriber(broker, settings.base_url, settings.allow_private_addresses))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -11,7 +10,6 @@ from pydantic import Field
 from sqlalchemy.engine import Row
 
 from triplewire.broker.incoming.folder_sources import below
-from triplewire.broker.incoming.polling import Polled
 from triplewire.broker.incoming.registered_sources import (
     FOLDER,
     KAFKA,
@@ -27,9 +25,6 @@ from triplewire.net.addresses import address
 from triplewire.service.access import OWNER, Body, acting, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
-
-if TYPE_CHECKING:
-    from triplewire.config import ServiceSettings
 
 router = APIRouter(tags=["sources"])
 
@@ -59,14 +54,6 @@ class SourceChange(Body):
     anonymous: bool | None = None
 
 
-def polled(settings: ServiceSettings) -> Polled:
-    """How the sources of a service are asked."""
-    folder = Path(settings.source_folder) if settings.source_folder else None
-    return Polled(
-        settings.shortest_poll, settings.longest_poll, settings.most_new, settings.allow_private_addresses, folder
-    )
-
-
 def _check(request: Request, kind: str, url: str) -> None:
     """Raises `Problem` or `TriplewireError` where a source may not be asked."""
     if kind in (FOLDER, KAFKA) and owner(request) != settings(request).owner:
@@ -74,7 +61,7 @@ def _check(request: Request, kind: str, url: str) -> None:
     if kind == POLL:
         check_address(request, url)
     elif kind == FOLDER:
-        below(polled(settings(request)).folder, url)
+        below(settings(request).source_folder, url)
     elif kind == KAFKA and not address(url, allowed=(KAFKA,)).name:
         raise Problem(400, "the address names no topic", "kafka://HOST:PORT/TOPIC")
 

@@ -21,12 +21,13 @@ from triplewire.net.client import MOST_BYTES
 _MOST_FILES = 10_000  # that are looked at in one folder
 
 
-def below(allowed: Path | None, url: str) -> Path:
-    """The folder of a source. Raises `ArgumentError` where it does not lie below the one that is allowed."""
-    if allowed is None:
+def below(allowed: str, url: str) -> Path:
+    """The folder of a source. Raises `ArgumentError` where it does not lie below the one that is allowed; "" for
+    none."""
+    if not allowed:
         raise ArgumentError("no source may be a folder here", remedy="name the folder below which they are allowed")
-    folder = (allowed / url).resolve()
-    if not folder.is_relative_to(allowed.resolve()) or not folder.is_dir():
+    folder = Path(allowed, url).resolve()
+    if not folder.is_relative_to(Path(allowed).resolve()) or not folder.is_dir():
         raise ArgumentError(f"there is no folder {url!r} below the one that is allowed")
     return folder
 
@@ -36,7 +37,7 @@ class Folders:
 
     def __init__(
         self,
-        allowed: Path | None,
+        allowed: str,
         take: Callable[[Sequence[Row[Any]], bytes, str], object],
         noted: Callable[[Row[Any], Callable[[State], None]], None],
     ) -> None:

@@ -3,7 +3,7 @@
 One process does it at a time; where it is killed, another goes on. What came is accepted before it is marked as taken,
 so that it comes again rather than never: the same publication with the same content is taken once.
 
-    with Broker.open(url, secret) as broker, Polling(broker, Polled()):
+    with Broker.open(url, secret) as broker, Polling(broker, ServiceSettings()):
         ...
 """
 
@@ -13,7 +13,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, POLL, S
 from triplewire.broker.incoming.topic_sources import Topics
 from triplewire.broker.publications.kept_contents import Came, read_body
 from triplewire.broker.repeating import Repeating
+from triplewire.config import ServiceSettings
 from triplewire.errors import BusyError, ReadError, StoreError, TriplewireError, UnavailableError
 from triplewire.net.addresses import Connections
 from triplewire.sources.feed_states import Feed
@@ -41,25 +41,13 @@ _TAKE_OVER = 2.0  # seconds between tries to become the process that polls
 _log = logging.getLogger("triplewire.broker")
 
 
-@dataclass(frozen=True)
-class Polled:
-    """How sources are asked. `shortest` and `longest`: the seconds between which the interval of a feed moves;
-    `most_new`: new items of one document that are told; `folder`: sources may be folders below it, None for nowhere."""
-
-    shortest: float = 60.0
-    longest: float = 6 * 3600.0
-    most_new: int = 100
-    allow_private_addresses: bool = False
-    folder: Path | None = None
-
-
 class Polling(Repeating):
     """Gets what the sources of a broker have, for as long as the block lasts."""
 
-    def __init__(self, broker: Broker, how: Polled, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, broker: Broker, settings: ServiceSettings, clock: Callable[[], float] = time.time) -> None:
         super().__init__("polling")
         self._broker = broker
-        self._how = how
+        self._how = settings
         self._clock = clock
         self._term = 0
 
@@ -79,9 +67,9 @@ class Polling(Repeating):
         settings = {"allow_private_addresses": str(self._how.allow_private_addresses).lower()}
         poller = Poller(
             [], Path(), Connections({"http://": settings, "https://": settings}), self._clock, on_note=_log.warning,
-            receive=feeds.receive, states=feeds, adapts=(self._how.shortest, self._how.longest),
+            receive=feeds.receive, states=feeds, adapts=(self._how.shortest_poll, self._how.longest_poll),
         )  # fmt: skip
-        folders, topics = Folders(self._how.folder, self.take, self._noted), Topics(self.take)
+        folders, topics = Folders(self._how.source_folder, self.take, self._noted), Topics(self.take)
         seen, end = -1, poller.begin(True)
         try:
             while not (self._stop.is_set() or lost.is_set()):
