@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.feeds.entries import FORMS
+from triplewire.broker.feeds.formats import FORMATS
 from triplewire.broker.feeds.websub import (
     LEASE,
     LONGEST_LEASE,
@@ -99,7 +99,7 @@ def _topic(request: Request, topic: str) -> tuple[int, str]:
     """The subscription whose feed a topic is, and its form. Raises `Problem` (404)."""
     start = f"{base_of(request)}/s/"
     key, _, form = topic.removeprefix(start).rpartition(".")
-    row = broker(request).by_feed_key(key) if topic.startswith(start) and form in FORMS else None
+    row = broker(request).by_feed_key(key) if topic.startswith(start) and form in FORMATS else None
     if row is None:
         raise Problem(404, "hub.topic is no feed of this service", "the address of a feed as its rel=self has it")
     return int(row.number), form

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import owners
 from triplewire.broker.events.event_log import publication_of
+from triplewire.broker.feeds.formats import FORMATS
 from triplewire.broker.incoming.registered_sources import health
 from triplewire.broker.publications.window import Kept
 from triplewire.broker.subscriptions.followed import ENDED, prefixes_of
@@ -40,15 +41,6 @@ from triplewire.store.tables import events, publications, subscriptions
 
 router = APIRouter(include_in_schema=False)
 
-FORMS = (
-    ("atom", "Atom"),
-    ("rss", "RSS 2.0"),
-    ("rdf", "RSS 1.0"),
-    ("json", "JSON Feed"),
-    ("html", "HTML"),
-    ("ndjson", "JSON lines"),
-    ("opml", "OPML"),
-)
 DURATIONS = ((DAY, "1 day"), (7 * DAY, "7 days"), (30 * DAY, "30 days"))
 ROWS = 50  # of a list; what comes behind them has a page of its own
 _NEWEST = 20  # events
@@ -212,7 +204,7 @@ def look(request: Request, number: int, before: int = 2**62, said: str = "") -> 
     row = own(request, who, number)
     key = feed_key(number, of.secret)
     entries = of.newest_events(number, _ENTRIES + 1, before)
-    feeds = [(text, feed_address(request, key, form)) for form, text in FORMS]
+    feeds = [(of_form.name, feed_address(request, key, form)) for form, of_form in FORMATS.items()]
     feeds.append(("Atom, daily", f"{feed_address(request, key)}?digest=daily"))
     code = segno.make(feeds[0][1]).svg_inline(scale=3, light="#fff")
     targets, log = of.targets.of(number), of.delivery_log.of_subscription(number, ROWS)
