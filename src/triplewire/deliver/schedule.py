@@ -35,9 +35,9 @@ from triplewire.broker.events.matching import Batch
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions.targets import Target, end_target
 from triplewire.broker.tickets import feed_key, opened
-from triplewire.deliver.channels import Channel, Channels, shown_address
+from triplewire.deliver.channels import Channels, shown_address
 from triplewire.deliver.limits import Allowance, DeliverySettings
-from triplewire.deliver.messages import Message, Outcome
+from triplewire.deliver.messages import Channel, Message, Outcome
 from triplewire.deliver.shares import Shares, share_of
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.net.addresses import shown

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from cachetools import LRUCache
 
 from triplewire.deliver.limits import DeliverySettings
-from triplewire.deliver.messages import Message, Outcome, json_bytes
+from triplewire.deliver.messages import Channel, Message, Outcome, json_bytes
 from triplewire.errors import ArgumentError, RequestError, TriplewireError
 from triplewire.net.addresses import shown
 from triplewire.net.client import Answer, Client
@@ -57,11 +57,11 @@ def key_of(secret: str) -> bytes:
     return secret.encode("utf-8", "surrogatepass")
 
 
-class _OverHttp:
+class _OverHttp(Channel):
     """Posts to addresses, over connections that stay open."""
 
     def __init__(self, settings: DeliverySettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._clients: LRUCache[str, Client] = LRUCache(_CLIENTS)  # by address; one that is left out ends with its use
         self._lock = threading.Lock()
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
 from importlib.metadata import version
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
+from fastapi.staticfiles import StaticFiles
 from sqlalchemy.engine import Row
+from starlette.datastructures import Headers
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.events.event_log import UNMATCHED, publication_of, with_numbers
@@ -114,7 +116,7 @@ def feed(
     tag = _tag(
         version("triplewire"), key, form, base, before, digest, period, bounds, *(getattr(row, name) for name in _SHOWN)
     )
-    if tag in _known_tags(request):
+    if _is_known(request, {"ETag": tag}):
         return Response(status_code=304, headers={**_HEADERS, "ETag": tag})
     shown = feed_at(of, row, base, before, digest=digest)
     return answer(request, shown, form, tag, by_date=row.state != ENDED, of=of)
@@ -160,18 +162,6 @@ def _tag(*parts: object) -> str:
     return f'"{hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:32]}"'
 
 
-def _known_tags(request: Request) -> set[str]:
-    return {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
-
-
 def _is_known(request: Request, headers: Mapping[str, str]) -> bool:
     """Has who asks what these headers are of?"""
-    if "if-none-match" in request.headers:
-        return bool(_known_tags(request) & {headers["ETag"], "*"})
-    since, modified = request.headers.get("if-modified-since"), headers.get("Last-Modified")
-    if since is None or modified is None:
-        return False
-    try:
-        return parsedate_to_datetime(since) >= parsedate_to_datetime(modified)
-    except (ValueError, TypeError):
-        return False
+    return StaticFiles().is_not_modified(Headers(headers), request.headers)
