@@ -20,7 +20,7 @@ from bench.report import Figure
 from bench.webhooks import delivered, divided, removed, tested
 from bench.workloads.catalogue import RTF_SUBSCRIPTIONS, Case, Place, rtf_case
 from triplewire.broker.broker import Broker
-from triplewire.broker.quarantine import Limits
+from triplewire.broker.subscriptions.quarantine import Limits
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.model.packed import pack

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.operators_paper import to_csv, to_svg
-from triplewire.broker.polling import Polled
+from triplewire.config import ServiceSettings
 from triplewire.read import read_document
 from triplewire.sources.poller import next_interval
 
@@ -98,7 +98,8 @@ def loads(months: Sequence[Sequence[Item]]) -> dict[str, list[Load]]:
         return Load(times * sum(load.requests for load in of_feeds), times * sum(load.bytes for load in of_feeds))
 
     hourly = [polled(feed, HOUR, HOUR) for feed in feeds]
-    by_service = together([polled(feed, Polled().shortest, Polled().longest) for feed in feeds])
+    usual = ServiceSettings()
+    by_service = together([polled(feed, usual.shortest_poll, usual.longest_poll) for feed in feeds])
     push = together([pushed(feed) for feed in feeds])
     return {
         "pull, each hour": [together(hourly, aggregators) for aggregators in AGGREGATORS],

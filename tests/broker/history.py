@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from triplewire import Engine, Publication
 from triplewire.broker.broker import Broker, Target, Wanted
-from triplewire.broker.events import of_subscription
+from triplewire.broker.events.event_log import of_subscription
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.store.database import Database
 from triplewire.store.tables import deliveries, publications, subscriptions, targets

@@ -17,10 +17,10 @@ import sqlalchemy as sa
 
 from broker.serving import served as at_a_port
 from triplewire.broker.broker import Broker, Made, Wanted
-from triplewire.broker.publications import read_body
-from triplewire.broker.targets import Target, end_target
+from triplewire.broker.feeds.websub import Render, message_of
+from triplewire.broker.publications.kept_contents import read_body
+from triplewire.broker.subscriptions.targets import Target, end_target
 from triplewire.broker.tickets import opened
-from triplewire.broker.websub import Render, message_of
 from triplewire.net.client import Client
 from triplewire.net.guard import target_of
 from triplewire.service.app import ServiceSettings, service

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from triplewire import Engine, Settings
 from triplewire.broker.broker import Broker
-from triplewire.broker.quarantine import Limits
+from triplewire.broker.subscriptions.quarantine import Limits
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 

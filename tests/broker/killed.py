@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from broker.history import subscribe, unit
 from triplewire import crash
 from triplewire.broker.broker import Broker
-from triplewire.broker.quarantine import Limits
+from triplewire.broker.subscriptions.quarantine import Limits
 from triplewire.store import database as store
 from triplewire.store.database import Database
 from triplewire.store.tables import publications

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.publications import read_body
+from triplewire.broker.publications.kept_contents import read_body
 
 ITEM = """<?xml version="1.0"?><rss version="2.0"><channel><title>c</title><link>http://example.org/</link>
 <description>d</description><item><guid isPermaLink="false">urn:item:{n}</guid><title>{title}</title>
@@ -30,7 +30,7 @@ def published(broker: Broker, *numbers: int, title: str = "Olympic games & Züri
 
 def subscribed(broker: Broker, *addresses: str, secret: str = "", owner: str = "ann", **settings: bool) -> int:
     """A subscription with these webhooks; its number."""
-    from triplewire.broker.targets import Target
+    from triplewire.broker.subscriptions.targets import Target
 
     targets = [Target("webhook", address, secret, settings) for address in addresses]
     return broker.subscribe(Wanted(QUERY, targets=targets), owner).number

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from triplewire.broker.broker import Broker, Made, Wanted
-from triplewire.broker.publications import read_body
+from triplewire.broker.publications.kept_contents import read_body
 from triplewire.config import Settings
 from triplewire.service.app import ServiceSettings, service
 

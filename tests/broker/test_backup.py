@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.events import Event
-from triplewire.broker.numbering import skip_numbers
+from triplewire.broker.events.event_log import Event, skip_numbers
 from triplewire.cli import run
 from triplewire.model.publication import Publication
 from triplewire.read import read

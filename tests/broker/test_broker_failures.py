@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 
 from triplewire import Engine, Publication
 from triplewire.broker.broker import LONGEST, SHORTEST, Broker, Wanted
-from triplewire.broker.events import EXPIRED
+from triplewire.broker.events.event_log import EXPIRED
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.service.app import ServiceSettings, service

@@ -23,8 +23,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from broker.receivers import QUERY, published, serving, until
 from pipeline.connect import servers
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.events import Event
-from triplewire.broker.targets import Target
+from triplewire.broker.events.event_log import Event
+from triplewire.broker.subscriptions.targets import Target
 from triplewire.deliver.channels import Channels, shown_address
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import MOST_BYTES, Message

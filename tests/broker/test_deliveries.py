@@ -14,7 +14,7 @@ import pytest
 from broker.receivers import Answer, Came, Clock, Server, published, serving, subscribed, until
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds.entries import feed_of
-from triplewire.broker.targets import Target
+from triplewire.broker.subscriptions.targets import Target
 from triplewire.deliver.limits import SCHEDULE, DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 

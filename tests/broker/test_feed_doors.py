@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from broker.serving import OWNER, QUERY, broker_at, published, subscribed
 from triplewire.broker.broker import DAY, Broker
-from triplewire.broker.feeds.entries import FORMS
+from triplewire.broker.feeds.formats import FORMATS
 from triplewire.store.database import now
 from triplewire.store.tables import events, publications, subscriptions
 
@@ -33,7 +33,7 @@ def test_each_format_says_what_it_is_and_where(database_url: str) -> None:
         made = subscribed(broker, title="Games & more")
         published(broker, ("urn:item:1", "Olympic games"), text="The torch")
         client = TestClient(app)
-        for form, kind in FORMS.items():
+        for form, (_, kind, _) in FORMATS.items():
             address = f"http://testserver/s/{made.feed_key}.{form}"
             answer = client.get(address)
             assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
@@ -58,7 +58,7 @@ def test_a_digest_has_an_entry_for_each_period_that_is_over(database_url: str) -
             moved = events.update().where(events.c.sequence == sequence).values(at=midnight + at)
             broker.database.write(lambda connection, moved=moved: connection.execute(moved))
         client = TestClient(app)
-        for form, kind in FORMS.items():
+        for form, (_, kind, _) in FORMATS.items():
             answer = client.get(f"/s/{made.feed_key}.{form}?digest=daily")
             assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
             assert f"/s/{made.feed_key}.{form}?digest=daily" in answer.headers["link"]

@@ -16,10 +16,10 @@ from pyoxigraph import RdfFormat, parse
 
 from amounts import usually
 from broker.written_feeds import Read, dangers, dangers_of_page, elements, feed, with_feedparser, with_json
-from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
 from triplewire.broker.feeds.cleaning import one_line, safe_markup
-from triplewire.broker.feeds.entries import Entry, Feed, with_markup
-from triplewire.broker.publications import text_of
+from triplewire.broker.feeds.entries import Entry, with_markup
+from triplewire.broker.feeds.formats import FORMATS
+from triplewire.broker.publications.kept_contents import text_of
 from triplewire.config import Settings
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.publication import Publication
@@ -67,12 +67,12 @@ def expected(given_entries: list[Entry]) -> list[tuple[str, str, int, int]]:
     return [(entry.id, entry.title, int(entry.published), int(entry.updated)) for entry in given_entries]
 
 
-@pytest.mark.parametrize("write", [xml_feeds.atom, xml_feeds.rss, xml_feeds.rdf, json_feeds.json_feed])
+@pytest.mark.parametrize("form", ["atom", "rss", "rdf", "json"])
 @settings(max_examples=usually(200, 10_000))
 @given(entries(), TEXTS)
-def test_feeds_are_read_again(write: Callable[[Feed], str], given_entries: list[Entry], title: str) -> None:
-    text = write(feed(given_entries, one_line(title)))
-    read: list[Read] = with_json(text) if write is json_feeds.json_feed else with_feedparser(text)
+def test_feeds_are_read_again(form: str, given_entries: list[Entry], title: str) -> None:
+    text = FORMATS[form].write(feed(given_entries, one_line(title)))
+    read: list[Read] = with_json(text) if form == "json" else with_feedparser(text)
     assert [entry[:4] for entry in read] == expected(given_entries)
     assert not [danger for entry in read for danger in dangers(entry.markup)]
 
@@ -81,28 +81,32 @@ def test_feeds_are_read_again(write: Callable[[Feed], str], given_entries: list[
 @given(entries(), TEXTS)
 def test_the_other_formats_hold_the_same_entries(given_entries: list[Entry], title: str) -> None:
     page = feed(given_entries, one_line(title))
-    told = [json.loads(line) for line in json_feeds.ndjson(page).splitlines()]
+    told = [json.loads(line) for line in FORMATS["ndjson"].write(page).splitlines()]
     assert [line["entry"] for line in told] == [entry.id for entry in given_entries]
-    written = feed_page.page(page)
+    written = FORMATS["html"].write(page)
     assert elements(written).headings == [entry.title for entry in given_entries]
     assert not dangers_of_page(written)
-    (outline,) = ElementTree.fromstring(outlines.of_feed(page)).iter("outline")
+    (outline,) = ElementTree.fromstring(FORMATS["opml"].write(page)).iter("outline")
     assert outline.get("xmlUrl") == "http://broker.example/s/1-key.atom"
     assert outline.get("title") == one_line(title)
 
 
-@pytest.mark.parametrize("write", [xml_feeds.atom, xml_feeds.rss, xml_feeds.rdf, json_feeds.json_feed])
+@pytest.mark.parametrize("form", ["atom", "rss", "rdf", "json"])
 @settings(max_examples=usually(20, 200))
 @given(entries())
-def test_another_broker_reads_them(write: Callable[[Feed], str], given_entries: list[Entry]) -> None:
-    read = read_document(write(feed(given_entries)).encode(), "", settings=Settings()) if given_entries else []
+def test_another_broker_reads_them(form: str, given_entries: list[Entry]) -> None:
+    read = (
+        read_document(FORMATS[form].write(feed(given_entries)).encode(), "", settings=Settings())
+        if given_entries
+        else []
+    )
     assert [publication.id for publication in read] == [entry.id for entry in given_entries]
 
 
 @settings(max_examples=usually(50, 2_500))
 @given(entries())
 def test_rss_1_is_rdf(given_entries: list[Entry]) -> None:
-    triples = list(parse(xml_feeds.rdf(feed(given_entries)).encode(), format=RdfFormat.RDF_XML))
+    triples = list(parse(FORMATS["rdf"].write(feed(given_entries)).encode(), format=RdfFormat.RDF_XML))
     titles = [quad.object.value for quad in triples if quad.predicate.value == "http://purl.org/rss/1.0/title"]
     assert len(titles) == 1 + len(given_entries)
 
@@ -116,22 +120,22 @@ def test_scripts_are_text(script: str) -> None:
     for is_markup in (False, True):
         made = with_markup(entry, content(script, is_markup), [{script: {"value": script}}])
         page = feed([made], one_line(script))
-        for write in (xml_feeds.atom, xml_feeds.rss, xml_feeds.rdf):
-            (read,) = with_feedparser(write(page))
+        for form in ("atom", "rss", "rdf"):
+            (read,) = with_feedparser(FORMATS[form].write(page))
             assert not dangers(read.markup)
             assert read.title == made.title
-        titles = [title.text or "" for title in ElementTree.fromstring(xml_feeds.rss(page)).iter("title")]
+        titles = [title.text or "" for title in ElementTree.fromstring(FORMATS["rss"].write(page)).iter("title")]
         assert not [danger for title in titles for danger in dangers(title)]
-        assert not dangers_of_page(feed_page.page(page))
-        (read,) = with_json(json_feeds.json_feed(page))
+        assert not dangers_of_page(FORMATS["html"].write(page))
+        (read,) = with_json(FORMATS["json"].write(page))
         assert not dangers(read.markup)
 
 
 @pytest.mark.parametrize("seconds", [-1e18, -6e10, 1e12, 1e300])
 def test_a_time_that_no_calendar_has_spoils_nothing(seconds: float) -> None:
     page = feed([Entry("urn:uuid:1", "one", "", seconds, seconds, ""), Entry("urn:uuid:2", "two", "", 1.0, 1.0, "")])
-    for write in (xml_feeds.atom, xml_feeds.rss, xml_feeds.rdf, feed_page.page, json_feeds.json_feed):
-        assert "two" in write(page)
+    for form in ("atom", "rss", "rdf", "html", "json"):
+        assert "two" in FORMATS[form].write(page)
 
 
 @given(TEXTS)

@@ -16,7 +16,7 @@ from hub_tools import Came, Said, Server, ask, delivered, echo, published, serve
 
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
-from triplewire.broker.websub import MOST_UNVERIFIED, MOST_WAITING, Hub
+from triplewire.broker.feeds.websub import MOST_UNVERIFIED, MOST_WAITING, Hub
 from triplewire.store.tables import intents, targets
 
 DAY = 86_400

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hub_tools import Said, echo, published
 from test_hub import World, world
 
-from triplewire.broker.websub import message_of
+from triplewire.broker.feeds.websub import message_of
 from triplewire.service.feeds import rendered
 from triplewire.store.tables import deliveries
 

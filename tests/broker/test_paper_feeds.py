@@ -18,10 +18,10 @@ import pytest
 from hub_tools import TOKEN, ask, served
 
 from broker.serving import on_sqlite_alone
-from triplewire.broker.accepted import Revision, accept
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.item_subscriptions import asked_by
-from triplewire.broker.publications import read_body
+from triplewire.broker.incoming.item_subscriptions import asked_by
+from triplewire.broker.publications.accepted import Revision, accept
+from triplewire.broker.publications.kept_contents import read_body
 from triplewire.read import read_document
 
 CASES = Path(__file__).parents[1] / "cases" / "cms"

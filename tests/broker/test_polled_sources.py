@@ -17,14 +17,15 @@ import sqlalchemy as sa
 from broker.serving import on_sqlite_alone
 from sources.feed_server import Web, served
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.polling import Polled, Polling
-from triplewire.broker.sources import FOLDER, KAFKA, PUSH, State, WantedSource, health
+from triplewire.broker.incoming.polling import Polling
+from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, PUSH, State, WantedSource, health
+from triplewire.config import ServiceSettings
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.store.tables import publications
 
 SECRET = b"s" * 32
 QUERY = "SELECT ?t WHERE { ?i rss:title ?t }"
-PRIVATE = Polled(shortest=10, allow_private_addresses=True, most_new=3)
+PRIVATE = ServiceSettings(shortest_poll=10, allow_private_addresses=True, most_new=3)
 
 
 def feed(*items: tuple[str, str], description: str = "text") -> tuple[int, dict[str, str], bytes]:
@@ -134,7 +135,7 @@ def make_due(broker: Broker, id: str, holds: Callable[[], object]) -> None:
 
 def test_a_feed_is_not_asked_at_a_private_address(broker: Broker, web: Web) -> None:
     web.pages["/feed"] = feed(("urn:a:1", "One"))
-    with Polling(broker, Polled()):
+    with Polling(broker, ServiceSettings()):
         broker.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
         until(lambda: state_of(broker, "news")["reason"])
         assert "private address" in str(state_of(broker, "news")["reason"])
@@ -158,7 +159,7 @@ def test_items_that_come_again_under_new_ids_are_not_told_again(broker: Broker, 
     broker.subscribe(Wanted(QUERY, id="all"), "ann")
     pages = [(f"urn:old:{n}", f"Title {n}") for n in range(3)]
     web.pages["/feed"] = feed(*pages, ("urn:old:3", "Alike"))
-    with Polling(broker, Polled(allow_private_addresses=True)):
+    with Polling(broker, ServiceSettings(allow_private_addresses=True)):
         row, _ = broker.sources.add(WantedSource(f"{web.root}/feed", id="news"), "ann")
         until(lambda: len(told(broker)) == 4)
         web.pages["/feed"] = feed(*pages, ("urn:old:4", "Alike"), ("urn:old:5", "Alike"))  # two, which happens
@@ -199,7 +200,7 @@ POLLS = """
 import sys, time
 from broker.test_polled_sources import PRIVATE, SECRET
 from triplewire.broker.broker import Broker
-from triplewire.broker.polling import Polling
+from triplewire.broker.incoming.polling import Polling
 
 with Broker.open(sys.argv[1], SECRET) as broker, Polling(broker, PRIVATE):
     time.sleep(600)
@@ -253,12 +254,12 @@ def test_a_folder_is_read_file_by_file(broker: Broker, tmp_path: Path) -> None:
     (allowed / "in" / "one.atom").write_bytes(feed(("urn:a:1", "One"))[2])
     (allowed / "in" / "bad.xml").write_bytes(b"<nothing")
     broker.subscribe(Wanted(QUERY, id="all"), "ann")
-    with Polling(broker, Polled(folder=allowed)):
+    with Polling(broker, ServiceSettings(source_folder=str(allowed))):
         broker.sources.add(WantedSource("in", FOLDER, id="files"), "ann")
         until(lambda: state_of(broker, "files")["refused"] and len(told(broker)) == 1)
         (allowed / "in" / "two.atom").write_bytes(feed(("urn:a:2", "Two"))[2])
         until(lambda: len(told(broker)) == 2)
-    with Polling(broker, Polled(folder=allowed)):
+    with Polling(broker, ServiceSettings(source_folder=str(allowed))):
         (allowed / "in" / "one.atom").write_bytes(feed(("urn:a:3", "Three"))[2])
         until(lambda: len(told(broker)) == 3)
     assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]

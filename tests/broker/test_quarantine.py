@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.items import item, opened, publish
 from triplewire import Settings
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.quarantine import Limits
+from triplewire.broker.subscriptions.quarantine import Limits
 from triplewire.model.publication import Publication
 
 ALL = "SELECT ?t { ?i rss:title ?t }"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from broker.items import item, opened, publish
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.window import may_see
+from triplewire.broker.publications.window import may_see
 
 ALL = "SELECT ?t { ?i rss:title ?t }"
 

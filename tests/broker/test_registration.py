@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from broker.items import item, opened, publish
 from broker.receivers import until
 from triplewire import Engine
-from triplewire.broker import registration, subscriptions, trial
 from triplewire.broker.broker import Broker, Made, Wanted
-from triplewire.broker.trial import Query, Trial
+from triplewire.broker.subscriptions import followed, registration, trial
+from triplewire.broker.subscriptions.trial import Query, Trial
 from triplewire.errors import TriplewireError
 
 QUERIES = [
@@ -94,7 +94,7 @@ def test_a_long_list_holds_up_nobody(database_url: str, monkeypatch: pytest.Monk
 
 def test_who_loads_holds_up_no_matching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a new machine, where a list waits for compiled kernels."""
-    monkeypatch.setattr(subscriptions, "MANY", 10)
+    monkeypatch.setattr(followed, "MANY", 10)
     go_on, made = threading.Event(), list[Any]()
     query = "SELECT ?t { ?i rss:title ?t }"
     with opened(f"sqlite:///{tmp_path}/broker.db") as broker:
@@ -119,7 +119,7 @@ def test_who_loads_holds_up_no_matching(tmp_path: Path, monkeypatch: pytest.Monk
 def test_no_thread_reads_within_a_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without WAL a commit waits for the readers that there are, and new ones wait for it: such a thread would wait for
     itself, until SQLite gives up."""
-    monkeypatch.setattr(subscriptions, "MANY", 10)
+    monkeypatch.setattr(followed, "MANY", 10)
     taken, most = Counter[int](), Counter[int]()
     with opened(f"sqlite:///{tmp_path}/broker.db") as broker:
 
@@ -147,7 +147,7 @@ def test_many_take_few_statements_and_are_loaded(database_url: str, monkeypatch:
     with opened(database_url) as broker:
         publish(broker, [item(number, f"w{number}") for number in range(4)])
         few = statements(broker, [Wanted(query.format(number=number)) for number in range(2)])
-        monkeypatch.setattr(subscriptions, "MANY", 10)
+        monkeypatch.setattr(followed, "MANY", 10)
         wanted = [Wanted(query.format(number=number), id=f"w{number}") for number in range(200)]
         assert len(statements(broker, wanted)) == len(few)
         assert publish(broker, [item(7, "w1 w5"), item(8, "w150")]) == {7: 3, 8: 1}

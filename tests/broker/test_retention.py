@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from broker.serving import SECRET, published, subscribed
 from triplewire.broker.broker import Broker, Target
-from triplewire.broker.retention import Retention
+from triplewire.broker.events.removal import Retention
 from triplewire.store.tables import attachments, deliveries, events, publications
 
 ITEMS = [(f"urn:item:{number}", f"Item {number}") for number in range(1, 9)]

@@ -10,8 +10,8 @@ import pytest
 
 from broker.items import item, publish
 from triplewire import Engine
-from triplewire.broker import saved_engine
 from triplewire.broker.broker import Broker, Wanted
+from triplewire.broker.subscriptions import saved_engine
 
 QUERY = 'SELECT ?t {{ ?i rss:title ?t FILTER ftcontains(?t, "{word}") }}'
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.from_pipeline import Outside
-from triplewire.broker.pipeline_matches import rows_at
+from triplewire.broker.scale_out.from_pipeline import Outside
+from triplewire.broker.scale_out.pipeline_matches import rows_at
 from triplewire.engine import Engine
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.model.publication import Publication

@@ -207,7 +207,7 @@ def test_attachments_come_with_a_document(broker: Broker, ask: Client) -> None:
     ticket = made(ask, kind="push", id="desk")["ticket"]
     kind = 'multipart/related; boundary="b"'
     assert ask("POST", "/publish", body, token=ticket, kind=kind)[0] == 202
-    from triplewire.broker.events import publication_of
+    from triplewire.broker.events.event_log import publication_of
 
     with broker.database.reading() as connection:
         publication = publication_of(connection, 1)
@@ -472,14 +472,14 @@ def test_a_taxonomy_that_is_given_is_the_first(database_url: str) -> None:
 
 
 def test_a_site_changes_what_is_stated_of_its_namespace(broker: Broker, ask: Client) -> None:
-    from triplewire.broker import granted_namespaces
+    from triplewire.broker import owners
 
     tokens = {name: broker.new_token(name) for name in ("site1", "site2")}
     for name in tokens:
         granted = f"http://{name}.example/"
-        broker.database.write(lambda c, granted=granted, name=name: granted_namespaces.grant(c, granted, name))
+        broker.database.write(lambda c, granted=granted, name=name: owners.grant(c, granted, name))
     with pytest.raises(SubscriptionError, match="granted to site1"):
-        broker.database.write(lambda c: granted_namespaces.grant(c, "http://site1.example/terms#", "site2"))
+        broker.database.write(lambda c: owners.grant(c, "http://site1.example/terms#", "site2"))
     above = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
     same = "<http://www.w3.org/2002/07/owl#equivalentClass>"
 

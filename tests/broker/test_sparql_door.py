@@ -19,10 +19,10 @@ from rdflib.query import Result
 
 from amounts import usually
 from triplewire.broker.broker import Broker
-from triplewire.broker.publications import read_body
-from triplewire.broker.solutions import Answers, answer
+from triplewire.broker.publications.kept_contents import read_body
+from triplewire.broker.publications.solutions import Answers, answer
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
-from triplewire.service.sparql_results import CSV, JSON, TSV, WRITERS, XML, chosen, to_csv
+from triplewire.service.sparql import CSV, JSON, TSV, WRITERS, XML, chosen, to_csv
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "cases" / "sparql_door" / "refused.toml").read_text("utf-8"))["case"]
 TITLES = "SELECT ?title WHERE { ?item rss:title ?title }"

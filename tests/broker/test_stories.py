@@ -13,8 +13,8 @@ import sqlalchemy as sa
 import shared_data
 from triplewire import Engine
 from triplewire.broker.broker import Broker, Target, Wanted
-from triplewire.broker.events import Event
-from triplewire.broker.stories import signature
+from triplewire.broker.events.event_log import Event
+from triplewire.broker.events.stories import signature
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.read import read_document

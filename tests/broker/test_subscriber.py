@@ -16,7 +16,7 @@ from hub_tools import ITEM, Said, Server, ask, served, serving
 
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
-from triplewire.broker.websub_subscriber import Subscriber
+from triplewire.broker.incoming.websub_subscriber import Subscriber
 from triplewire.store.tables import leases, publications, sources
 
 DAY = 86_400

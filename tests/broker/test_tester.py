@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.page_visits import TOKEN, Service, served
-from triplewire.broker.window import MOST
+from triplewire.broker.publications.window import MOST
 from triplewire.engine import Engine
 from triplewire.service.pages.sessions import CODE_HEADER
 

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from hub_tools import delivered, published, served, subscribed
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.websub import Hub
-from triplewire.broker.websub_subscriber import Subscriber
+from triplewire.broker.feeds.websub import Hub
+from triplewire.broker.incoming.websub_subscriber import Subscriber
 from triplewire.store.tables import leases, publications, sources, targets
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import feedparser
 import nh3
 
-from triplewire.broker.feeds import feed_page
 from triplewire.broker.feeds.entries import Entry, Feed
+from triplewire.broker.feeds.formats import FORMATS
 
 SAFE = nh3.ALLOWED_TAGS - {"img", "map", "area"} | {"main"}
 """Elements that run nothing, ask no server and take nothing in."""
@@ -126,6 +126,6 @@ def dangers(text: str) -> list[str]:
 def dangers_of_page(text: str) -> list[str]:
     """The same of a page, which may have no more elements of other kinds than a page without entries."""
     own, found = (
-        [tag for tag, _ in elements(page).found if tag not in SAFE] for page in (feed_page.page(feed([])), text)
+        [tag for tag, _ in elements(page).found if tag not in SAFE] for page in (FORMATS["html"].write(feed([])), text)
     )
     return [danger for danger in dangers(text) if danger not in own] + ([] if own == found else [f"{found}"])

@@ -29,20 +29,20 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire import crash
-from triplewire.broker import api_tokens, registration, tickets, users
-from triplewire.broker import events as events_
-from triplewire.broker.accepted import Accepting, Once, Taken, accept
+from triplewire.broker import owners, tickets
 from triplewire.broker.counts import Counts
-from triplewire.broker.delivery_log import DeliveryLog
-from triplewire.broker.events import EXPIRED, Event
-from triplewire.broker.matching import Batch, Matching
-from triplewire.broker.publications import HANDED, row_of
-from triplewire.broker.quarantine import Limits, Quarantine
-from triplewire.broker.registration import LONGEST, SHORTEST, Made, Registration, Wanted, check_seconds, warns
-from triplewire.broker.retention import DAY, Retention, Sweeper
-from triplewire.broker.sources import POLL, Sources, WantedSource
-from triplewire.broker.stories import Stories
-from triplewire.broker.subscriptions import (
+from triplewire.broker.events import event_log
+from triplewire.broker.events.delivery_log import DeliveryLog
+from triplewire.broker.events.event_log import CHANGED, EXPIRED, MATCHED, UNMATCHED, Event
+from triplewire.broker.events.matching import Batch, Matching
+from triplewire.broker.events.removal import Retention, Sweeper
+from triplewire.broker.events.stories import Stories
+from triplewire.broker.incoming.registered_sources import POLL, Sources, WantedSource
+from triplewire.broker.publications.accepted import Accepting, Once, Taken, accept
+from triplewire.broker.publications.kept_contents import HANDED, row_of
+from triplewire.broker.publications.window import Window
+from triplewire.broker.subscriptions import registration
+from triplewire.broker.subscriptions.followed import (
     ACTIVE,
     ENDED,
     PAUSED,
@@ -52,9 +52,18 @@ from triplewire.broker.subscriptions import (
     prefixes_of,
     stored_taxonomy,
 )
-from triplewire.broker.targets import Target, Targets
-from triplewire.broker.trial import Query, Trial
-from triplewire.broker.window import Window
+from triplewire.broker.subscriptions.quarantine import Limits, Quarantine
+from triplewire.broker.subscriptions.registration import (
+    LONGEST,
+    SHORTEST,
+    Made,
+    Registration,
+    Wanted,
+    check_seconds,
+    warns,
+)
+from triplewire.broker.subscriptions.targets import Target, Targets
+from triplewire.broker.subscriptions.trial import Query, Trial
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.explain.why import reasons_of
@@ -63,7 +72,7 @@ from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.ir.walk import calls_in
 from triplewire.model.origins import FROM_SOURCE
 from triplewire.model.publication import Publication
-from triplewire.store.database import Database, now
+from triplewire.store.database import DAY, Database, now, state
 from triplewire.store.tables import (
     TAXONOMY,
     changes,
@@ -74,7 +83,7 @@ from triplewire.store.tables import (
 )
 
 if TYPE_CHECKING:
-    from triplewire.broker.from_pipeline import Outside
+    from triplewire.broker.scale_out.from_pipeline import Outside
     from triplewire.engine.explain.explanation import Explanation
 
 
@@ -202,13 +211,12 @@ class Broker:
     def find(self, id: str, *, owner: str | None = None, ticket: str | None = None) -> Row[Any] | None:
         """The subscription of an owner or of its users, or the one that a ticket is of; None where there is none, or it
         is another's: who asks cannot tell these apart."""
-        with self.database.reading() as connection:
-            rows = connection.execute(sa.select(subscriptions).where(subscriptions.c.id == id)).all()
+        rows = self.database.rows(sa.select(subscriptions).where(subscriptions.c.id == id))
         digest = tickets.digest(ticket) if ticket is not None else b""
         for row in rows:
             if (owner is not None and row.owner == owner) or (ticket is not None and row.ticket == digest):
                 return row
-        return next((row for row in rows if owner is not None and users.acts_for(owner, row.owner)), None)
+        return next((row for row in rows if owner is not None and owners.acts_for(owner, row.owner)), None)
 
     def by_feed_key(self, key: str) -> Row[Any] | None:
         """The subscription whose feed has this key; None for another key."""
@@ -217,16 +225,14 @@ class Broker:
 
     def by_number(self, number: int) -> Row[Any] | None:
         """The subscription of this number."""
-        here = subscriptions.c.number == number, subscriptions.c.owner != ""
-        with self.database.reading() as connection:
-            return connection.execute(sa.select(subscriptions).where(*here)).first()
+        here = sa.select(subscriptions).where(subscriptions.c.number == number, subscriptions.c.owner != "")
+        return next(iter(self.database.rows(here)), None)
 
     def subscriptions_of(self, owner: str, *, with_users: bool = False) -> Sequence[Row[Any]]:
         """All subscriptions of an owner, and where it is asked of its users, the newest first."""
         of = subscriptions.c.owner
-        with self.database.reading() as connection:
-            here = sa.select(subscriptions).where(users.held_by(of, owner) if with_users else of == owner)
-            return connection.execute(here.order_by(subscriptions.c.number.desc())).all()
+        here = sa.select(subscriptions).where(owners.held_by(of, owner) if with_users else of == owner)
+        return self.database.rows(here.order_by(subscriptions.c.number.desc()))
 
     def renew(self, number: int, seconds: float = DAY) -> float:
         """Have a subscription last for so many seconds from now; returns when it ends. Raises `SubscriptionError` where
@@ -267,7 +273,7 @@ class Broker:
         or too long."""
         check_seconds(seconds)
         begin, table = now(), subscriptions
-        lasting = table.c.state != ENDED, users.held_by(table.c.owner, owner)
+        lasting = table.c.state != ENDED, owners.held_by(table.c.owner, owner)
 
         def write(connection: Connection) -> set[str]:
             values = {"expires": begin + seconds, "warns": warns(begin, seconds)}
@@ -364,7 +370,7 @@ class Broker:
             states = {row.number: row.state for row in connection.execute(here)}
             matched = [number for number, state in states.items() if state == "matched"]
             of_each = sa.select(events.c.publication, sa.func.count()).where(
-                events.c.publication.in_(matched), events.c.type != events_.UNMATCHED
+                events.c.publication.in_(matched), events.c.type != UNMATCHED
             )
             counts = {row[0]: row[1] for row in connection.execute(of_each.group_by(events.c.publication))}
         done = {number for number, state in states.items() if state not in ("accepted", HANDED)}
@@ -403,7 +409,7 @@ class Broker:
         why: dict[int, list[str]] = {}
         by_subscription: dict[int, list[Event]] = {}
         for event in told:
-            if event.type in (events_.MATCHED, events_.CHANGED) and event.publication_number is not None:
+            if event.type in (MATCHED, CHANGED) and event.publication_number is not None:
                 by_subscription.setdefault(event.subscription, []).append(event)
         for number, of_one in by_subscription.items():
             row = self.by_number(number)
@@ -415,38 +421,38 @@ class Broker:
                 continue
             for event in of_one:
                 with self.database.reading() as connection:
-                    content = events_.publication_of(connection, event.publication_number or 0)
+                    content = event_log.publication_of(connection, event.publication_number or 0)
                 for match in engine.match([content]) if content is not None else ():
                     why[event.number] = reasons_of(engine, match, content)
         return why
 
     # --- events ------------------------------------------------------------------------------------------------------
 
-    def events(self, owner: str | None, after: int, most: int = events_.MOST, prefix: str = "") -> list[Event]:
+    def events(self, owner: str | None, after: int, most: int = event_log.MOST, prefix: str = "") -> list[Event]:
         """The events of the subscriptions of an owner and of its users behind a number; of all owners for None.
         `prefix`: what the ids of these subscriptions begin with."""
         with self.database.reading() as connection:
-            return events_.of_owner(connection, owner, after, most, prefix)
+            return event_log.of_owner(connection, owner, after, most, prefix)
 
-    def events_of(self, number: int, after: int, most: int = events_.MOST) -> list[Event]:
+    def events_of(self, number: int, after: int, most: int = event_log.MOST) -> list[Event]:
         """The events of one subscription behind a sequence."""
         with self.database.reading() as connection:
-            return events_.of_subscription(connection, number, after, most)
+            return event_log.of_subscription(connection, number, after, most)
 
     def newest_events(self, number: int, most: int, before: int = 2**62) -> list[Event]:
         """The newest events of one subscription before a sequence, the newest first."""
         with self.database.reading() as connection:
-            return events_.newest_of_subscription(connection, number, most, before)
+            return event_log.newest_of_subscription(connection, number, most, before)
 
     # --- sources, owners, taxonomy -----------------------------------------------------------------------------------
 
     def new_token(self, owner: str) -> str:
         """An API token of an owner; it is told this once."""
-        return api_tokens.new_token(self.database, owner)
+        return owners.new_token(self.database, owner)
 
     def owner_of(self, token: str) -> str | None:
         """Whose API token it is; None for another text."""
-        return api_tokens.owner_of(self.database, token)
+        return owners.owner_of(self.database, tickets.digest(token))
 
     @property
     def taxonomy(self) -> Taxonomy:
@@ -467,8 +473,7 @@ class Broker:
             if not self.database.is_sqlite:  # one change after the other
                 connection.execute(sa.text("LOCK TABLE facts IN EXCLUSIVE MODE"))
             new = change(stored_taxonomy(connection) or self.taxonomy)
-            connection.execute(facts.delete().where(facts.c.name == "taxonomy"))
-            connection.execute(facts.insert().values(name="taxonomy", value=json.dumps(new.to_json())))
+            state(connection, facts, taxonomy=json.dumps(new.to_json()))
             connection.execute(changes.insert().values(subscription=TAXONOMY))
             return new
 
@@ -488,10 +493,10 @@ def _who_matches(outside: Outside | None) -> tuple[Callable[..., Followed], Call
     """What makes the followed subscriptions, and what matches them."""
     if outside is None:
         return Followed, Matching
-    from triplewire.broker.from_pipeline import FromPipeline  # the pipeline is large
-    from triplewire.broker.pipeline_index import PipelineSubscriptions
+    from triplewire.broker.scale_out.from_pipeline import FromPipeline  # the pipeline is large
+    from triplewire.broker.scale_out.pipeline_index import PipelineSubscriptions
 
     return PipelineSubscriptions, partial(FromPipeline, outside=outside)
 
 
-__all__ = ["DAY", "EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]
+__all__ = ["EXPIRED", "LONGEST", "SHORTEST", "Broker", "Made", "Taken", "Target", "Wanted"]

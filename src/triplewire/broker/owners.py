@@ -1,128 +1,117 @@
-"""How all of an owner is removed: subscriptions, events, deliveries, sources, tokens."""
+"""Owners: whom everything is of, who acts for whom, the tokens by which they are known, and the namespaces of the
+taxonomy that they may change.
+
+The owner `site/ann` is a user of the owner `site`, as the site of a CMS has them: what is of `site/ann` is of `site` as
+well, and of nobody else. Of API tokens only the SHA-256 is kept. A namespace is the beginning of IRIs, as
+`https://site.example/terms#`; the owner of the service may change the whole taxonomy.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker import granted_namespaces
-from triplewire.broker.delivery_log import add_total
-from triplewire.broker.numbering import keep_numbers
-from triplewire.broker.subscriptions import ENDED, parts
-from triplewire.broker.users import acts_for, held_by
-from triplewire.store.database import Database
-from triplewire.store.tables import (
-    SOURCES,
-    changes,
-    current,
-    deliveries,
-    events,
-    failing,
-    intents,
-    leases,
-    publications,
-    revisions,
-    sources,
-    subscriptions,
-    targets,
-    terms,
-    tokens,
-)
+from triplewire.broker.tickets import API, digest, new_ticket
+from triplewire.errors import ArgumentError, SubscriptionError
+from triplewire.model.terms import IRI
+from triplewire.store.database import Database, fact, now, state
+from triplewire.store.tables import facts, tokens
 
-_AT_ONCE = 1_000  # rows that one step removes, which others wait for
+_BETWEEN = "/"
+_NAMESPACES = "namespaces"  # the name of the fact
+_USER = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
 
 
-def forget(database: Database, owner: str) -> dict[str, int]:
-    """Remove what is of an owner and of its users for good; returns how many rows of what. What they have published
-    stays. Numbers never come again, so that no address and no cursor leads to what is another's."""
-    numbers, counts = database.write(lambda connection: _ended(connection, owner))
-    for part in parts(numbers):
-        while removed := database.write(partial(_removed, numbers=part)):
-            counts.update(removed)
-    return {**dict.fromkeys(("subscriptions", "events", "deliveries", "sources", "tokens"), 0), **counts}
+def user_of(owner: str, user: str) -> str:
+    """The owner that is a user of another one. Raises `ArgumentError` for what is no name."""
+    if not _USER.fullmatch(user):
+        raise ArgumentError(f"{user!r} is no name of a user", remedy="up to 200 characters, none of / ? # or controls")
+    return f"{owner}{_BETWEEN}{user}"
 
 
-def _ended(connection: Connection, owner: str) -> tuple[list[int], Counter[str]]:
-    """End the subscriptions of an owner and leave nothing of them but their numbers; remove tokens and sources.
-    Returns the numbers of what may still have events."""
-    here = held_by(subscriptions.c.owner, owner)
-    numbers = list(connection.execute(sa.select(subscriptions.c.number).where(here)).scalars())
-    blank = dict.fromkeys(("owner", "query", "title", "language"), "")
-    gone = subscriptions.update().where(here).values(
-        **blank, id=sa.literal("forgotten-") + sa.cast(subscriptions.c.number, sa.Text), prefixes=None, state=ENDED,
-        reason="its owner is gone", price="{}", ticket=b"", source=None, warns=None,
-    )  # fmt: skip
-    connection.execute(gone)
-    if numbers:
-        connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
-    # a batch that is being matched would still tell them: in a new term it is matched again
-    connection.execute(terms.update().where(terms.c.work == "matching").values(term=terms.c.term + 1))
-    keep_numbers(connection)
-    counts = Counter({"subscriptions": len(numbers)})
-    of_sources = sa.select(sources.c.number).where(held_by(sources.c.owner, owner))
-    connection.execute(leases.delete().where(leases.c.source.in_(of_sources)))
-    for table in (sources, tokens, revisions):
-        rows = connection.execute(table.delete().where(held_by(table.c.owner, owner)))
-        counts[table.name] += rows.rowcount
-    connection.execute(changes.insert().values(subscription=SOURCES))
-    granted_namespaces.give_up(connection, owner)
-    _without_reader(connection, owner)
-    del counts["revisions"]
-    return numbers, counts
+def name_of_user(owner: str) -> str:
+    """The name of a user, without that of the owner who acts for it; "" for an owner that is no user."""
+    return owner.partition(_BETWEEN)[2]
 
 
-def _without_reader(connection: Connection, owner: str) -> None:
-    """Take an owner out of those who may read publications; what others may read is not told to them again."""
-    table = publications
-    named = table.c.readers.contains(json.dumps(owner)[1:-1], autoescape=True)
-    here = sa.select(table.c.number, table.c.readers).where(named)
-    for row in connection.execute(here).all():
-        readers = [name for name in json.loads(row.readers) if not acts_for(owner, name)]
-        text = json.dumps(readers)
-        connection.execute(table.update().where(table.c.number == row.number).values(readers=text))
-        newest = current.update().where(current.c.publication == row.number)
-        connection.execute(newest.values(content=sa.func.replace(current.c.content, row.readers, text)))
+def acts_for(owner: str, other: str) -> bool:
+    """Is what is of the other one of this owner?"""
+    return other == owner or other.startswith(owner + _BETWEEN)
 
 
-def _removed(connection: Connection, numbers: Sequence[int]) -> Counter[str]:
-    """Remove some deliveries, targets and events of subscriptions of these numbers; nothing once there are none."""
-    for table in (failing, intents):
-        connection.execute(table.delete().where(table.c.subscription.in_(numbers)))
-    of_targets = sa.select(targets.c.number).where(targets.c.subscription.in_(numbers))
-    here = sa.select(deliveries.c.number, deliveries.c.state).where(deliveries.c.target.in_(of_targets))
-    if rows := connection.execute(here.limit(_AT_ONCE)).all():
-        newest = _delete(connection, deliveries, [row.number for row in rows], target=0, state="expired", status="")
-        delivered = sum(row.state == "delivered" and row.number != newest for row in rows)
-        add_total(connection, "delivered", delivered)
-        add_total(connection, "expired", sum(row.number != newest for row in rows) - delivered)
-        return Counter(deliveries=len(rows))
-    blank = {"subscription": 0, "address": "", "secret": "", "settings": "{}", "state": "gone", "host": ""}
-    before = targets.c.subscription == 0, targets.c.number != _newest(connection, targets)
-    connection.execute(targets.delete().where(*before))
-    _delete(connection, targets, connection.execute(of_targets).scalars().all(), **blank)
-    told = connection.execute(sa.select(events.c.number).where(events.c.subscription.in_(numbers)).limit(_AT_ONCE))
-    these_events = told.scalars().all()
-    for part in parts(these_events):
-        connection.execute(events.delete().where(events.c.number.in_(part)))
-    return +Counter(events=len(these_events))
+def held_by(column: sa.ColumnElement[str], owner: str) -> sa.ColumnElement[bool]:
+    """The same as a condition on a column. (LIKE would take no notice of case in SQLite.)"""
+    begin = owner + _BETWEEN
+    return (column == owner) | (sa.func.substr(column, 1, len(begin)) == begin)
 
 
-def _delete(connection: Connection, table: sa.Table, numbers: Sequence[int], **blank: Any) -> int:
-    """Remove rows. The newest of the table, by which the next is numbered, is kept without what it says: returns its
-    number."""
-    newest = _newest(connection, table)
-    for part in parts(numbers):
-        connection.execute(table.delete().where(table.c.number.in_(part), table.c.number != newest))
-    if newest in numbers:
-        connection.execute(table.update().where(table.c.number == newest).values(blank))
-    return newest
+def reader_named(owner: str, name: str) -> str:
+    """The owner that a publisher names as a reader: `/ann` is its user ann, `/` itself, another name an owner."""
+    if not name.startswith(_BETWEEN):
+        return name
+    return owner if name == _BETWEEN else user_of(owner, name[1:])
 
 
-def _newest(connection: Connection, table: sa.Table) -> int:
-    return int(connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0)
+# --- API tokens ------------------------------------------------------------------------------------------------------
+
+
+def new_token(database: Database, owner: str) -> str:
+    """An API token of an owner; it is told this once."""
+    token = new_ticket(API)
+    database.execute(tokens.insert().values(digest=digest(token), owner=owner, created=now()))
+    return token
+
+
+def revoke(database: Database, owner: str, digest: bytes) -> None:
+    """End the token of this digest, if it is the owner's."""
+    here = tokens.c.owner == owner, tokens.c.digest == digest
+    database.execute(tokens.update().where(*here).values(revoked=now()))
+
+
+def owner_of(database: Database, digest: bytes) -> str | None:
+    """Whose API token has this digest; None for another one."""
+    owner: str | None = database.value(
+        sa.select(tokens.c.owner).where(tokens.c.digest == digest, tokens.c.revoked.is_(None))
+    )
+    return owner
+
+
+def tokens_of(database: Database, owner: str) -> Sequence[Row[Any]]:
+    """The tokens of an owner that count, the newest first."""
+    here = sa.select(tokens).where(tokens.c.owner == owner, tokens.c.revoked.is_(None))
+    return database.rows(here.order_by(tokens.c.created.desc()))
+
+
+def has_tokens(database: Database) -> bool:
+    """Is there a token that counts?"""
+    return database.value(sa.select(tokens.c.owner).where(tokens.c.revoked.is_(None)).limit(1)) is not None
+
+
+# --- namespaces ------------------------------------------------------------------------------------------------------
+
+
+def owners_by_namespace(connection: Connection) -> dict[str, str]:
+    """Namespaces and the owners whom they were granted to."""
+    return dict(json.loads(fact(connection, facts, _NAMESPACES) or "{}"))
+
+
+def grant(connection: Connection, namespace: str, owner: str) -> None:
+    """Grant a namespace to an owner. Raises `ArgumentError` for what is no IRI, and `SubscriptionError` where another
+    owner has it, or a part of it."""
+    IRI(namespace)
+    granted = owners_by_namespace(connection)
+    for other, whose in granted.items():
+        if whose != owner and (other.startswith(namespace) or namespace.startswith(other)):
+            raise SubscriptionError(f"the namespace {other} was granted to {whose}", remedy="choose another")
+    state(connection, facts, **{_NAMESPACES: json.dumps({**granted, namespace: owner})})
+
+
+def take_back(connection: Connection, owner: str) -> None:
+    """Take the namespaces of an owner back. What is stated of their classes stays."""
+    rest = {name: whose for name, whose in owners_by_namespace(connection).items() if whose != owner}
+    state(connection, facts, **{_NAMESPACES: json.dumps(rest)})

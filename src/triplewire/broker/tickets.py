@@ -48,7 +48,7 @@ def feed_key(number: int, secret: bytes) -> str:
 
 
 def callback_key(number: int, secret: bytes) -> str:
-    """The key of the callback of a lease (`triplewire.broker.websub_subscriber`)."""
+    """The key of the callback of a lease (`triplewire.broker.incoming.websub_subscriber`)."""
     return _code(b"websub %d" % number, secret)
 
 
@@ -57,9 +57,9 @@ def grant_key(target: int, secret: bytes) -> str:
     return f"{target}-{_code(b'target %d' % target, secret)}"
 
 
-def identity_code(secret: bytes) -> str:
-    """What names the service of this secret, and gives no right."""
-    return _code(b"service", secret)
+def identity(secret: bytes) -> str:
+    """What names the service of this secret, gives no right, and may be told to everybody."""
+    return f"urn:triplewire:service:{_code(b'service', secret)}"
 
 
 def _code(what: bytes, secret: bytes) -> str:

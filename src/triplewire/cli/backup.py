@@ -67,7 +67,7 @@ def restore_command(
     to come have numbers that were never given, so that who has read further than the copy misses none of them.
     """
     needs("serve", "sqlalchemy", "alembic")
-    from triplewire.broker.numbering import skip_numbers
+    from triplewire.broker.events.event_log import skip_numbers
     from triplewire.store.database import Database
 
     effective = given.effective()

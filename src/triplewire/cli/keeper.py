@@ -148,8 +148,7 @@ def create_command(
     `serve`) may do all.
     """
     needs("serve", "sqlalchemy")
-    from triplewire.broker.api_tokens import new_token
-    from triplewire.broker.granted_namespaces import grant
+    from triplewire.broker.owners import grant, new_token
     from triplewire.store.database import Database
 
     effective = given.effective()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from triplewire.broker.broker import Broker
-    from triplewire.broker.from_pipeline import Outside
+    from triplewire.broker.scale_out.from_pipeline import Outside
     from triplewire.config import ServiceSettings
     from triplewire.deliver.schedule import Deliveries
     from triplewire.operators.files import OperatorFile
@@ -42,14 +42,13 @@ def serve_command(given: GivenSettings) -> None:
     there alone. SIGTERM ends what is under way, and then the service (exit code 0).
     """
     needs("serve", "fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
-    from triplewire.broker.api_tokens import has_tokens
+    from triplewire.broker.feeds.websub import Hub
+    from triplewire.broker.incoming.polling import Polling
+    from triplewire.broker.incoming.websub_subscriber import Subscriber
     from triplewire.broker.network.links import Network
-    from triplewire.broker.polling import Polling
-    from triplewire.broker.websub import Hub
-    from triplewire.broker.websub_subscriber import Subscriber
+    from triplewire.broker.owners import has_tokens
     from triplewire.service.app import service
     from triplewire.service.logs import log_to_standard_error
-    from triplewire.service.source_doors import polled
 
     effective = given.effective()
     settings, data = effective.service, folder_of(effective)
@@ -58,7 +57,7 @@ def serve_command(given: GivenSettings) -> None:
     with listen(settings.host, settings.port) as listening, ExitStack() as running:
         broker = running.enter_context(_opened(effective, data))
         delivering = running.enter_context(_delivering(broker, settings))
-        running.enter_context(Polling(broker, polled(settings)))
+        running.enter_context(Polling(broker, settings))
         running.enter_context(Hub(broker, settings.allow_private_addresses))
         if settings.base_url:  # foreign hubs have to reach it
             running.enter_context(Subscriber(broker, settings.base_url, settings.allow_private_addresses))
@@ -98,7 +97,7 @@ def run(app: FastAPI, settings: ServiceSettings, listening: socket.socket) -> No
 
 def _delivering(broker: Broker, settings: ServiceSettings) -> Deliveries:
     """What delivers events, those of feeds to subscribers of the hub included."""
-    from triplewire.broker.websub import message_of
+    from triplewire.broker.feeds.websub import message_of
     from triplewire.deliver.limits import DeliverySettings
     from triplewire.deliver.schedule import Deliveries
     from triplewire.deliver.webhooks import Posts
@@ -175,8 +174,8 @@ def listen(host: str, port: int) -> socket.socket:
 def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFile, ...]) -> Outside:
     """The pipeline, where it matches. Its matches come, unless said, to a table of the broker's own database, or for
     SQLite to a file beside it."""
-    from triplewire.broker.from_pipeline import Outside
-    from triplewire.broker.pipeline_matches import TABLE
+    from triplewire.broker.scale_out.from_pipeline import Outside
+    from triplewire.broker.scale_out.pipeline_matches import TABLE
 
     usual = settings.database or f"sqlite:{(data / 'matches.db').absolute()}"
     return Outside(Path(settings.index), data / "inbox", settings.matches or f"{usual}#{TABLE}", operators)
@@ -184,8 +183,8 @@ def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFil
 
 def _opened(effective: EffectiveSettings, data: Path) -> Broker:
     from triplewire.broker.broker import Broker
-    from triplewire.broker.quarantine import Limits
-    from triplewire.broker.retention import Retention
+    from triplewire.broker.events.removal import Retention
+    from triplewire.broker.subscriptions.quarantine import Limits
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy

@@ -6,18 +6,18 @@
     mailto:NAME@HOST                    mail
     apprise:SCHEME://...                apprise
 
-A new channel is a class with `check`, `send` and `close`, and a line here; `Deliveries(channels=...)` takes others.
+A new channel is a `Channel` and a line here; `Deliveries(channels=...)` takes others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from triplewire.broker.targets import DIGESTS, Target
+from triplewire.broker.subscriptions.targets import DIGESTS, Target
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.mail import Mail
-from triplewire.deliver.messages import Message, Outcome
+from triplewire.deliver.messages import Channel, Message, Outcome
 from triplewire.deliver.messengers import Messengers
 from triplewire.deliver.topics import Topics
 from triplewire.deliver.webhooks import Posts, XmlRpc, cloud_event
@@ -35,19 +35,6 @@ _SCHEMES = {
 _SETTINGS = {"ordered", "digest"}
 _FOR_PEOPLE = {"mail", "apprise"}  # which may have digests
 _LONGEST = 2_000  # characters of an address
-
-
-class Channel(Protocol):
-    """A way to deliver. Any number of threads may use it."""
-
-    def check(self, address: str) -> None:
-        """Raises `TriplewireError` where it is no address of this channel, or may not be used."""
-
-    def send(self, message: Message) -> Outcome:
-        """One try, which ends in time. Raises `TriplewireError` where nothing could be tried."""
-
-    def close(self) -> None:
-        """Give up what stays open between tries."""
 
 
 class Channels:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triplewire.config import ServiceSettings
+from triplewire.store.database import DAY
 
-DAY = 86_400.0
 SCHEDULE = (0.0, 5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, DAY)
 """Seconds before each try, from the one before (Standard Webhooks, section "Deliverability and reliability")."""
 

@@ -9,8 +9,7 @@ from contextlib import suppress
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
-from triplewire.deliver.limits import DeliverySettings
-from triplewire.deliver.messages import Message, Outcome
+from triplewire.deliver.messages import Channel, Message, Outcome
 from triplewire.errors import ArgumentError, TriplewireError
 
 _MAILBOX = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
@@ -26,19 +25,13 @@ def mailbox_of(address: str) -> str:
     return mailbox
 
 
-class Mail:
+class Mail(Channel):
     """Sends events as messages."""
-
-    def __init__(self, settings: DeliverySettings) -> None:
-        self._settings = settings
 
     def check(self, address: str) -> None:
         """Raises `ArgumentError` where it is no mailbox, and `TriplewireError` where no mail can be sent."""
         mailbox_of(address)
         self._server()
-
-    def close(self) -> None:
-        """No connection stays open."""
 
     def _server(self) -> tuple[bool, str, int]:
         parts = urlsplit(self._settings.smtp)

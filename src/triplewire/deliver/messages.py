@@ -1,4 +1,4 @@
-"""What is sent of an event, and what came of it.
+"""What is sent of an event, what came of it, and what a channel is.
 
 An event goes out as a CloudEvent (CloudEvents 1.0.2): its attributes, and an object of JSON as its data. Its id is the
 number of the event, the same whenever and wherever it is sent.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from email.utils import format_datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from triplewire.broker.events import Event
-from triplewire.broker.targets import Target
+from triplewire.broker.events.event_log import Event
+from triplewire.broker.subscriptions.targets import Target
+from triplewire.deliver.limits import DeliverySettings
 
 TYPE = "net.triplewire.notification."
 MOST_BYTES = 20_000  # of a body (Standard Webhooks, section "Payload size")
@@ -130,6 +132,24 @@ class Message:
             lines += [f"{name}: {term.get('value', '')}" for name, term in binding.items() if isinstance(term, dict)]
         shortened = "\n".join(lines)[: MOST_BYTES if self.others else MOST_BYTES // 4].strip()
         return f"{'This is a test. ' if self.is_test else ''}{shortened}\n\nSubscription {event.id}"
+
+
+class Channel(ABC):
+    """A way to deliver. Any number of threads may use it."""
+
+    def __init__(self, settings: DeliverySettings) -> None:
+        self._settings = settings
+
+    @abstractmethod
+    def check(self, address: str) -> None:
+        """Raises `TriplewireError` where it is no address of this channel, or may not be used."""
+
+    @abstractmethod
+    def send(self, message: Message) -> Outcome:
+        """One try, which ends in time. Raises `TriplewireError` where nothing could be tried."""
+
+    def close(self) -> None:  # noqa: B027  # most have nothing open
+        """Give up what stays open between tries."""
 
 
 def json_bytes(data: dict[str, Any]) -> bytes:

@@ -11,8 +11,7 @@ from contextlib import nullcontext
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from triplewire.deliver.limits import DeliverySettings
-from triplewire.deliver.messages import Message, Outcome
+from triplewire.deliver.messages import Channel, Message, Outcome
 from triplewire.errors import AddressError, ArgumentError, UnavailableError
 from triplewire.net.foreign import only_public_addresses
 
@@ -20,18 +19,12 @@ _NOT_THEIRS = {"template", "retry", "wait", "rto", "cto", "verify"}  # reads a f
 _PREFIX = "apprise:"
 
 
-class Messengers:
+class Messengers(Channel):
     """Sends events as texts."""
-
-    def __init__(self, settings: DeliverySettings) -> None:
-        self._settings = settings
 
     def check(self, address: str) -> None:
         """Raises `TriplewireError` where Apprise does not know the address, or the service does not allow it."""
         self._plugin(address)
-
-    def close(self) -> None:
-        """No connection stays open."""
 
     def _plugin(self, address: str) -> Any:
         # imported here because it takes a while, and is not there without the extra

@@ -30,18 +30,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.events import MATCHED, Event, with_numbers
-from triplewire.broker.matching import Batch
+from triplewire.broker.events.event_log import MATCHED, Event, with_numbers
+from triplewire.broker.events.matching import Batch
 from triplewire.broker.repeating import Repeating
-from triplewire.broker.targets import Target, end_target
+from triplewire.broker.subscriptions.targets import Target, end_target
 from triplewire.broker.tickets import feed_key, opened
-from triplewire.deliver.channels import Channel, Channels, shown_address
-from triplewire.deliver.limits import DAY, Allowance, DeliverySettings
-from triplewire.deliver.messages import Message, Outcome
+from triplewire.deliver.channels import Channels, shown_address
+from triplewire.deliver.limits import Allowance, DeliverySettings
+from triplewire.deliver.messages import Channel, Message, Outcome
 from triplewire.deliver.shares import Shares, share_of
 from triplewire.errors import BusyError, TriplewireError
 from triplewire.net.addresses import shown
-from triplewire.store.database import now
+from triplewire.store.database import DAY, now
 from triplewire.store.tables import deliveries, failing, hosts, targets
 
 AHEAD = 20  # deliveries of a host that are read at once
@@ -212,9 +212,7 @@ class Deliveries(Repeating):
         first = sa.select(sa.func.min(deliveries.c.due)).where(
             deliveries.c.state == "pending", deliveries.c.host == hosts.c.name
         )
-        with self._database.reading() as connection:
-            rows = connection.execute(sa.select(hosts, first.scalar_subquery().label("due"))).all()
-        for row in rows:
+        for row in self._database.rows(sa.select(hosts, first.scalar_subquery().label("due"))):
             if row.due is not None and self._shares.has(row.name):
                 self._plan(row.name, row.due, row.per_minute)
         if time.monotonic() >= self._next_sweep and self._shares.has(""):

@@ -7,9 +7,9 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from triplewire.broker.topic_sources import kafka_client
+from triplewire.broker.incoming.topic_sources import kafka_client
 from triplewire.deliver.limits import DeliverySettings
-from triplewire.deliver.messages import Message, Outcome, json_bytes
+from triplewire.deliver.messages import Channel, Message, Outcome, json_bytes
 from triplewire.errors import ArgumentError, TriplewireError
 from triplewire.net.addresses import Address, address, brokers
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 
-class Topics:
+class Topics(Channel):
     """Writes events to topics. A client of Kafka goes on to the servers that the first one names, which no guard sees:
     so the service names the servers that topics may be at."""
 
     def __init__(self, settings: DeliverySettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._producers: dict[str, Producer] = {}
         self._lock = threading.Lock()
 

@@ -16,13 +16,14 @@ from urllib.parse import quote
 
 from cachetools import LRUCache
 
-from triplewire.deliver.limits import DAY, DeliverySettings
-from triplewire.deliver.messages import Message, Outcome, json_bytes
+from triplewire.deliver.limits import DeliverySettings
+from triplewire.deliver.messages import Channel, Message, Outcome, json_bytes
 from triplewire.errors import ArgumentError, RequestError, TriplewireError
 from triplewire.net.addresses import shown
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import Target, checked_addresses, target_of
 from triplewire.notify.webhook import signature_headers
+from triplewire.store.database import DAY
 
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')  # in a header: section 3.1.3.2
 _NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
@@ -56,11 +57,11 @@ def key_of(secret: str) -> bytes:
     return secret.encode("utf-8", "surrogatepass")
 
 
-class _OverHttp:
+class _OverHttp(Channel):
     """Posts to addresses, over connections that stay open."""
 
     def __init__(self, settings: DeliverySettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._clients: LRUCache[str, Client] = LRUCache(_CLIENTS)  # by address; one that is left out ends with its use
         self._lock = threading.Lock()
 

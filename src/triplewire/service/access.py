@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.routing import BaseRoute
 
-from triplewire.broker import users
+from triplewire.broker import owners
 from triplewire.errors import TriplewireError
 from triplewire.service.problems import Problem
 
@@ -148,7 +148,7 @@ def acting(request: Request, user: str) -> str:
     """The owner whose API token a request has, or the user that it acts for. Raises `Problem` (401), and
     `ArgumentError` for what is no name of a user."""
     by = owner(request)
-    return users.user_of(by, user) if user else by
+    return owners.user_of(by, user) if user else by
 
 
 def subscription(request: Request, id: str, ticket: str = "") -> Row[object]:

@@ -15,20 +15,19 @@ from triplewire.config import ServiceSettings
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service import (
+    administration,
     deliveries,
     feeds,
     hub,
     metrics,
     openapi,
     opml,
-    owners_door,
     problems,
     publish,
     source_doors,
     sparql,
     streams,
     subscriptions,
-    taxonomy_door,
     tester,
     xml_rpc,
 )
@@ -48,7 +47,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     """The application of a broker that is open, and of what delivers its events. Raises `TriplewireError` for a door
     without a policy, and for networks that are none."""
     metrics.parsed_networks(settings.metrics_from)
-    doors = (opml, subscriptions, publish, feeds, streams, source_doors, taxonomy_door, owners_door, hub)
+    doors = (opml, subscriptions, publish, feeds, streams, source_doors, administration, hub)
     pages = (tester, sessions, rendered, shown, posted)
     others = (xml_rpc, sparql, metrics, deliveries)
     app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)

@@ -17,8 +17,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from sqlalchemy.engine import Row
 
-from triplewire.broker.broker import DAY
-from triplewire.broker.targets import PENDING, Target
+from triplewire.broker.subscriptions.targets import PENDING, Target
 from triplewire.broker.tickets import grant_key, number_of
 from triplewire.deliver.channels import shown_address
 from triplewire.deliver.webhooks import rate_of
@@ -37,6 +36,7 @@ from triplewire.service.access import (
     subscription,
 )
 from triplewire.service.problems import Problem
+from triplewire.store.database import DAY
 
 router = APIRouter(tags=["deliveries"])
 

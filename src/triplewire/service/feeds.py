@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
 from importlib.metadata import version
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
+from fastapi.staticfiles import StaticFiles
 from sqlalchemy.engine import Row
+from starlette.datastructures import Headers
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.events import UNMATCHED, publication_of, with_numbers
-from triplewire.broker.feeds import feed_page, json_feeds, outlines, xml_feeds
+from triplewire.broker.events.event_log import UNMATCHED, publication_of, with_numbers
 from triplewire.broker.feeds.digests import feed_of_digests
-from triplewire.broker.feeds.entries import FORMS, Entry, Feed, bounds_of, feed_of, feed_of_results, instant
-from triplewire.broker.subscriptions import ENDED
-from triplewire.broker.targets import DIGESTS
+from triplewire.broker.feeds.entries import Entry, Feed, bounds_of, feed_of, feed_of_results, instant
+from triplewire.broker.feeds.formats import CONTENT_SECURITY, FORMATS, links
+from triplewire.broker.publications.window import asked
+from triplewire.broker.subscriptions.followed import ENDED
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
-from triplewire.broker.window import asked
 from triplewire.service.access import KEY, OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
 
 router = APIRouter(tags=["feeds"])
 
-_WRITERS: Mapping[str, Callable[[Feed], str]] = {
-    "atom": xml_feeds.atom,
-    "rss": xml_feeds.rss,
-    "rdf": xml_feeds.rdf,
-    "json": json_feeds.json_feed,
-    "html": feed_page.page,
-    "opml": outlines.of_feed,
-    "ndjson": json_feeds.ndjson,
-}
 _EXPLAINED = 20  # entries of a feed in RSS 1.0 that say why
 _SHOWN = ("id", "title", "state", "reason", "created", "expires", "revision")
 """What of a subscription its feed shows."""
 
 _HEADERS = {
     "Cache-Control": "private, no-cache",  # to be asked whether it is new; the address gives the right to read
-    "Content-Security-Policy": feed_page.CONTENT_SECURITY,
+    "Content-Security-Policy": CONTENT_SECURITY,
     "X-Robots-Tag": "noindex",
 }
 
@@ -67,14 +60,14 @@ def feed_at(
 
 def rendered(of: Broker, row: Row[Any], form: str, base: str) -> tuple[str, bytes]:
     """The newest page of a feed in a format: its media type and its bytes."""
-    return FORMS[form], written(feed_at(of, row, base), form, of)
+    return FORMATS[form].media_type, written(feed_at(of, row, base), form, of)
 
 
 def written(feed: Feed, form: str, of: Broker | None = None) -> bytes:
     """A page of a feed in a format; in RSS 1.0 with the reasons of its newest entries, where the broker is given."""
     if form == "rdf" and of is not None:
         feed = replace(feed, entries=[*_explained(of, feed.entries[:_EXPLAINED]), *feed.entries[_EXPLAINED:]])
-    return _WRITERS[form](feed).encode()
+    return FORMATS[form].write(feed).encode()
 
 
 def _explained(of: Broker, entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -123,7 +116,7 @@ def feed(
     tag = _tag(
         version("triplewire"), key, form, base, before, digest, period, bounds, *(getattr(row, name) for name in _SHOWN)
     )
-    if tag in _known_tags(request):
+    if _is_known(request, {"ETag": tag}):
         return Response(status_code=304, headers={**_HEADERS, "ETag": tag})
     shown = feed_at(of, row, base, before, digest=digest)
     return answer(request, shown, form, tag, by_date=row.state != ENDED, of=of)
@@ -146,41 +139,29 @@ def ask(request: Request, q: str, language: str = "sparql", format: str = "atom"
 
 def check_form(form: str) -> None:
     """Raises `Problem` for a format that there is not."""
-    if form not in FORMS:
-        raise Problem(404, f"there is no format {form[:20]!r}", f"known: {', '.join(FORMS)}")
+    if form not in FORMATS:
+        raise Problem(404, f"there is no format {form[:20]!r}", f"known: {', '.join(FORMATS)}")
 
 
 def answer(
     request: Request, page: Feed, form: str, tag: str, by_date: bool = True, of: Broker | None = None
 ) -> Response:
     """A page of a feed, or that it is as before (RFC 9110, section 13). `by_date`: whether its date alone tells."""
-    links = (
-        f'<{address}>; rel="{name}"' + (f'; type="{kind}"' if kind else "") for name, address, kind in page.links(form)
+    leading = (
+        f'<{address}>; rel="{name}"' + (f'; type="{kind}"' if kind else "") for name, address, kind in links(page, form)
     )
-    headers = {**_HEADERS, "ETag": tag, "Link": ", ".join(links)}
+    headers = {**_HEADERS, "ETag": tag, "Link": ", ".join(leading)}
     if by_date and page.updated < now() - 2:  # else another entry may have the same second
         headers["Last-Modified"] = format_datetime(instant(page.updated), usegmt=True)
     if _is_known(request, headers):
         return Response(status_code=304, headers=headers)
-    return Response(written(page, form, of), media_type=FORMS[form], headers=headers)
+    return Response(written(page, form, of), media_type=FORMATS[form].media_type, headers=headers)
 
 
 def _tag(*parts: object) -> str:
     return f'"{hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:32]}"'
 
 
-def _known_tags(request: Request) -> set[str]:
-    return {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
-
-
 def _is_known(request: Request, headers: Mapping[str, str]) -> bool:
     """Has who asks what these headers are of?"""
-    if "if-none-match" in request.headers:
-        return bool(_known_tags(request) & {headers["ETag"], "*"})
-    since, modified = request.headers.get("if-modified-since"), headers.get("Last-Modified")
-    if since is None or modified is None:
-        return False
-    try:
-        return parsedate_to_datetime(since) >= parsedate_to_datetime(modified)
-    except (ValueError, TypeError):
-        return False
+    return StaticFiles().is_not_modified(Headers(headers), request.headers)

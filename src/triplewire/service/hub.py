@@ -1,8 +1,8 @@
 """The doors of WebSub: the hub of our own feeds (5.1), and the callback of our subscriptions at foreign hubs (5.3, 7).
 
-What subscribers ask the hub for is done later, once their callback has confirmed it: `triplewire.broker.websub`. A hub
-of foreign feeds it is not: that would have third parties asked for anybody. Refusals are plain text (5.1.2). What the
-callback is for: `triplewire.broker.websub_subscriber`.
+What subscribers ask the hub for is done later, once their callback has confirmed it: `triplewire.broker.feeds.websub`.
+A hub of foreign feeds it is not: that would have third parties asked for anybody. Refusals are plain text (5.1.2). What
+the callback is for: `triplewire.broker.incoming.websub_subscriber`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker import websub_subscriber
-from triplewire.broker.feeds.entries import FORMS
-from triplewire.broker.tickets import sealed
-from triplewire.broker.websub import (
+from triplewire.broker.feeds.formats import FORMATS
+from triplewire.broker.feeds.websub import (
     LEASE,
     LONGEST_LEASE,
     SHORTEST_LEASE,
@@ -25,6 +23,8 @@ from triplewire.broker.websub import (
     Intent,
     ask,
 )
+from triplewire.broker.incoming import websub_subscriber
+from triplewire.broker.tickets import sealed
 from triplewire.service.access import ANYBODY, KEY, allowed, base_of, broker
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
@@ -99,7 +99,7 @@ def _topic(request: Request, topic: str) -> tuple[int, str]:
     """The subscription whose feed a topic is, and its form. Raises `Problem` (404)."""
     start = f"{base_of(request)}/s/"
     key, _, form = topic.removeprefix(start).rpartition(".")
-    row = broker(request).by_feed_key(key) if topic.startswith(start) and form in FORMS else None
+    row = broker(request).by_feed_key(key) if topic.startswith(start) and form in FORMATS else None
     if row is None:
         raise Problem(404, "hub.topic is no feed of this service", "the address of a feed as its rel=self has it")
     return int(row.number), form

@@ -9,15 +9,16 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.broker import DAY, LONGEST, SHORTEST, Made
-from triplewire.broker.feeds.entries import FORMS
+from triplewire.broker.broker import LONGEST, SHORTEST, Made
+from triplewire.broker.feeds.formats import FORMATS
 from triplewire.broker.feeds.outlines import Outline, of_owner, read_outlines
-from triplewire.broker.subscriptions import ENDED, PAUSED
+from triplewire.broker.subscriptions.followed import ENDED, PAUSED
 from triplewire.broker.tickets import feed_key
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.service.access import OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import check_address, told
+from triplewire.store.database import DAY
 from triplewire.store.tables import sources
 
 router = APIRouter(tags=["lists"])
@@ -37,7 +38,7 @@ def export(request: Request) -> Response:
         return lambda form: f"{base}/s/{key}.{form}"
 
     text = of_owner([(row, address(feed_key(row.number, of.secret))) for row in rows], feeds)
-    return Response(text, media_type=FORMS["opml"], headers={"Cache-Control": "private, no-store"})
+    return Response(text, media_type=FORMATS["opml"].media_type, headers={"Cache-Control": "private, no-store"})
 
 
 @router.post("/opml", status_code=201)

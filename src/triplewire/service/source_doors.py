@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from sqlalchemy.engine import Row
 
-from triplewire.broker import sources as sources_
-from triplewire.broker.folder_sources import below
-from triplewire.broker.polling import Polled
-from triplewire.broker.sources import FOLDER, KAFKA, POLL, PUSH, WantedSource, check_name, health
-from triplewire.broker.users import acts_for, name_of_user
+from triplewire.broker.incoming.folder_sources import below
+from triplewire.broker.incoming.registered_sources import (
+    FOLDER,
+    KAFKA,
+    KINDS,
+    POLL,
+    PUSH,
+    WantedSource,
+    check_name,
+    health,
+)
+from triplewire.broker.owners import acts_for, name_of_user
 from triplewire.net.addresses import address
 from triplewire.service.access import OWNER, Body, acting, allowed, bearer, broker, owner, owner_or_none, settings
 from triplewire.service.problems import Problem
 from triplewire.service.subscriptions import check_address
-
-if TYPE_CHECKING:
-    from triplewire.config import ServiceSettings
 
 router = APIRouter(tags=["sources"])
 
@@ -51,14 +54,6 @@ class SourceChange(Body):
     anonymous: bool | None = None
 
 
-def polled(settings: ServiceSettings) -> Polled:
-    """How the sources of a service are asked."""
-    folder = Path(settings.source_folder) if settings.source_folder else None
-    return Polled(
-        settings.shortest_poll, settings.longest_poll, settings.most_new, settings.allow_private_addresses, folder
-    )
-
-
 def _check(request: Request, kind: str, url: str) -> None:
     """Raises `Problem` or `TriplewireError` where a source may not be asked."""
     if kind in (FOLDER, KAFKA) and owner(request) != settings(request).owner:
@@ -66,7 +61,7 @@ def _check(request: Request, kind: str, url: str) -> None:
     if kind == POLL:
         check_address(request, url)
     elif kind == FOLDER:
-        below(polled(settings(request)).folder, url)
+        below(settings(request).source_folder, url)
     elif kind == KAFKA and not address(url, allowed=(KAFKA,)).name:
         raise Problem(400, "the address names no topic", "kafka://HOST:PORT/TOPIC")
 
@@ -109,7 +104,7 @@ def publisher(request: Request, id: str) -> tuple[str, Row[Any] | None]:
 def add_source(request: Request, body: NewSource) -> Response:
     """Have publications come from there, too. A source that is pushed to has a ticket, which is told this once."""
     by = acting(request, body.user)
-    if body.kind in sources_.KINDS and body.kind != PUSH:
+    if body.kind in KINDS and body.kind != PUSH:
         _check(request, body.kind, body.url)
     row, ticket = broker(request).sources.add(WantedSource(**body.model_dump(exclude={"user"})), by)
     said = {**_shown(row), **({"ticket": ticket} if ticket else {})}

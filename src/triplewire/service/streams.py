@@ -19,9 +19,9 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.events import EXPIRED, MOST, Event
+from triplewire.broker.events.event_log import EXPIRED, MOST, Event
 from triplewire.broker.network.crossing import identity_of, page_of
-from triplewire.broker.subscriptions import ENDED
+from triplewire.broker.subscriptions.followed import ENDED
 from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
 from triplewire.service.problems import Problem
 

@@ -10,10 +10,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.engine import Row
 
-from triplewire.broker.broker import DAY, Broker, Made, Target, Wanted
-from triplewire.broker.subscriptions import prefixes_of
+from triplewire.broker.broker import Broker, Made, Target, Wanted
+from triplewire.broker.owners import name_of_user
+from triplewire.broker.subscriptions.followed import prefixes_of
 from triplewire.broker.tickets import feed_key
-from triplewire.broker.users import name_of_user
 from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
 from triplewire.service.access import (
@@ -30,6 +30,7 @@ from triplewire.service.access import (
 )
 from triplewire.service.deliveries import ask
 from triplewire.service.problems import Problem, details, details_of
+from triplewire.store.database import DAY
 
 router = APIRouter(tags=["subscriptions"])
 

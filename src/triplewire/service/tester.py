@@ -10,13 +10,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from triplewire.broker.broker import DAY, Broker
-from triplewire.broker.window import Kept
+from triplewire.broker.broker import Broker
+from triplewire.broker.publications.window import Kept
 from triplewire.engine.explain.why import reasons_of
 from triplewire.ir.show import show
 from triplewire.model.match import bindings_to_json
 from triplewire.service.access import OWNER, Body, allowed, broker, owner_or_none
 from triplewire.service.pages.sessions import CODE_HEADER, check_code, person
+from triplewire.store.database import DAY
 
 router = APIRouter(tags=["publications"])
 

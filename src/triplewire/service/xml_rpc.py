@@ -19,19 +19,19 @@ from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from triplewire.broker.broker import DAY
-from triplewire.broker.events import MOST
+from triplewire.broker.events.event_log import MOST
 from triplewire.broker.feeds.cleaning import clean
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.read.guard.xml import check_rdf_xml
 from triplewire.service import access
 from triplewire.service.access import OWNER_OR_TICKET, Body, acting, allowed, base_of, broker, owner, settings
+from triplewire.service.administration import forget
 from triplewire.service.feeds import check_form, feed_at, written
-from triplewire.service.owners_door import forget
 from triplewire.service.problems import Problem, status_of
 from triplewire.service.publish import Taking, came_in
 from triplewire.service.subscriptions import NewSubscription, list_subscriptions, told, wanted_of
 from triplewire.service.tester import Attempt, newest_matches, tried
+from triplewire.store.database import DAY
 
 router = APIRouter(tags=["XML-RPC"])
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from filelock import FileLock, Timeout
-from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.engine import Connection, Engine, Row, make_url
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
@@ -35,6 +35,7 @@ from triplewire.store.tables import terms
 
 T = TypeVar("T")
 
+DAY = 86_400.0  # seconds
 MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
 _LOCK_SECONDS = 2.0
@@ -163,12 +164,26 @@ class Database:
             yield connection
             connection.rollback()
 
+    def rows(self, query: sa.Select[Any]) -> Sequence[Row[Any]]:
+        """What a query finds."""
+        with self.reading() as connection:
+            return connection.execute(query).all()
+
+    def value(self, query: sa.Select[Any]) -> Any:
+        """The first column of the first row that a query finds; None for none."""
+        with self.reading() as connection:
+            return connection.execute(query).scalar()
+
     def write(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns, once all that it has written is committed and synced. Raises what `work` raises,
         `UnavailableError` where the database is away or closed, and `StoreError` where it cannot be written: then
         nothing of it is there."""
         written: T = self.begin(work).result()
         return written
+
+    def execute(self, statement: sa.UpdateBase) -> int:
+        """Write what one statement changes; returns how many rows."""
+        return self.write(lambda connection: connection.execute(statement).rowcount)
 
     def begin(self, work: Callable[[Connection], T]) -> Future[T]:
         """The same without waiting."""
@@ -280,7 +295,7 @@ def inserted_number(connection: Connection, table: sa.Table, values: Mapping[str
 def inserted_numbers(connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> Sequence[int]:
     """Insert many rows as `insert_rows` does; returns their numbers. What a row does not name is null."""
     if connection.dialect.name == "sqlite":
-        first = (connection.execute(sa.select(sa.func.max(table.c.number))).scalar() or 0) + 1
+        first = highest(connection, table.c.number) + 1
         numbers: Sequence[int] = range(first, first + len(rows))
     else:
         of_column = sa.func.pg_get_serial_sequence(table.name, "number")
@@ -307,6 +322,11 @@ def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
     with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
+
+
+def highest(connection: Connection, column: sa.Column[int]) -> int:
+    """The highest number of a column; 0 where there is none."""
+    return int(connection.execute(sa.select(sa.func.max(column))).scalar() or 0)
 
 
 def fact(connection: Connection, facts: sa.Table, name: str) -> str | None:

@@ -103,7 +103,7 @@ publications = Table(
     Column("readers", Text),  # a JSON array of owners who may see it; null: all
     Column("title", Text, nullable=False),
     Column("link", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),  # `triplewire.broker.publications`
+    Column("body", LargeBinary, nullable=False),  # `triplewire.broker.publications.kept_contents`
     Column("state", Text, nullable=False),  # "accepted", "handed" to the pipeline, "matched", "refused" (a dead letter)
     Column("tries", Integer, nullable=False),  # at matching it, that a crash may have ended
     Column("reason", Text, nullable=False),
@@ -138,7 +138,7 @@ revisions = Table(
     Column("page", Text, primary_key=True),
     Column("revision", BIG, nullable=False),
 )
-"""The newest revision of each page of a CMS that was taken, by who publishes it (`triplewire.broker.accepted`)."""
+"""The newest revision of each page of a CMS that was taken, by who publishes it."""
 
 events = Table(
     "events",
@@ -146,7 +146,7 @@ events = Table(
     Column("number", BIG, primary_key=True, autoincrement=False),  # in the order of commits
     Column("subscription", BIG, nullable=False),
     Column("sequence", BIG, nullable=False),  # 1, 2, ... of its subscription
-    Column("type", Text, nullable=False),  # `triplewire.broker.events.TYPES`
+    Column("type", Text, nullable=False),  # `triplewire.broker.events.event_log.TYPES`
     Column("publication", BIG),
     Column("at", Float, nullable=False),
     Column("bindings", Text, nullable=False),  # JSON text
@@ -164,7 +164,7 @@ targets = Table(
     Column("kind", Text, nullable=False),  # `triplewire.deliver.channels`
     Column("address", Text, nullable=False),
     Column("form", Text, nullable=False),  # of the feed that is sent as a whole; "": each event by itself
-    Column("host", Text, nullable=False),  # `triplewire.broker.targets.host_of`
+    Column("host", Text, nullable=False),  # `triplewire.broker.subscriptions.targets.host_of`
     Column("secret", Text, nullable=False),  # which requests are signed with, sealed: `triplewire.broker.tickets`
     Column("settings", Text, nullable=False),  # a JSON object
     Column("state", Text, nullable=False),  # "active", "pending" (not verified yet), "gone"
@@ -215,14 +215,14 @@ sources = Table(
     _number(),
     Column("id", Text, nullable=False, unique=True),
     Column("owner", Text, nullable=False),
-    Column("kind", Text, nullable=False),  # `triplewire.broker.sources.KINDS`
+    Column("kind", Text, nullable=False),  # `triplewire.broker.incoming.registered_sources.KINDS`
     Column("url", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("may_subscribe", Boolean, nullable=False),
     Column("anonymous", Boolean, nullable=False),  # may anybody publish to it?
     Column("full_sync", Boolean, nullable=False, server_default=false()),  # is who is missing in it unsubscribed?
     Column("ticket", LargeBinary, nullable=False),
-    Column("state", Text, nullable=False),  # a JSON object: `triplewire.broker.sources.State`
+    Column("state", Text, nullable=False),  # a JSON object: `triplewire.broker.incoming.registered_sources.State`
     Column("created", Float, nullable=False),
 )
 
@@ -257,7 +257,7 @@ intents = Table(
     Index("intents_host", "host", "asked"),
     Index("intents_callback", "callback", "topic"),
 )
-"""What subscribers have asked the hub for and their callbacks have not confirmed: `triplewire.broker.websub`."""
+"""What subscribers have asked the hub for and their callbacks have not confirmed: `triplewire.broker.feeds.websub`."""
 
 leases = Table(
     "leases",
@@ -273,13 +273,13 @@ leases = Table(
     Column("failures", Integer, nullable=False),
     Column("reason", Text, nullable=False),
 )
-"""Sources that foreign hubs push: `triplewire.broker.websub_subscriber`."""
+"""Sources that foreign hubs push: `triplewire.broker.incoming.websub_subscriber`."""
 
 stories = Table(
     "stories",
     metadata,
     Column("publication", BIG, primary_key=True, autoincrement=False),
-    Column("signature", LargeBinary, nullable=False),  # MinHash: `triplewire.broker.stories`
+    Column("signature", LargeBinary, nullable=False),  # MinHash: `triplewire.broker.events.stories`
     Column("at", Float, nullable=False),
 )
 

@@ -16,7 +16,7 @@ from pipeline.connect.servers import PASSWORD
 from pipeline.connect.test_delivery import delivery, repeat_last
 from pipeline.connect.test_from_outside import RSS, sent
 from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.from_pipeline import Outside
+from triplewire.broker.scale_out.from_pipeline import Outside
 from triplewire.net.addresses import Connections
 from triplewire.pipeline.index.pins import IndexSource
 from triplewire.pipeline.output import Output

@@ -1,16 +1,20 @@
 """Texts of strangers, made fit for feeds and pages: no text can break a document, and none becomes a script.
 
-A feed is written by hand, entry by entry, from texts that went through here. So one bad title spoils no feed: what XML
-cannot hold, or should not (XML 1.0, section 2.2), is left out wherever a text is written.
+Feeds are written by `templates` (Jinja2), in which each text is escaped, and what XML cannot hold, or should not (XML
+1.0, section 2.2), is left out. So one bad title spoils no feed.
 """
 
 from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+import jinja2
 import nh3
+from markupsafe import Markup
 
 _UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _READ_AS_HTML = re.compile(r"<[A-Za-z/!?]|&#?\w+;")
@@ -28,21 +32,10 @@ def one_line(text: str) -> str:
     return " ".join(clean(" ".join(text.split())).split())
 
 
-def safe_markup(text: str) -> str:
+def safe_markup(text: str) -> Markup:
     """The HTML of a stranger as a fragment of harmless elements: no script, no picture, no address but of the web and
     of mail."""
-    return nh3.clean(clean(text), tags=_TAGS, url_schemes=_SCHEMES, url_relative="deny")
-
-
-def in_html(text: str) -> str:
-    """A text as HTML shows it."""
-    return html.escape(clean(text))
-
-
-def linked(text: str, address: str) -> str:
-    """A text as HTML shows it, with a link where the address is one of the web."""
-    address = web_address(address)
-    return f'<a href="{in_html(address)}" rel="noopener noreferrer">{in_html(text)}</a>' if address else in_html(text)
+    return Markup(nh3.clean(clean(text), tags=_TAGS, url_schemes=_SCHEMES, url_relative="deny"))
 
 
 def web_address(text: str) -> str:
@@ -66,3 +59,25 @@ def element(name: str, text: str = "", /, **attributes: str) -> str:
     """An element of XML with a text. Attributes are named as in Python: `rdf_about` becomes `rdf:about`."""
     written = "".join(f" {key.replace('_', ':')}={quoted(value)}" for key, value in attributes.items())
     return f"<{name}{written}>{escape(clean(text))}</{name}>" if text else f"<{name}{written}/>"
+
+
+def _cleaned(value: object) -> str:
+    return Markup(clean(value)) if isinstance(value, Markup) else clean(str(value))
+
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,
+    auto_reload=False,
+    finalize=_cleaned,
+    keep_trailing_newline=True,
+    lstrip_blocks=True,
+    trim_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+TEMPLATES.filters |= {"web": web_address, "for_rss": for_rss, "harmless": safe_markup}
+
+
+def rendered(template: str, **values: Any) -> Markup:
+    """A template with these values: texts are escaped, markup is taken as it is."""
+    return Markup(TEMPLATES.get_template(template).render(values))

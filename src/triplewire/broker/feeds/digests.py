@@ -5,17 +5,17 @@ It is made of the events that are kept, and has its id for good once its period 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.events import MOST, REPEATED, Event, newest_of_subscription
-from triplewire.broker.feeds.cleaning import in_html, linked, one_line
+from triplewire.broker.events.event_log import MOST, REPEATED, Event, newest_of_subscription
+from triplewire.broker.feeds.cleaning import one_line, rendered
 from triplewire.broker.feeds.entries import Address, Entry, Feed, entry_of, instant, urn_of
-from triplewire.broker.subscriptions import ENDED
-from triplewire.broker.targets import DIGESTS
+from triplewire.broker.subscriptions.followed import ENDED
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.store.database import now
 
 _DIGESTS = 30  # entries of the feed
@@ -51,12 +51,6 @@ def _entry(row: Row[Any], secret: bytes, digest: str, begin: float, told: Sequen
         link="",
         updated=end,
         published=end,
-        markup=f"<ul>{''.join(_lines(row, secret, told))}</ul>",
+        markup=rendered("digest.html", entries=[entry_of(event, row, secret, None) for event in told]),
         more={"events": [event.to_json() for event in told]},
     )
-
-
-def _lines(row: Row[Any], secret: bytes, told: Sequence[Event]) -> Iterator[str]:
-    for event in told:
-        entry = entry_of(event, row, secret, None)
-        yield f"<li>{linked(entry.title, entry.link)} {in_html(event.type)}</li>"

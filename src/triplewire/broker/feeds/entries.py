@@ -12,15 +12,14 @@ import datetime as dt
 import hmac
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.echoes import identity, origins_of
-from triplewire.broker.events import (
+from triplewire.broker.events.event_log import (
     EXPIRED,
     EXPIRING,
     MATCHED,
@@ -32,26 +31,16 @@ from triplewire.broker.events import (
     of_subscription,
     repeats_of,
 )
-from triplewire.broker.feeds.cleaning import in_html, linked, one_line, safe_markup, web_address
-from triplewire.broker.publications import restored, text_of
-from triplewire.broker.subscriptions import ACTIVE, ENDED, PAUSED, SUSPENDED
-from triplewire.broker.window import Result
+from triplewire.broker.feeds.cleaning import one_line, rendered, web_address
+from triplewire.broker.publications.kept_contents import origins_of, restored, text_of
+from triplewire.broker.publications.window import Result
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, PAUSED, SUSPENDED
+from triplewire.broker.tickets import identity
 from triplewire.model.publication import Publication
 from triplewire.store.tables import events, publications
 
 PAGE = 50
 """Entries of an archived page; the newest page has up to twice as many."""
-
-FORMS: Mapping[str, str] = {
-    "atom": "application/atom+xml; charset=utf-8",
-    "rss": "application/rss+xml; charset=utf-8",
-    "rdf": "application/rdf+xml; charset=utf-8",
-    "json": "application/feed+json",
-    "html": "text/html; charset=utf-8",
-    "opml": "text/x-opml; charset=utf-8",
-    "ndjson": "application/x-ndjson",
-}
-"""The formats of a feed, by the end of its address, and their media types."""
 
 _LONGEST = 20_000  # characters of the contents of an entry
 _ROWS = 20  # of its table of bindings
@@ -68,7 +57,7 @@ Address = Callable[..., str]
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a feed. All texts are clean, `markup` is harmless HTML; times are seconds since 1970."""
+    """An entry of a feed. `markup` is harmless HTML (`Markup`), or a text; times are seconds since 1970."""
 
     id: str
     title: str
@@ -101,20 +90,6 @@ class Feed:
     before: int | None = None
     older: int | None = None
     about: Mapping[str, str] = field(default_factory=dict)  # query, language and expires of its subscription
-
-    def links(self, form: str) -> Iterator[tuple[str, str, str]]:
-        """Where this page in a format leads to: relation, address, media type ("" for none)."""
-        kind = FORMS[form]
-        yield "self", self.address(form, before=self.before), kind
-        if self.hub:
-            yield "hub", self.hub, ""
-        if form != "html":
-            yield "alternate", self.address("html", before=self.before), FORMS["html"]
-        if self.before is not None:
-            yield "current", self.address(form), kind
-        if self.older is not None:
-            yield "prev-archive", self.address(form, before=self.older), kind
-            yield "next", self.address(form, before=self.older), kind
 
 
 def bounds_of(connection: Connection, subscription: int) -> tuple[int, int]:
@@ -184,7 +159,7 @@ def entry_of(
         link=web_address(event.link),
         updated=event.at,
         published=event.published or event.at,
-        markup=in_html(row.reason) if event.type in (EXPIRED, SUSPENDED) else "",
+        markup=row.reason if event.type in (EXPIRED, SUSPENDED) else "",
         type=event.type,
         more=event.to_json(),
         origins=[identity(secret), *sorted(origins_of(content) if content is not None else ())],
@@ -197,29 +172,19 @@ def entry_of(
 
 def with_markup(entry: Entry, content: Publication | None, bindings: Sequence[Mapping[str, Any]]) -> Entry:
     """The entry with the text of its publication, a table of bindings, and other reports of its story."""
-    parts = [entry.markup]
-    if content is not None:
-        text, is_markup = text_of(content)
-        text = text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
-        parts.append(safe_markup(text) if is_markup else f"<p>{in_html(text)}</p>" if text else "")
-    parts.append(_table(bindings))
-    if entry.others:
-        links = (f"<li>{linked(title, link)}</li>" for title, link in entry.others)
-        parts.append(f"<p>Other reports:</p><ul>{''.join(links)}</ul>")
-    return replace(entry, markup="".join(parts))
-
-
-def _table(bindings: Sequence[Mapping[str, Any]]) -> str:
+    text, is_markup = ("", False) if content is None else text_of(content)
     names = list(dict.fromkeys(name for binding in bindings for name in binding))
-    if not names:
-        return ""
-    rows = ["".join(f"<th>{in_html(name)}</th>" for name in names)]
-    for binding in bindings[:_ROWS]:
-        texts = (str(binding.get(name, {}).get("value", "")) for name in names)
-        rows.append("".join(f"<td>{in_html(text[:_LONGEST])}</td>" for text in texts))
-    if len(bindings) > _ROWS:
-        rows.append(f'<td colspan="{len(names)}">{len(bindings) - _ROWS:,} more</td>')
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    markup = rendered(
+        "entry.html",
+        before=entry.markup,
+        text=text if len(text) <= _LONGEST else text[:_LONGEST] + " ...",
+        is_markup=is_markup,
+        names=names,
+        rows=[[str(row.get(name, {}).get("value", ""))[:_LONGEST] for name in names] for row in bindings[:_ROWS]],
+        more=max(len(bindings) - _ROWS, 0),
+        others=entry.others,
+    )
+    return replace(entry, markup=markup)
 
 
 def _contents(connection: Connection, told: Iterable[Event]) -> dict[int, Publication]:

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Row
 from triplewire.broker.broker import Wanted
 from triplewire.broker.feeds.cleaning import element, one_line
 from triplewire.broker.feeds.entries import Address, Feed
-from triplewire.broker.subscriptions import PAUSED
+from triplewire.broker.subscriptions.followed import PAUSED
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.sources.lists import address_of, outlines

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from xml.sax.saxutils import escape
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from triplewire.broker.feeds.cleaning import clean, quoted
+from triplewire.broker.feeds.cleaning import clean
 from triplewire.model.namespaces import RSS
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD_STRING, BlankNode, Literal, Term, Triple
@@ -18,19 +18,31 @@ _NAME = re.compile(r"(?P<namespace>.+?)(?P<local>[A-Za-z_][\w.-]*)", re.DOTALL |
 _ITEM = IRI(RSS + "item")
 
 
-def nodes(publication: Publication, scope: str) -> Iterator[str]:
-    """A node for each triple. `scope`: what begins the labels of its blank nodes, other than those of others. That
-    something is an item is left out: it would be one more of the feed."""
-    if len(publication.triples) > MOST:
-        return
-    for triple in publication.triples:
+class Node(NamedTuple):
+    """A triple as RDF/XML writes it: attributes that name the subject, the parts of the predicate, and attributes and
+    text of its element."""
+
+    subject: Mapping[str, str]
+    namespace: str
+    local: str
+    attributes: Mapping[str, str]
+    text: str
+
+
+def nodes(publication: Publication, number: int) -> Iterator[Node]:
+    """A node for each triple. `number`: of the publication in its document; it begins the labels of its blank nodes.
+    That something is an item is left out: it would be one more of the feed."""
+    for triple in publication.triples if len(publication.triples) <= MOST else ():
         name = _NAME.fullmatch(triple.predicate.value)
         if name is None or _is_item(triple) or not all(map(_is_writable, triple)):
             continue
-        subject = _reference(triple.subject, scope, "rdf:about")
-        yield f"<rdf:Description {subject}>"
-        yield _property(name["local"], name["namespace"], triple.object, scope)
-        yield "</rdf:Description>"
+        subject, value = _reference(triple.subject, number, "rdf:about"), triple.object
+        if not isinstance(value, Literal):
+            yield Node(subject, name["namespace"], name["local"], _reference(value, number, "rdf:resource"), "")
+            continue
+        about = {"xml:lang": value.language} if value.language else {"rdf:datatype": value.datatype}
+        about = {} if value.datatype == XSD_STRING else about
+        yield Node(subject, name["namespace"], name["local"], about, value.lexical)
 
 
 def _is_item(triple: Triple) -> bool:
@@ -38,23 +50,14 @@ def _is_item(triple: Triple) -> bool:
 
 
 def _is_writable(term: Term) -> bool:
-    text = term.lexical if isinstance(term, Literal) else term.value if isinstance(term, IRI) else ""
-    return clean(text) == text and "\r" not in text
+    if isinstance(term, BlankNode):
+        return True
+    text, in_attributes = (term.value, term.value) if isinstance(term, IRI) else (term.lexical, term.datatype)
+    return clean(text) == text and "\r" not in text and not re.search(r"\s", in_attributes)
 
 
-def _reference(term: IRI | BlankNode, scope: str, of_iri: str) -> str:
+def _reference(term: IRI | BlankNode, number: int, of_iri: str) -> dict[str, str]:
     if isinstance(term, IRI):
-        return f"{of_iri}={quoted(term.value)}"
-    return f"rdf:nodeID={quoted(scope + re.sub(r'[^A-Za-z0-9_]', lambda odd: f'-{ord(odd[0]):x}-', term.label))}"
-
-
-def _property(local: str, namespace: str, value: Term, scope: str) -> str:
-    declared = f"p:{local} xmlns:p={quoted(namespace)}"
-    if not isinstance(value, Literal):
-        return f"<{declared} {_reference(value, scope, 'rdf:resource')}/>"
-    kind = ""
-    if value.language:
-        kind = f" xml:lang={quoted(value.language)}"
-    elif value.datatype != XSD_STRING:
-        kind = f" rdf:datatype={quoted(value.datatype)}"
-    return f"<{declared}{kind}>{escape(value.lexical)}</p:{local}>"
+        return {of_iri: term.value}
+    label = re.sub(r"[^A-Za-z0-9_]", lambda odd: f"-{ord(odd[0]):x}-", term.label)
+    return {"rdf:nodeID": f"b{number}.{label}"}

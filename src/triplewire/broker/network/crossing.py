@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.broker.events import UNMATCHED, Event, of_owner
-from triplewire.broker.publications import restored
-from triplewire.broker.window import may_see
+from triplewire.broker.events.event_log import UNMATCHED, Event, of_owner
+from triplewire.broker.publications.kept_contents import restored
+from triplewire.broker.publications.window import may_see
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.model.publication import Publication

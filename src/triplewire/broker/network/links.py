@@ -25,16 +25,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.broker.accepted import Once, Rows, Taken, accept
-from triplewire.broker.broker import DAY, SHORTEST, Broker
-from triplewire.broker.events import EXPIRED
+from triplewire.broker.broker import SHORTEST, Broker
+from triplewire.broker.events.event_log import EXPIRED
 from triplewire.broker.network.crossing import Crossing, crossing_of, identity_of, newest_seen
 from triplewire.broker.network.roots import EVERYTHING, PREFIX, Roots
 from triplewire.broker.network.upstream import Upstream
+from triplewire.broker.publications.accepted import Once, Rows, Taken, accept
 from triplewire.broker.repeating import Repeating
-from triplewire.broker.subscriptions import SUSPENDED
+from triplewire.broker.subscriptions.followed import SUSPENDED
 from triplewire.errors import BusyError, ReadError, ServiceError, StoreError, TriplewireError, text_of_raised
-from triplewire.store.database import now
+from triplewire.store.database import DAY, now
 from triplewire.store.tables import facts
 
 WORK = "network"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.subscriptions import ACTIVE, parts
+from triplewire.broker.subscriptions.followed import ACTIVE, parts
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError

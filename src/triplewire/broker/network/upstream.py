@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from triplewire.broker.network.roots import Asked
-from triplewire.broker.subscriptions import ENDED
+from triplewire.broker.subscriptions.followed import ENDED
 from triplewire.errors import ArgumentError, RequestError, ServiceError
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import target_of

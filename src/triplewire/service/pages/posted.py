@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from triplewire.broker import api_tokens
-from triplewire.broker.broker import DAY, Wanted
-from triplewire.broker.sources import POLL, PUSH, WantedSource
-from triplewire.broker.targets import Target
+from triplewire.broker import owners
+from triplewire.broker.broker import Wanted
+from triplewire.broker.incoming.registered_sources import POLL, PUSH, WantedSource
+from triplewire.broker.subscriptions.targets import Target
 from triplewire.errors import ArgumentError, TriplewireError
 from triplewire.service import deliveries, opml, source_doors
 from triplewire.service.access import PAGE, allowed, broker, delivering
@@ -21,6 +21,7 @@ from triplewire.service.pages.sessions import Person, posted
 from triplewire.service.pages.shown import EMPTY, editor, own, sources_page, tokens
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import check_address
+from triplewire.store.database import DAY
 
 router = APIRouter(include_in_schema=False)
 
@@ -214,7 +215,7 @@ def change_tokens(request: Request, sent: Posted) -> Response:
     who, given = sent[0], _texts(sent[1])
     if given.get("revoke"):
         try:
-            api_tokens.revoke(broker(request).database, who.owner, bytes.fromhex(given["revoke"]))
+            owners.revoke(broker(request).database, who.owner, bytes.fromhex(given["revoke"]))
         except ValueError:
             raise ArgumentError("no token is called so") from None
         return RedirectResponse("/page/settings", 303)

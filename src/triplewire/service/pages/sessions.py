@@ -18,7 +18,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
-from triplewire.broker import api_tokens, tickets
+from triplewire.broker import owners, tickets
 from triplewire.service.access import ANYBODY, PAGE, allowed, broker, settings
 from triplewire.service.pages.rendered import page
 from triplewire.service.problems import Problem
@@ -85,7 +85,7 @@ def _owner_of(request: Request, digest: bytes) -> str | None:
     for own in (tickets.digest(known) if known else b"", hmac.digest(broker(request).secret, _KEY, "sha256")):
         if own and hmac.compare_digest(own, digest):
             return settings(request).owner
-    return api_tokens.owner_of_digest(broker(request).database, digest)
+    return owners.owner_of(broker(request).database, digest)
 
 
 def is_secure(request: Request) -> bool:

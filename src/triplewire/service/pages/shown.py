@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import segno
+import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from markupsafe import Markup
-from sqlalchemy.engine import Row
+from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.broker import DAY
-from triplewire.broker.events import publication_of
-from triplewire.broker.sources import health
-from triplewire.broker.subscriptions import ENDED, prefixes_of
-from triplewire.broker.targets import DIGESTS
+from triplewire.broker import owners
+from triplewire.broker.events.event_log import publication_of
+from triplewire.broker.feeds.formats import FORMATS
+from triplewire.broker.incoming.registered_sources import health
+from triplewire.broker.publications.window import Kept
+from triplewire.broker.subscriptions.followed import ENDED, prefixes_of
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
-from triplewire.broker.window import Kept
 from triplewire.errors import TriplewireError
 from triplewire.ir.show import show_term
 from triplewire.model.namespaces import shorten
@@ -27,27 +30,20 @@ from triplewire.model.terms import IRI, LANG_STRING, XSD, Literal, made_iri
 from triplewire.plugins import BUILT_IN
 from triplewire.service import opml
 from triplewire.service.access import PAGE, allowed, broker, settings
-from triplewire.service.pages import looked_up
 from triplewire.service.pages.drawn import cut, drawing
 from triplewire.service.pages.rendered import page
 from triplewire.service.pages.sessions import Person, person
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import feed_address
 from triplewire.service.tester import Tried, tried
-from triplewire.store.tables import publications
+from triplewire.store.database import DAY
+from triplewire.store.tables import events, publications, subscriptions
 
 router = APIRouter(include_in_schema=False)
 
-FORMS = (
-    ("atom", "Atom"),
-    ("rss", "RSS 2.0"),
-    ("rdf", "RSS 1.0"),
-    ("json", "JSON Feed"),
-    ("html", "HTML"),
-    ("ndjson", "JSON lines"),
-    ("opml", "OPML"),
-)
 DURATIONS = ((DAY, "1 day"), (7 * DAY, "7 days"), (30 * DAY, "30 days"))
+ROWS = 50  # of a list; what comes behind them has a page of its own
+_NEWEST = 20  # events
 _ENTRIES = 20
 _LISTED = 100  # publications beside the editor
 _FIELDS = 12  # of a publication that are offered as conditions
@@ -75,10 +71,10 @@ def start(request: Request, before: int = 2**62, word: str = "") -> Response:
     """The subscriptions of who is signed in, their newest events, and how the sources are."""
     who, of = person(request), broker(request)
     with of.database.reading() as connection:
-        rows = looked_up.subscriptions_of(connection, who.owner, before, word)
-        shown, more = rows[: looked_up.LISTED], len(rows) > looked_up.LISTED
-        counts = looked_up.event_counts(connection, [row.number for row in shown])
-        newest = looked_up.newest_events(connection, who.owner)
+        rows = _subscriptions_of(connection, who.owner, before, word)
+        shown, more = rows[:ROWS], len(rows) > ROWS
+        counts = _event_counts(connection, [row.number for row in shown])
+        newest = _newest_events(connection, who.owner)
     sources = of.sources.of_owner(who.owner)
     prices = {row.number: json.loads(row.price) for row in shown}
     return page(
@@ -93,8 +89,42 @@ def newest(request: Request) -> Response:
     """The newest events, as the start page looks at them again and again."""
     who = person(request)
     with broker(request).database.reading() as connection:
-        told = looked_up.newest_events(connection, who.owner)
+        told = _newest_events(connection, who.owner)
     return page(request, "_newest.html", who, newest=told)
+
+
+def _subscriptions_of(connection: Connection, owner: str, before: int, word: str) -> Sequence[Row[Any]]:
+    """Subscriptions of an owner before a number, the newest first; only those with a word in their title, query or
+    id."""
+    table = subscriptions
+    here = sa.select(table).where(table.c.owner == owner, table.c.number < before, table.c.state != ENDED)
+    if word:
+        texts = (table.c.title, table.c.query, table.c.id)
+        here = here.where(sa.or_(*(text.icontains(word, autoescape=True) for text in texts)))
+    return connection.execute(here.order_by(table.c.number.desc()).limit(ROWS + 1)).all()
+
+
+def _event_counts(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple[int, float]]:
+    """For each of these subscriptions that has events: how many, and when the last one was."""
+    newest = sa.func.max(events.c.sequence), sa.func.max(events.c.at)
+    here = sa.select(events.c.subscription, *newest).where(events.c.subscription.in_(numbers))
+    return {row[0]: (row[1], row[2]) for row in connection.execute(here.group_by(events.c.subscription))}
+
+
+def _newest_events(connection: Connection, owner: str) -> list[list[Row[Any]]]:
+    """The newest events of an owner, those of one publication together."""
+    here = (
+        sa.select(
+            *(events.c[name] for name in ("number", "subscription", "type", "at", "publication")),
+            *(subscriptions.c[name].label(f"of_{name}") for name in ("title", "query")),
+            *(sa.func.coalesce(publications.c[name], "").label(name) for name in ("title", "link", "source")),
+        )
+        .join(subscriptions, subscriptions.c.number == events.c.subscription)
+        .outerjoin(publications, publications.c.number == events.c.publication)
+        .where(subscriptions.c.owner == owner)
+    )
+    rows = connection.execute(here.order_by(events.c.number.desc()).limit(_NEWEST))
+    return [list(told) for _, told in groupby(rows, key=lambda row: (row.publication or row.number, row.type))]
 
 
 # --- the tester ------------------------------------------------------------------------------------------------------
@@ -174,10 +204,10 @@ def look(request: Request, number: int, before: int = 2**62, said: str = "") -> 
     row = own(request, who, number)
     key = feed_key(number, of.secret)
     entries = of.newest_events(number, _ENTRIES + 1, before)
-    feeds = [(text, feed_address(request, key, form)) for form, text in FORMS]
+    feeds = [(of_form.name, feed_address(request, key, form)) for form, of_form in FORMATS.items()]
     feeds.append(("Atom, daily", f"{feed_address(request, key)}?digest=daily"))
     code = segno.make(feeds[0][1]).svg_inline(scale=3, light="#fff")
-    targets, log = of.targets.of(number), of.delivery_log.of_subscription(number, looked_up.LISTED)
+    targets, log = of.targets.of(number), of.delivery_log.of_subscription(number, ROWS)
     return page(
         request, "subscription.html", who, row=row, name=name_of(row), price=json.loads(row.price), said=said,
         feeds=feeds, code=Markup(code), entries=entries[:_ENTRIES], digests=DIGESTS,
@@ -193,7 +223,7 @@ def deliveries(request: Request, number: int) -> Response:
     """The delivery log of a subscription, as its page looks at it again and again."""
     who = person(request)
     own(request, who, number)
-    log = broker(request).delivery_log.of_subscription(number, looked_up.LISTED)
+    log = broker(request).delivery_log.of_subscription(number, ROWS)
     return page(request, "_deliveries.html", who, deliveries=log, then=f"/page/subscriptions/{number}")
 
 
@@ -271,8 +301,8 @@ def export(request: Request) -> Response:
 def dead_letters(request: Request) -> Response:
     """What could not be delivered, and for the owner of the service what could not be matched."""
     who, log = person(request), broker(request).delivery_log
-    dead = log.dead(who.owner, looked_up.LISTED)
-    refused = log.refused(looked_up.LISTED) if who.owner == settings(request).owner else []
+    dead = log.dead(who.owner, ROWS)
+    refused = log.refused(ROWS) if who.owner == settings(request).owner else []
     return page(request, "dead_letters.html", who, deliveries=dead, refused=refused, then="/page/dead-letters")
 
 
@@ -285,6 +315,4 @@ def of_person(request: Request) -> Response:
 
 def tokens(request: Request, who: Person, made: str = "") -> Response:
     """The tokens of a person, and the one that was just made."""
-    with broker(request).database.reading() as connection:
-        rows = looked_up.tokens_of(connection, who.owner)
-    return page(request, "settings.html", who, tokens=rows, made=made)
+    return page(request, "settings.html", who, tokens=owners.tokens_of(broker(request).database, who.owner), made=made)

@@ -1,0 +1,3 @@
+"""Subscriptions that last: tried out and priced (`trial`), registered (`registration`), followed by an engine
+(`followed`, `saved_engine`), delivered to (`targets`), and suspended where they cost too much (`quarantine`).
+"""
