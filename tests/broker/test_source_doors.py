@@ -389,6 +389,38 @@ def test_from_narrows_to_a_source_by_id_and_title(broker: Broker, ask: Client) -
     assert told(broker)[3:] == [("by-title", "urn:a:3")]
 
 
+def test_an_item_of_two_sources_is_told_once_also_to_who_asks_for_the_second(broker: Broker, ask: Client) -> None:
+    def subscribe(id: str, *names: str) -> None:
+        sources = f"FROM {', '.join(names)}" if names else ""
+        query = f"SELECT ?t {sources} WHERE (?i, title, ?t)"
+        assert ask("POST", "/subscriptions", {"query": query, "language": "gql", "id": id})[0] == 201
+
+    def publish(source: str, title: str = "One") -> list[tuple[str, str]]:
+        """Who is told of the item as a source has it, and how."""
+        before = broker.events("owner", 0)
+        ask("POST", f"/publish?wait=1&source={source}", item("urn:a:1", title))
+        return sorted((event.id, event.type) for event in broker.events("owner", 0)[len(before) :])
+
+    for source in ("first", "second", "third"):
+        made(ask, kind="push", id=source)
+        subscribe(source, source)
+    subscribe("any")
+    subscribe("first-or-third", "first", "third")
+    assert publish("first") == [("any", "matched"), ("first", "matched"), ("first-or-third", "matched")]
+    subscribe("late")
+    subscribe("late-third", "third")
+    assert publish("second") == [("second", "matched")]
+    assert publish("third") == [("late-third", "matched"), ("third", "matched")]
+    assert publish("first") == publish("second") == publish("third") == []
+    assert [event.source for event in broker.events("owner", 0)] == ["first"] * 3 + ["second"] + ["third"] * 2
+    changed = dict(publish("third", "Two"))
+    assert changed == {
+        "any": "changed", "third": "changed", "first-or-third": "changed", "late-third": "changed", "late": "matched",
+        "first": "unmatched", "second": "unmatched",
+    }  # fmt: skip
+    assert publish("first", "Two") == [("first", "matched")]
+
+
 # --- the taxonomy ----------------------------------------------------------------------------------------------------
 
 CLASSES = b"@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . <urn:c:Puffin> rdfs:subClassOf <urn:c:Bird> ."

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.current_snapshot import publications_of
 from triplewire.engine.engine import Engine
+from triplewire.engine.explain.missing import witness
 from triplewire.engine.incoming import chunks_of, chunks_of_batches, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.engine.tiers.interpreted import empty_snapshot
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.read.documents import Source
@@ -33,6 +35,17 @@ def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: 
         if group:
             snapshot = snapshot.changed(group, (), plain=plain)
     return engine._with(snapshot)
+
+
+def meaning_of(engine: Engine) -> tuple[World, str]:
+    """The taxonomy, operators and limits of an engine, and its entailment."""
+    return engine._compiler.world, engine._compiler.entailment
+
+
+def witness_of(engine: Engine, subscription: Subscription, id: str) -> Publication | None:
+    """A publication of this id that the subscription matches, where one is known."""
+    compiler = engine._compiler
+    return witness(compiler.meant(subscription), compiler.world, id)
 
 
 def empty_engine(engine: Engine) -> Engine:

@@ -48,10 +48,10 @@ FROM_SOURCE = "fromSource"
 class FromSource:
     """The operator `fromSource(source)`: is that where the publication comes from?
 
-    A source is what `comes_from` says of `Publication.source`; or the publication's channel (dcterms:isPartOf), by its
-    IRI, its page (foaf:page) or its title (dcterms:title, whatever its case and blanks). A text of several lines names
-    a source a line, of which one has to be it. `met`: the sources that were asked of publications that
-    have one, and whether any came from there. `names`: other names of what `Publication.source` may say.
+    A source is what `comes_from` says of a line of `Publication.source`; or the publication's channel
+    (dcterms:isPartOf), by its IRI, its page (foaf:page) or its title (dcterms:title, whatever its case and blanks). A
+    text of several lines names a source a line, of which one has to be it. `met`: the sources that were asked of
+    publications that have one, and whether any came from there. `names`: other names of what a line may say.
     """
 
     name = FROM_SOURCE
@@ -73,11 +73,11 @@ class FromSource:
         return bool(fitting)
 
     def _is_source(self, publication: Publication, name: str) -> bool:
-        if comes_from(publication.source, name):
-            return True
         plain, folded = _plain(name), _folded(name)
-        if any(_plain(other) == plain or _folded(other) == folded for other in self.names.get(publication.source, ())):
-            return True
+        for source in publication.source.split("\n"):
+            others = self.names.get(source, ())
+            if comes_from(source, name) or any(plain == _plain(one) or folded == _folded(one) for one in others):
+                return True
         names = _channel(publication)
         return any(_plain(n.value) == plain if isinstance(n, IRI) else _folded(n.lexical) == folded for n in names)
 

@@ -71,8 +71,8 @@ class Graph:
 class Publication:
     """A small RDF graph with an identity. Two publications are equal when all their fields are.
 
-    `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic);
-    `published` is the instant that the source states, in UTC, or None where it states none (then arrival counts);
+    `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic; a line
+    each); `published` is the instant that the source states, in UTC, or None for none (then arrival counts);
     `attachments` are byte strings that operators may read (of files: `triplewire.model.attachments`); `notes` says what
     was repaired while reading. Any iterable of triples will do, and plain tuples of three terms become triples. Raises
     `ArgumentError` for anything else.

@@ -13,17 +13,19 @@ from pipeline.index.stages import CASES, answers, row_of, rows_of
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
-from triplewire.errors import Refusal
+from triplewire.errors import Refusal, raise_refusal
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
+from triplewire.partition.containment import ContainmentPartitioner
 from triplewire.partition.plan import NAMES
 from triplewire.pipeline import filter as on_workers
 from triplewire.pipeline.index import changes
 from triplewire.pipeline.index.build import IndexOptions, Spread, build, change_taxonomy
 from triplewire.pipeline.index.open_version import HELD, open_versions, opened
-from triplewire.pipeline.index.versions import load
+from triplewire.pipeline.index.versions import SERVER, Plan, Version, load
 from triplewire.read import read
 
 SETTINGS = Settings(max_bindings=2)
@@ -170,3 +172,59 @@ def test_another_taxonomy_is_a_new_version(name: str, tmp_path: Path) -> None:
     assert warnings == ["boats with a name"], "what came since the files were read is told of, across taxonomies"
     assert not ignored
     assert first.content.built == after.content.built == "v1"
+
+
+@pytest.mark.slow
+def test_what_is_contained_joins_its_tree(tmp_path: Path) -> None:
+    """On storage as in a process: a newcomer that a root contains is on a node, and is matched there; where its root
+    goes, and when all is written anew, it is matched still. Two that contain each other leave one root."""
+    case = tomllib.loads((CASES / "joining.toml").read_text())
+    (tmp_path / "publications.nq").write_text(case["publications"])
+    published = list(read(str(tmp_path / "publications.nq")))
+    options = IndexOptions(Taxonomy.build(case["taxonomy"]))
+    engine, index = options.engine(), tmp_path / "index"
+
+    def file_of(*wanted: dict[str, str]) -> Path:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.jsonl"
+        rows = ({"language": "sparql"} | {k: v for k, v in one.items() if k != "below"} for one in wanted)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        engine.load_subscriptions(path)
+        return path
+
+    def subscribe(*wanted: dict[str, str]) -> Version:
+        return checked(changes.subscribe(index, [file_of(*wanted)], on_refusal=raise_refusal).version)
+
+    def unsubscribe(*ids: str) -> Version:
+        for id in ids:
+            engine.unsubscribe(id)
+        return checked(changes.unsubscribe(index, ids, on_refusal=raise_refusal).version)
+
+    def checked(version: Version) -> Version:
+        assert answers(version, rows_of(published))[0] == wanted(engine, published)
+        assert version.content.subscriptions == len(engine)
+        return version
+
+    version = checked(build(index, [file_of(*case["index"])], options, Spread("containment", 2)))
+    for newcomer in case["newcomer"]:
+        version = subscribe(newcomer)
+        part = version.content.more.part_of(newcomer["id"])
+        assert (part != SERVER) == bool(newcomer["below"]), newcomer["id"]
+        if newcomer["below"]:
+            assert part in [f"node-{node}" for node in version.plan.routes[newcomer["below"]]], newcomer["id"]
+    in_a_process = ContainmentPartitioner(2, World(options.taxonomy, options.operators, options.settings))
+    in_a_process.subscribe(engine.subscriptions)
+    there = len(opened(index, version.name).server())
+    assert there == in_a_process.placement.server_size + 1, "where a newcomer contains a root, both stay roots"
+    version = subscribe(
+        {"id": "one", "query": "ASK { ?s <urn:t> ?o }"},
+        {"id": "the same", "query": "ASK { ?x <urn:t> ?y }"},
+        {"id": "less", "query": "ASK { ?x <urn:t> 1 }"},
+    )
+    assert [version.content.more.part_of(id) for id in ("one", "the same")].count(SERVER) == 1
+    assert version.content.more.part_of("less") != SERVER
+    unsubscribe("any p", "of two subjects, a new root", "a narrower bound")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "CHANGES", 0)
+        version = subscribe({"id": "last", "query": 'ASK { ?s <urn:p> "a" ; <urn:x> ?y }'})
+    assert (version.content.delta, version.content.more) == ("", Plan())
+    unsubscribe("last", "birds", "below what came before")

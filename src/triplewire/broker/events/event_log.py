@@ -54,10 +54,15 @@ class Event:
     title: str
     link: str
     published: float | None
-    source: str
+    sources: str  # where it came from, a line each; the last one first
     bindings: str
     first: int | None
     reason: str = ""  # why its subscription is suspended or has ended
+
+    @property
+    def source(self) -> str:
+        """Where the publication came from when this was told."""
+        return self.sources.partition("\n")[0]
 
     @property
     def user(self) -> str:

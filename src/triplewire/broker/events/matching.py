@@ -11,6 +11,8 @@ publications are written in one transaction. So a process that is killed leaves 
             was  = the subscriptions that were told of its content before
             now  = the subscriptions that match, without those of owners who may not read it
             matched: now - was    changed: now and was    unmatched: was - now
+            where the content is the same and another source brought it:
+                matched: now - was - the subscriptions that match it as it came before
         write all, where this term still lasts
 
 A publication that may have ended a process (it is in the first batch of a term) is matched alone, and its tries are
@@ -85,7 +87,17 @@ _EXPIRING = 1_000  # subscriptions that end in one transaction
 _LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
 _LOOK = 0.5  # seconds between looks at what another process has accepted, or tries to become the one that matches
 
-_NEXT = sa.select(publications).where(publications.c.state == "accepted").order_by(publications.c.number).limit(AT_ONCE)
+_before = publications.alias("before")
+_IS_SAME = sa.and_(  # another source has brought what was there: `triplewire.broker.accepted`
+    _before.c.content == publications.c.content, _before.c.readers.is_not_distinct_from(publications.c.readers)
+)
+_NEXT = (
+    sa.select(publications, sa.case((_IS_SAME, _before.c.body)).label("same"), _before.c.source.label("sources"))
+    .outerjoin(_before, _before.c.number == publications.c.previous)
+    .where(publications.c.state == "accepted")
+    .order_by(publications.c.number)
+    .limit(AT_ONCE)
+)
 _FILES = sa.select(attachments).where(attachments.c.publication.in_(sa.bindparam("numbers", expanding=True)))
 
 _log = logging.getLogger("triplewire.broker")
@@ -98,6 +110,7 @@ class Accepted(NamedTuple):
     previous: int | None
     publication: Publication
     readers: frozenset[str] | None
+    same: Publication | None = None  # as other sources have brought it before, with the same content
 
 
 @dataclass
@@ -246,8 +259,12 @@ class Matching(Repeating):
                 break
             seen.add(row.id)
             readers = None if row.readers is None else frozenset(json.loads(row.readers))
-            publication = restored(row.body, row.id, row.source, files.get(row.number))
-            accepted.append(Accepted(row.number, row.previous, publication, readers))
+            body, source, attached = row.body, row.source, files.get(row.number)
+            same = None
+            if row.same is not None:
+                same = restored(row.same, row.id, row.sources, attached)
+                source = source.partition("\n")[0]
+            accepted.append(Accepted(row.number, row.previous, restored(body, row.id, source, attached), readers, same))
         return accepted
 
     def _give_up(self, row: Any, files: Mapping[str, bytes] | None) -> None:
@@ -352,14 +369,14 @@ class Matching(Repeating):
         """The events of a batch. A publication that cannot be matched is refused, and does not hold up others."""
         batch = Batch()
         try:
-            of_each = self._pairs([entry.publication for entry in accepted])
+            of_each = self._new_pairs(accepted)
         except (StoreError, UnavailableError):  # it is the database that has texts of subscriptions, not a publication
             raise
         except TriplewireError:
             of_each = []
             for entry in accepted:
                 try:
-                    of_each += self._pairs([entry.publication])
+                    of_each += self._new_pairs([entry])
                 except (StoreError, UnavailableError):
                     raise
                 except TriplewireError as error:
@@ -377,6 +394,9 @@ class Matching(Repeating):
             batch.matched[entry.number] = numbers
             batch.undecided += pairs.undecided
             was = previous.get(entry.previous, set()) if entry.previous is not None else set()
+            if entry.same is not None:
+                is_new = ~np.isin(numbers, list(was))
+                numbers, bindings, was = numbers[is_new], list(compress(bindings, is_new)), set()
             kinds: Iterable[str] = repeat(MATCHED)
             if was:
                 kinds = [CHANGED if number in was else MATCHED for number in numbers.tolist()]
@@ -394,6 +414,17 @@ class Matching(Repeating):
         if entry.readers is None:
             return np.ones(len(numbers), np.bool_)
         return np.isin(self._followed.owner[numbers], self._followed.owners_among(entry.readers))
+
+    def _new_pairs(self, accepted: Sequence[Accepted]) -> list[Pairs]:
+        """What each publication matches; of one that another source has brought before, what it did not match then."""
+        of_each = self._pairs([entry.publication for entry in accepted])
+        again = [(place, entry.same) for place, entry in enumerate(accepted) if entry.same is not None]
+        before = self._pairs([same for _, same in again]) if again else []
+        for (place, _), pairs in zip(again, before, strict=True):
+            is_new = ~np.isin(of_each[place].subscriptions, pairs.subscriptions)
+            of_each[place].subscriptions = of_each[place].subscriptions[is_new]
+            of_each[place].bindings = list(compress(of_each[place].bindings, is_new))
+        return of_each
 
     def _pairs(self, together: list[Publication]) -> list[Pairs]:
         """What each publication matches."""
@@ -413,16 +444,18 @@ class Matching(Repeating):
         return list(of_each.values())
 
     def _told_before(self, accepted: Sequence[Accepted]) -> dict[int, set[int]]:
-        """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it."""
+        """Content before -> the subscriptions that it matched; of one that was refused, those of the one before it; of
+        one that several sources brought, those of each."""
         numbers = {entry.previous for entry in accepted if entry.previous is not None}
         if not numbers:
             return {}
         stands_for = {number: number for number in numbers}
         no_events = publications.c.state.not_in(("accepted", "matched"))
-        refused = sa.select(publications.c.number, publications.c.previous).where(no_events)
+        stepped = sa.select(publications.c.number, publications.c.previous).where(sa.or_(no_events, _IS_SAME))
+        stepped = stepped.outerjoin(_before, _before.c.number == publications.c.previous)
         with self._database.reading() as connection:
             while numbers:
-                passed_over = connection.execute(refused.where(publications.c.number.in_(numbers))).all()
+                passed_over = connection.execute(stepped.where(publications.c.number.in_(numbers))).all()
                 steps = [(number, before) for number, before in passed_over if before]
                 stands_for |= {before: stands_for[number] for number, before in steps}
                 numbers = {before for _, before in steps}

@@ -1,8 +1,9 @@
 """Accepting publications: what is written of them, and requests that come again.
 
-A publication that is there with the same content is not taken again, nor is a revision of a page of a CMS that is not
-newer than what was taken of it. Where documents have no ids of their own, a request that is sent again is known by its
-key: `Idempotency-Key`, or source and id of a CloudEvent.
+A publication that is there with the same content is not taken again, unless another source brings it: then its row
+names all sources that it came from, and who asks for this one is told (`triplewire.broker.matching`). A revision of a
+page of a CMS that is not newer than what was taken of it is not taken either. Where documents have no ids of their own,
+a request that is sent again is known by its key: `Idempotency-Key`, or source and id of a CloudEvent.
 """
 
 from __future__ import annotations
@@ -25,11 +26,25 @@ _KEPT = DAY  # seconds that the answer to a request is kept for
 
 
 class Taken(NamedTuple):
-    """A publication as it was accepted. `is_new`: it was not there with this content."""
+    """A publication as it was accepted. `is_new`: it was not there with this content, or not from this source."""
 
     number: int
     id: str
     is_new: bool
+
+
+class _Newest(NamedTuple):
+    """The newest content of a publication, and the sources that brought it, a line each; None where it is not kept."""
+
+    number: int
+    content: str
+    sources: str | None
+
+    def also_from(self, source: str) -> str:
+        """The sources with another one in front; "" where that has brought it before, or nothing is known of them."""
+        if self.sources is None or set(source.split("\n")) <= {"", *self.sources.split("\n")}:
+            return ""
+        return f"{source}\n{self.sources}".rstrip("\n")
 
 
 class Once(NamedTuple):
@@ -94,10 +109,13 @@ def accept(connection: Connection, rows: Rows, once: Once | None, revision: Revi
 
 def _accept(connection: Connection, rows: Rows) -> list[Taken]:
     ids = list({values["id"] for values, _ in rows})
-    there: dict[str, tuple[int, str]] = {}
+    there: dict[str, _Newest] = {}
+    newest = sa.select(current, publications.c.source).outerjoin_from(
+        current, publications, publications.c.number == current.c.publication
+    )
     for part in parts(ids):
-        here = sa.select(current).where(current.c.id.in_(part))
-        there.update((row.id, (row.publication, row.content)) for row in connection.execute(here))
+        for row in connection.execute(newest.where(current.c.id.in_(part))):
+            there[row.id] = _Newest(row.publication, row.content, row.source)
     taken: list[Taken] = []
     for portion in _without_repetition(rows):
         new: list[tuple[dict[str, Any], Mapping[str, bytes], str]] = []
@@ -107,15 +125,17 @@ def _accept(connection: Connection, rows: Rows) -> list[Taken]:
             if values["readers"] is not None:
                 content = f"{content} for {values['readers']}"  # for others to read, it is told anew
             before = there.get(id)
-            if before is not None and before[1] == content:
-                taken.append(Taken(before[0], id, False))
-                continue
-            new.append(({"previous": before[0] if before is not None else None, **values}, files, content))
+            if before is not None and before.content == content:
+                if not (sources := before.also_from(values["source"])):
+                    taken.append(Taken(before.number, id, False))
+                    continue
+                values = {**values, "source": sources}
+            new.append(({"previous": before.number if before is not None else None, **values}, files, content))
             places.append(len(taken))
             taken.append(Taken(0, id, True))
         for place, number, (values, _, content) in zip(places, _insert(connection, new), new, strict=True):
             taken[place] = Taken(number, values["id"], True)
-            there[values["id"]] = number, content
+            there[values["id"]] = _Newest(number, content, values["source"])
     crash.point("publish.written")
     return taken
 

@@ -57,7 +57,7 @@ def may_see(owner: str, readers: str | None) -> bool:
 
 def _kept(row: Row[Any]) -> Kept:
     publication = restored(row.body, row.id, row.source)
-    shown = (row.title, row.link, row.source, row.received, row.published, row.readers)
+    shown = (row.title, row.link, row.source.partition("\n")[0], row.received, row.published, row.readers)
     return Kept(row.number, publication, *shown, len(row.body))
 
 

@@ -191,18 +191,22 @@ def _numbered(connection: Connection, rows: Sequence[MatchRow]) -> dict[tuple[st
 
 
 def _known(connection: Connection, id: str, content: str) -> int | None:
-    """The number of a content of a publication: of the newest one, or of those before."""
+    """The number of a content of a publication: of the newest one, or of those before; where several sources brought
+    it, of the first."""
     ids = {id, unquote(id.removeprefix(_URN))} if id.startswith(_URN) else {id}
-    newest = sa.select(current.c.publication).where(current.c.id.in_(ids))
+    newest, of = sa.select(current.c.publication).where(current.c.id.in_(ids)), publications.c
     for number in connection.execute(newest).scalars().all():
+        first, readers = None, None
         for _ in range(_OLDER):
-            here = sa.select(publications.c.content, publications.c.previous).where(publications.c.number == number)
+            here = sa.select(of.content, of.readers, of.previous).where(of.number == number)
             row = connection.execute(here).first()
-            if row is None:
+            if row is None or (first is not None and (row.content, row.readers) != (content, readers)):
                 break
             if row.content == content:
-                return int(number)
+                first, readers = int(number), row.readers
             number = row.previous
+        if first is not None:
+            return first
     return None
 
 

@@ -8,11 +8,14 @@ The changed publication is matched again; what does not help is not told.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from triplewire.engine.explain.reasons import ExplainedPair, parts_of, term_text
+from triplewire.errors import TriplewireError
 from triplewire.ir import nodes
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression, Filter, Label, Pattern, PatternTerm, Variable, Where
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
@@ -39,6 +42,24 @@ def missing(pair: ExplainedPair, near: Subscription) -> tuple[str, ...]:
     return min(told, key=lambda said: (len(said), said), default=())
 
 
+def witness(subscription: Subscription, world: World, id: str) -> Publication | None:
+    """A publication of this id that the subscription matches, made from nothing; None where it takes more than texts,
+    values, classes and triples, or an operator."""
+    where = subscription.where
+    while isinstance(where, nodes.And) and len(where.parts) == 1:
+        (where,) = where.parts
+    pair = ExplainedPair(subscription, Publication(id, ()), world)
+    for branch in where.branches if isinstance(where, nodes.Or) else (where,):
+        parts = parts_of(branch)
+        subjects = [part.subject for part in parts if isinstance(part, Pattern)]
+        named = {each.name: made_iri(f"{id}#{each.name}") for each in subjects if isinstance(each, Variable)}
+        changed = _Changed(pair, named)
+        with suppress(TriplewireError):
+            if changed.satisfies(parts) and changed.matches():
+                return changed.publication
+    return None
+
+
 class _Changed:
     """A publication that is changed until the parts of a query hold for one solution."""
 
@@ -48,6 +69,11 @@ class _Changed:
         self._before: dict[str, Term] = {}
         self._triples = list(pair.publication.triples)
         self.said: list[str] = []
+
+    @property
+    def publication(self) -> Publication:
+        """It as it is now."""
+        return Publication(self._pair.publication.id, self._triples, attachments=self._pair.publication.attachments)
 
     def satisfies(self, parts: Sequence[Where]) -> bool:
         """Make all parts hold; False where one is of a kind for which that is not known."""
@@ -80,8 +106,7 @@ class _Changed:
 
     def matches(self) -> bool:
         """Does the changed publication match?"""
-        changed = Publication(self._pair.publication.id, self._triples, attachments=self._pair.publication.attachments)
-        pair = replace(self._pair, publication=changed, results={})
+        pair = replace(self._pair, publication=self.publication, results={})
         return bool(pair.solutions(self._pair.subscription.where, 1))
 
     def _make_true(self, condition: Expression, patterns: Sequence[Pattern]) -> bool:
@@ -105,6 +130,9 @@ class _Changed:
             case nodes.InstanceOf(variable, _, cls):
                 node = self._values.get(variable.name)
                 known = sorted(self._pair.world.taxonomy.meant(cls))
+                if node is None and known:  # the triple that is added says it
+                    self._values[variable.name] = made_iri(known[0])
+                    return True
                 if not isinstance(node, IRI | BlankNode) or not known:
                     return False
                 self._triples.append(Triple(node, RDF_TYPE, made_iri(known[0])))

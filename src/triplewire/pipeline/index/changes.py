@@ -1,9 +1,9 @@
 """Single subscriptions come and go: each change is a small version, which running streams have at their next batch.
 
 A change writes a delta, which is all that was added since the last full version, and names what was removed. What takes
-the place of another one is removed and added in the same version. New subscriptions are matched in stage 1. A root that
-is removed leaves a router in the delta, for what is below it on the nodes. Once there are many changes, the parts that
-they are about are written anew.
+the place of another one is removed and added in the same version. New subscriptions are matched in stage 1, but for
+those that one there contains (`joining`). A root that is removed leaves a router in the delta, for what is below it on
+the nodes. Once there are many changes, the parts that they are about are written anew.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import rows_of_ids
 from triplewire.operators.files import OperatorFile
 from triplewire.partition.placement import add
+from triplewire.pipeline.index.joining import joined
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing
 from triplewire.pipeline.index.versions import (
     CHANGED,
@@ -77,13 +78,25 @@ class _Changes:
         self._removed.add(id)
         if self.delta.pop(id, None) is None:
             self.gone[id] = None
-            root = holder.get(id) if id in self._plan.routes else None
-            if root is not None:
-                # its id is made by chance, so that no subscription has it, or will have it
-                router = replace(root, id=f"router:{secrets.token_hex(8)}")
-                self.delta[router.id] = router
-                self.more = self.more.with_more(Plan({router.id: self._plan.routes[id]}, frozenset({router.id})))
+        elif id in self.more.placed:
+            self.more = replace(self.more, placed={of: node for of, node in self.more.placed.items() if of != id})
+        root = holder.get(id) if id in self._plan.routes else None
+        if root is not None:
+            # its id is made by chance, so that no subscription has it, or will have it
+            router = replace(root, id=f"router:{secrets.token_hex(8)}")
+            self.delta[router.id] = router
+            routes = {of: nodes for of, nodes in self.more.routes.items() if of != id}
+            self.more = replace(self.more, routes=routes).with_more(
+                Plan({router.id: self._plan.routes[id]}, frozenset({router.id}))
+            )
         return True
+
+    def place(self, before: OpenVersion, newcomers: Sequence[Subscription]) -> None:
+        """Put newcomers on the nodes to which what contains them leads."""
+        if newcomers and before.version.is_staged:
+            at_server = [each for each in self.delta.values() if self.more.part_of(each.id) == SERVER]
+            routes = self._plan.with_more(self.more).routes
+            self.more = self.more.with_more(joined(before, routes, at_server, tuple(self.gone), newcomers))
 
 
 def subscribe(
@@ -114,7 +127,7 @@ def subscribe(
             row, error = rows.get(id), id_is_taken(id, "choose another, or give --replace")
             # no row, where standard input has been read
             on_refusal(row.refusal(error) if row is not None else Refusal.of("subscription", id, error))
-        replaced = 0
+        replaced, newcomers = 0, list[Subscription]()
         for subscription in new:
             holder = changes.holder(subscription.id)
             if holder is not None:
@@ -123,6 +136,8 @@ def subscribe(
                 changes.remove(subscription.id)
                 replaced += 1
             changes.delta[subscription.id] = subscription
+            newcomers.append(subscription)
+        changes.place(before, newcomers)
         added = len(new) - len(taken)
         return _published(before, changes, added, replaced)
 
@@ -196,8 +211,9 @@ def _whole(aside: Path, name: str, before: OpenVersion, delta: list[Subscription
     for part in parts:
         saved = after.saved(part)
         gone = [id for id in content.gone if id in saved]
-        if gone or (part == SERVER and delta):
-            derived_engine(saved, delta if part == SERVER else (), gone).save(aside / part)
+        added = [each for each in delta if content.more.part_of(each.id) == part]
+        if gone or added:
+            derived_engine(saved, added, gone).save(aside / part)
             parts[part] = f"{name}/{part}"
     plan, whole = "", Version(before.version.directory, before.version.name, content, "")
     if before.version.is_staged:

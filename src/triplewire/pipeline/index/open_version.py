@@ -64,11 +64,11 @@ class OpenVersion:
 
     def server(self) -> Engine:
         """The engine of stage 1, or of all. Raises `StoreError`."""
-        return self._part(SERVER, self.added)
+        return self._part(SERVER)
 
     def node(self, number: int) -> Engine:
         """The engine of a node. Raises `StoreError`."""
-        return self._part(f"node-{number}", ())
+        return self._part(f"node-{number}")
 
     def all(self) -> list[Engine]:
         """The server, and then the nodes. Raises `StoreError`."""
@@ -104,10 +104,11 @@ class OpenVersion:
         called = {name: units for path in paths for name, units in units_of_called(self._folder(path)).items()}
         return {name: MissingOperator.of(name, called[name]) for name in sorted(called) if name not in known}
 
-    def _part(self, name: str, added: Sequence[Subscription]) -> Engine:
+    def _part(self, name: str) -> Engine:
         engine = self._parts.get(name)
         if engine is None:
-            saved = self.saved(name)
+            saved, part_of = self.saved(name), self.version.content.more.part_of
+            added = [each for each in self.added if part_of(each.id) == name]
             gone = [id for id in self.version.content.gone if id in saved]
             engine = self._parts[name] = derived_engine(saved, added, gone) if added or gone else saved
         return engine

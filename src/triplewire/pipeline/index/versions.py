@@ -52,24 +52,32 @@ _REPAIR = "restore it from a copy, or build the index anew with `triplewire pipe
 @dataclass(frozen=True)
 class Plan:
     """`routes`: id at the server -> the nodes that a match of it leads to. `routers`: the ids at the server whose
-    matches are not told, as they are no subscriptions (mergers, and roots that are gone)."""
+    matches are not told, as they are no subscriptions (mergers, and roots that are gone). `placed`: subscription of
+    the delta -> its node; the others of the delta are at the server."""
 
     routes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     routers: frozenset[str] = frozenset()
+    placed: Mapping[str, int] = field(default_factory=dict)
+
+    def part_of(self, id: str) -> str:
+        """The part that a subscription of the delta is in."""
+        return f"node-{self.placed[id]}" if id in self.placed else SERVER
 
     def with_more(self, other: Plan) -> Plan:
         """Both."""
-        return Plan({**self.routes, **other.routes}, self.routers | other.routers)
+        return Plan({**self.routes, **other.routes}, self.routers | other.routers, {**self.placed, **other.placed})
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in files."""
-        return {"routes": {id: list(nodes) for id, nodes in self.routes.items()}, "routers": sorted(self.routers)}
+        routes = {id: list(nodes) for id, nodes in self.routes.items()}
+        return {"routes": routes, "routers": sorted(self.routers), "placed": dict(self.placed)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Plan:
         """What `to_json` gave. Raises `LookupError`, `TypeError`, `ValueError` or `AttributeError` for others."""
         routes = {str(id): tuple(map(int, nodes)) for id, nodes in content["routes"].items()}
-        return cls(routes, frozenset(map(str, content["routers"])))
+        placed = {str(id): int(node) for id, node in content.get("placed", {}).items()}  # earlier versions have none
+        return cls(routes, frozenset(map(str, content["routers"])), placed)
 
 
 @dataclass(frozen=True)
