@@ -33,9 +33,14 @@ class CountedLines(io.BytesIO):
     taken = 0
 
     def readline(self, size: int | None = -1) -> bytes:
-        line = super().readline(size)
-        self.taken += len(line)
-        return line
+        return self._counted(super().readline(size))
+
+    def read1(self, size: int | None = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def _counted(self, data: bytes) -> bytes:
+        self.taken += len(data)
+        return data
 
 
 def test_a_line_that_does_not_end_is_read_no_further_than_a_file_may_be() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from triplewire.engine.compiler import class_warning
 from triplewire.ir.advice.conditions import contradictions
-from triplewire.ir.advice.places import may_be_misplaced, misplaced, placed_conditions
+from triplewire.ir.advice.places import FEED_TYPES, may_be_misplaced, misplaced, placed_conditions
 from triplewire.ir.advice.questions import (
     CONDITIONS,
     Questions,
@@ -48,7 +48,8 @@ class TemplateAdvice:
         distinct = np.unique(forms.parameter)
         for number in distinct[self._state[distinct] == _UNSEEN].tolist():
             iri = _iri_of(forms.parameters.text(number))
-            self._state[number] = _TOLD if iri and (schema_of(iri) or term_warning(iri)) else _SILENT
+            tells = iri in FEED_TYPES or (iri and (schema_of(iri) or term_warning(iri)))
+            self._state[number] = _TOLD if tells else _SILENT
         facts = [self.of(template) for template in forms.templates]
         numbers = np.where(forms.is_head, -1, forms.template)
         of_template = np.array([of.tells for of in facts] + [False], np.bool_)[numbers]
@@ -115,9 +116,11 @@ class _TemplateFacts:
         placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
         self.asked = replace(questions, unbound=(), iris=(), empty=(), placed=placed)
         self.asks = bool(questions.comparisons or questions.scopes or placed or questions.texts_for_classes)
+        always = any(may_be_misplaced(condition, ()) for condition in placed)  # else for some predicates only
+        self.asks_always = bool(questions.comparisons or questions.scopes or always or questions.texts_for_classes)
         self.asks_places = any(type(node) in CONDITIONS or isinstance(node, In) for node in nodes)
         self.conditions = conditions_of(template.stated)
         self.calls = any(isinstance(node, Call) for node in nodes)
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
-        self.tells = bool(template.warnings or self.fixed or self.schemas - {0} or self.classes or self.asks)
+        self.tells = bool(template.warnings or self.fixed or self.schemas - {0} or self.classes or self.asks_always)
         self.talks_with_others = bool(self.conditions) or self.asks_places

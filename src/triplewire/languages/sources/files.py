@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import os
+import pickle
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias, cast
@@ -30,7 +31,6 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.rows import (
     Row,
-    fields_of,
     is_storable,
     json_rows,
     parquet_rows,
@@ -180,7 +180,7 @@ def _columns(reader: Reader, items: Iterable[Row | Refusal | RowColumns]) -> Ite
         rows = columns.without_repeated(known)
         is_rule = rows.are_in("mdv")
         if is_rule.any():
-            reader.set_aside(rows.where(is_rule).packed())
+            reader.set_aside(replace(rows.where(is_rule), refusals={}))
         yield RowBatch(rows.where(~is_rule), reader.parsed)
 
 
@@ -291,10 +291,7 @@ class Reader(AbstractContextManager["Reader"]):
     def set_aside(self, rules: list[Row] | RowColumns) -> None:
         """Store MDV rules until all are known."""
         begin = self._spool.seek(0, io.SEEK_END)
-        if isinstance(rules, list):
-            self._spool.write(json.dumps([fields_of(row) for row in rules]).encode() + b"\n")
-        else:
-            rules.write(self._spool)
+        pickle.dump(rules, self._spool, pickle.HIGHEST_PROTOCOL)
         self._begins.append(begin)
         ids = [row.id for row in rules] if isinstance(rules, list) else rules.ids.decoded()
         self.places.update((id, (begin, number)) for number, id in enumerate(ids))
@@ -305,11 +302,8 @@ class Reader(AbstractContextManager["Reader"]):
 
     def _read_set_aside(self, begin: int) -> list[Row] | RowColumns:
         self._spool.seek(begin)
-        if not self._columnar:
-            return [Row(*fields) for fields in json.loads(self._spool.readline())]
-        from triplewire.languages.sources.row_columns import RowColumns  # compiled kernels
-
-        return RowColumns.read(self._spool)
+        rules: list[Row] | RowColumns = pickle.load(self._spool)  # a file without a name, which this object has written
+        return rules
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
         """The subscription of a row. Raises what `triplewire.languages.parse` raises."""

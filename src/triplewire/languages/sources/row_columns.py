@@ -1,53 +1,55 @@
-"""Rows of subscription files as columns: `RowColumns`, read from JSON Lines and Parquet without an object a row.
+"""Rows of subscription files as columns: `RowColumns`, read from JSON Lines and Parquet by Arrow, without an object a
+row.
 
-What has not the usual form (prefixes, a base, odd escapes, whatever is refused) is read by
-`triplewire.languages.sources.rows`, and put in its place.
+Where one of some rows has not the usual form (prefixes, a base, odd escapes, whatever is refused), they are read one by
+one (`triplewire.languages.sources.rows`): of JSON Lines, after the others have been told apart by halves.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import IO, Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 from numpy.typing import NDArray
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal
-from triplewire.kernels.text import json_rows as kernels
 from triplewire.kernels.text.json_strings import escape, escaped_offsets
 from triplewire.languages.sources.rows import (
     REQUIRED,
     Row,
-    fields_of,
+    line_blocks,
     parquet_batches,
     refusal_of_repeated,
     row_bytes,
     row_of_batch,
     row_of_line,
     sizes_of,
-    too_large,
 )
 from triplewire.languages.sources.tables import kept_line
-from triplewire.languages.templates.splitting import PAD, Numbers, Offsets, Pool, Queries, Texts
+from triplewire.languages.templates.splitting import PAD, Offsets, Pool, Queries, Texts
 from triplewire.plugins import BUILT_IN
 
-FEW = 64  # lines of a block that are read one by one, which takes no longer
+FEW = 256  # lines that are read one by one, where they cannot be taken together
 _BLOCK = 8 << 20  # bytes of JSON Lines that are read at a time
 _ROWS = 1 << 13  # single rows that make columns together
 _PIECE = 16 << 20  # bytes of texts of Parquet that make columns together; many rows may have one text
-_NAMES = tuple(BUILT_IN["language"])
-_LANGUAGES = Texts.of([name.encode() for name in _NAMES])
-_NAME_OFFSET = np.append(_LANGUAGES.start, _LANGUAGES.end[-1])
-_USUAL = [(name, "", ()) for name in _NAMES]
+_NAMES = pa.array(BUILT_IN["language"], pa.large_string())
+_USUAL = [(name, "", ()) for name in BUILT_IN["language"]]
 _NO_TEXT = b"\0"  # of a query that is no UTF-8, which is parsed in full
-_NONE = kernels.NONE
-_NEWLINE = 0x0A
+_NEWLINE, _RETURN, _BEGIN, _END = b"\n\r{}"
+_FIELDS = {**dict.fromkeys(REQUIRED, pa.string()), "prefixes": pa.struct([]), "base": pa.string()}
+_FORM = pj.ParseOptions(explicit_schema=pa.schema(_FIELDS.items()), unexpected_field_behavior="error")
+_SAYING_NOTHING = {"prefixes": ["", "{}"], "base": [""]}
+_AROUND = [
+    pa.scalar(piece, pa.large_string())  # in a kept line
+    for piece in ('{"id": "', '", "language": "', '", "query": "', '", "prefixes": {}, "base": ""}\n', "")
+]
 
 
 @dataclass(frozen=True)
@@ -112,33 +114,6 @@ class RowColumns:
         columns = self.ids.take(rows), self.queries.take(rows), self.lines.take(rows), self.source, self.record[rows]
         return RowColumns(*columns, objects, refusals)
 
-    def packed(self) -> RowColumns:
-        """The same, without bytes that no row has, and without refusals."""
-        queries = replace(self.queries, texts=self.queries.texts.packed())
-        return replace(self, ids=self.ids.packed(), queries=queries, lines=self.lines.packed(), refusals={})
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write it, without refusals, for `read`."""
-        objects = {number: fields_of(row) for number, row in self.objects.items()}
-        file.write(json.dumps([self.queries.environments, self.source, objects]).encode() + b"\n")
-        arrays: list[NDArray[Any]] = [self.record, self.queries.environment, *self._spans()]
-        for array in arrays:
-            np.lib.format.write_array(file, array, allow_pickle=False)
-
-    def _spans(self) -> Iterator[NDArray[Any]]:
-        for texts in (self.ids, self.queries.texts, self.lines):
-            yield from (texts.text, texts.start, texts.end)
-
-    @classmethod
-    def read(cls, file: IO[bytes]) -> RowColumns:
-        """What was written there."""
-        stated, source, objects = json.loads(file.readline())
-        environments = [(language, base, tuple(map(tuple, prefixes))) for language, base, prefixes in stated]
-        record, environment, *spans = (np.lib.format.read_array(file, allow_pickle=False) for _ in range(11))
-        ids, texts, lines = (Texts(*spans[n : n + 3]) for n in (0, 3, 6))
-        rows = {int(number): Row(*fields) for number, fields in objects.items()}
-        return cls(ids, Queries(texts, environment, environments), lines, source, record, rows)
-
     def without_repeated(self, known: Pool) -> RowColumns:
         """The same with a refusal in place of each row whose id is known. All are, from now on."""
         before, numbers = len(known), known.add(self.ids)
@@ -175,215 +150,119 @@ def together(items: Iterable[Row | Refusal | RowColumns]) -> Iterator[RowColumns
         yield RowColumns.of(single)
 
 
-def _mixed(usual: RowColumns, place: Offsets, others: Mapping[int, Row | Refusal]) -> RowColumns:
-    """Rows at their places in a file, with others at theirs."""
-    if not others:
-        return usual
-    odd = RowColumns.of(others[number] for number in sorted(others))
-    odd_place = np.array([number for number in sorted(others) if isinstance(others[number], Row)], np.int64)
-    places = np.concatenate((place, odd_place))
-    order = np.argsort(places)
-    row = np.searchsorted(places[order], odd_place).tolist()
-    refusals: dict[int, list[Refusal]] = {}
-    for number in sorted(others):
-        if isinstance(item := others[number], Refusal):
-            refusals.setdefault(int(np.searchsorted(places[order], number)), []).append(item)
-    return RowColumns(
-        usual.ids.followed_by(odd.ids).take(order),
-        usual.queries.followed_by(odd.queries).take(order),
-        usual.lines.followed_by(odd.lines).take(order),
-        usual.source,
-        np.concatenate((usual.record, odd.record))[order],
-        {number: odd[n] for n, number in enumerate(row)},
-        refusals,
-    )
+def _usual(rows: pa.RecordBatch | pa.Table, source: str, record: int) -> RowColumns | None:
+    """The rows, of which the first is this record; None where one has no id, no language that is known or no query, or
+    has prefixes or a base, or where something is no UTF-8."""
+    for name, nothing in _SAYING_NOTHING.items():
+        if name in rows.schema.names and not _says_nothing(rows.column(name), nothing):
+            return None
+    try:
+        id, language, query = (_as_text(rows.column(name)) for name in REQUIRED)
+    except pa.ArrowException:
+        return None
+    number, ids, texts = pc.index_in(language, _NAMES), _texts(id), _texts(query)
+    if id.null_count or query.null_count or number.null_count or not ids.lengths.all():
+        return None
+    pieces = _AROUND[0], _escaped(ids), _AROUND[1], language, _AROUND[2], _escaped(texts), *_AROUND[3:]
+    lines = _texts(pc.binary_join_element_wise(*pieces))
+    queries = Queries(texts, number.to_numpy(), _USUAL)
+    return RowColumns(ids, queries, lines, source, np.arange(record, record + len(ids)))
 
 
-def _definition_lines(ids: Texts, language: Numbers, queries: Texts) -> Texts:
-    """The lines that are kept of rows. `ids`, `queries`: with escapes."""
-    size = ids.lengths + queries.lengths + _LANGUAGES.lengths[language] + kernels.KEPT_BYTES
-    offset = np.concatenate(([0], np.cumsum(size)))
-    out = np.empty(offset[-1] + PAD, np.uint8)
-    names = language, _LANGUAGES.text, _NAME_OFFSET
-    kernels.kept_lines(ids.text, ids.start, ids.end, *names, queries.text, queries.start, queries.end, offset, out)
-    return Texts(out, offset[:-1], offset[1:])
+def _says_nothing(column: pa.Array, nothing: list[str]) -> bool:
+    """Has no row anything there?"""
+    if column.null_count == len(column) or column.type == _FIELDS["prefixes"]:
+        return True
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return is_text and bool(pc.all(pc.is_in(column, pa.array([*nothing, None], column.type))).as_py())
 
 
-# --- JSON Lines ------------------------------------------------------------------------------------------------------
+def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column of texts. Raises `pa.ArrowException` where it is none, or one of them is no UTF-8."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        raise pa.ArrowTypeError(column.type)
+    column.validate(full=True)
+    return column.cast(pa.large_string())
+
+
+def _texts(column: pa.Array) -> Texts:
+    _, offsets, data = column.buffers()
+    offset = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offset[0] : offset[-1]]
+    offset = offset - offset[0]
+    return Texts(np.concatenate((whole, np.zeros(PAD, np.uint8))), offset[:-1], offset[1:])
+
+
+def _escaped(texts: Texts) -> pa.Array:
+    """As they stand in JSON."""
+    offset = np.zeros(len(texts) + 1, np.int64)
+    escaped_offsets(texts.text, texts.start, texts.end, offset)
+    out = np.empty(offset[-1], np.uint8)
+    escape(texts.text, texts.start, texts.end, offset, out)
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(offset), pa.py_buffer(out))
 
 
 def json_columns(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal | RowColumns]:
     """The rows of JSON Lines, as `rows.json_rows` gives them. Raises `SubscriptionError` where the file itself cannot
     be read on."""
-    record, limit = 0, row_bytes(settings)
-    for block in _blocks(stream, limit, settings.max_input_bytes):
+    record, limit = 1, row_bytes(settings)
+    for block in line_blocks(stream, _BLOCK, limit, settings.max_input_bytes):
         data = np.frombuffer(block + bytes(PAD), np.uint8)
         end = np.flatnonzero(data[: len(block)] == _NEWLINE)
         if not block.endswith(b"\n"):
             end = np.append(end, len(block))
-        lines = Texts(data, np.concatenate(([0], end[:-1] + 1)), end)
-
-        def other(number: int, lines: Texts = lines, record: int = record) -> Row | Refusal | None:
-            return row_of_line(lines[number] + b"\n", source, record + number + 1, limit)
-
-        if len(lines) < FEW:
-            yield from filter(None, map(other, range(len(lines))))
-        else:
-            usual, place = _usual(lines, source, record, limit, _is_utf8(block))
-            odd = np.setdiff1d(np.arange(len(lines)), place, assume_unique=True).tolist()
-            yield _mixed(usual, place, {number: item for number in odd if (item := other(number)) is not None})
-        record += len(lines)
+        yield from _of_lines(Texts(data, np.concatenate(([0], end[:-1] + 1)), end), source, record, limit)
+        record += len(end)
 
 
-def _blocks(stream: BinaryIO, limit: int, most: int) -> Iterator[bytes]:
-    """The lines, some together; of one that is longer than `limit` bytes, more of it than these. Raises
-    `SubscriptionError` past `most` bytes."""
-    size, failed = 0, list[Exception]()
-    while not failed and (block := _read(stream, failed)):
-        skipped = 0
-        if not block.endswith(b"\n") and not failed:
-            last = len(block) - block.rfind(b"\n") - 1
-            rest = stream.readline(max(limit + 1 - last, 1))
-            block += rest
-            while rest and not rest.endswith(b"\n") and size + len(block) + skipped <= most:
-                rest = stream.readline(limit)
-                skipped += len(rest)
-        size += len(block) + skipped
-        if failed or size > most:  # whole lines only
-            if whole := block[: block.rfind(b"\n", 0, max(len(block) + skipped - max(size - most, 0), 0)) + 1]:
-                yield whole
-            raise too_large(most) if size > most else failed[0]
-        yield block
+def _of_lines(lines: Texts, source: str, record: int, limit: int) -> Iterator[Row | Refusal | RowColumns]:
+    """The rows of lines that stand one behind the other; `record`: the first one's."""
+    together = _usual_lines(lines, source, record, limit)
+    if together is not None:
+        yield together
+    elif len(lines) <= max(FEW, 1):
+        each = (row_of_line(lines[n] + b"\n", source, record + n, limit) for n in range(len(lines)))
+        yield from filter(None, each)
+    else:
+        half = len(lines) // 2
+        for begin, end in ((0, half), (half, len(lines))):
+            part = Texts(lines.text, lines.start[begin:end], lines.end[begin:end])
+            yield from _of_lines(part, source, record + begin, limit)
 
 
-def _read(stream: BinaryIO, failed: list[Exception]) -> bytes:
-    """Some bytes, none at the end. What cannot be read on goes to `failed`, with what was read before."""
-    pieces, size = [], 0
+def _usual_lines(lines: Texts, source: str, record: int, limit: int) -> RowColumns | None:
+    """The rows of lines; None where one has not the usual form. As each begins with a brace and ends with one, none of
+    them is a part of an object: no brace may follow one in an object, and in a string is no line feed."""
+    last = lines.end - 1
+    last -= lines.text[last] == _RETURN
+    is_closed = (lines.text[lines.start] == _BEGIN) & (lines.text[last] == _END)
+    if len(lines) <= FEW or not is_closed.all() or lines.lengths.max() >= limit:
+        return None
+    data = pa.py_buffer(lines.text[lines.start[0] : lines.end[-1]])
     try:
-        while size < _BLOCK and (piece := stream.read1(_BLOCK - size)):  # type: ignore[attr-defined]  # all have it
-            pieces.append(piece)
-            size += len(piece)
-    except (OSError, EOFError, zlib.error) as error:
-        failed.append(error)
-    return b"".join(pieces)
+        options = pj.ReadOptions(use_threads=False, block_size=data.size + 1)
+        rows = pj.read_json(pa.BufferReader(data), options, _FORM)
+    except pa.ArrowException:
+        return None
+    return _usual(rows, source, record) if len(rows) == len(lines) else None
 
 
-def _usual(lines: Texts, source: str, record: int, limit: int, is_utf8: bool) -> tuple[RowColumns, Offsets]:
-    """The rows of the usual form, and which lines they are."""
-    count = len(lines)
-    language = np.full(count, _NONE, np.int32)
-    id_start, id_end, raw_start, raw_end = spans = np.zeros((4, count), np.int64)
-    offset = np.zeros(count + 1, np.int64)
-    query = np.empty(len(lines.text), np.uint8)
-    if is_utf8:
-        out = kernels.JsonRows(language, id_start, id_end, raw_start, raw_end, offset, query)
-        kernels.usual_rows(lines.text, lines.start, lines.end, _LANGUAGES.text, _NAME_OFFSET, out)
-    place = np.flatnonzero((language >= 0) & (lines.lengths < limit))
-    id_start, id_end, raw_start, raw_end = spans[:, place]
-    ids, its_language = Texts(lines.text, id_start, id_end), language[place]
-    queries = Queries(Texts(query, offset[place], offset[place + 1]), its_language, _USUAL)
-    definitions = _definition_lines(ids, its_language, Texts(lines.text, raw_start, raw_end))
-    return RowColumns(ids, queries, definitions, source, record + 1 + place), place
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-# --- Parquet ---------------------------------------------------------------------------------------------------------
-
-
-def parquet_columns(stream: BinaryIO, source: str, settings: Settings) -> Iterator[RowColumns]:
+def parquet_columns(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal | RowColumns]:
     """The rows of a Parquet file, as `rows.parquet_rows` gives them. Raises as that does."""
     limit = row_bytes(settings)
     for batch, record in parquet_batches(stream, settings):
-        sizes, whole = sizes_of(batch), _BatchColumns(batch)
+        sizes = sizes_of(batch)
         piece = np.cumsum(sizes) // _PIECE
-        for rows in np.split(np.arange(batch.num_rows), np.flatnonzero(np.diff(piece)) + 1):
-            usual = rows[whole.is_usual[rows] & (sizes[rows] <= limit)]
-            others = {}
-            for number in np.setdiff1d(rows, usual, assume_unique=True).tolist():
-                others[number] = row_of_batch(batch, number, source, record + number, int(sizes[number]), limit)
-            yield _mixed(whole.rows(usual, source, record + usual), usual, others)
-
-
-class _BatchColumns:
-    """The columns of some rows of Parquet. `is_usual`: which rows have an id, a language that is known, and a query,
-    all in UTF-8, and no prefixes and no base."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        columns = {name: _encoded(batch.column(name)) for name in batch.schema.names}
-        self.is_usual = np.ones(batch.num_rows, np.bool_)
-        for name, column in columns.items():
-            self.is_usual &= self._are_there(*column) if name in REQUIRED else _are_empty(*column)
-        if not self.is_usual.any():
-            return
-        values, index = columns["language"]
-        number = pc.fill_null(pc.index_in(values, pa.array(_NAMES, values.type)), _NONE).to_numpy(zero_copy_only=False)
-        self._language = number.astype(np.int32)[index]
-        self._ids, self._queries = (_texts(*columns[name]) for name in ("id", "query"))
-        self.is_usual &= (self._language >= 0) & (self._ids.lengths > 0) & _are_utf8(self._ids)
-        self.is_usual &= _are_utf8(self._queries)
-
-    @staticmethod
-    def _are_there(values: pa.Array, index: Offsets) -> NDArray[np.bool_]:
-        """Which rows have a text?"""
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)) or not len(values):
-            return np.zeros(len(index), np.bool_)
-        return np.asarray((index >= 0) & np.asarray(pc.is_valid(values))[index])
-
-    def rows(self, rows: Offsets, source: str, record: Offsets) -> RowColumns:
-        """Some of those that are usual."""
-        if not len(rows):
-            return replace(RowColumns.of(()), source=source)
-        language, ids, queries = self._language[rows], self._ids.take(rows), self._queries.take(rows)
-        definitions = _definition_lines(_escaped(ids), language, _escaped(queries))
-        return RowColumns(ids, Queries(queries, language, _USUAL), definitions, source, record)
-
-
-def _encoded(column: pa.Array) -> tuple[pa.Array, Offsets]:
-    """The values of a column, and of each row the place of its value, -1 for none."""
-    if pa.types.is_dictionary(column.type):
-        place = pc.fill_null(column.indices.cast(pa.int64()), _NONE)
-        return column.dictionary, place.to_numpy(zero_copy_only=False)
-    return column, np.arange(len(column))
-
-
-def _are_empty(values: pa.Array, index: Offsets) -> NDArray[np.bool_]:
-    """Which rows have nothing there, or what says nothing?"""
-    is_empty = np.append(np.asarray(pc.is_null(values)), True)
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        is_empty[:-1] |= np.asarray(pc.fill_null(pc.is_in(values, pa.array(["", "{}"], values.type)), True))
-    return is_empty[index]
-
-
-def _texts(values: pa.Array, index: Offsets) -> Texts:
-    """The texts of the rows; those that are not there are empty."""
-    offset_type = np.int64 if pa.types.is_large_string(values.type) else np.int32
-    _, offsets, data = values.buffers()
-    offset = np.frombuffer(offsets, offset_type)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offset[0] : offset[-1]]
-    text, offset = np.concatenate((whole, np.zeros(PAD, np.uint8))), offset - offset[0]
-    is_there = index >= 0
-    return Texts(text, np.where(is_there, offset[index], 0), np.where(is_there, offset[index + 1], 0))
-
-
-def _are_utf8(texts: Texts) -> NDArray[np.bool_]:
-    """Which texts are UTF-8? None is where one is not, or another value of the column; nor is one that ends in a
-    character."""
-    if not _is_utf8(texts.text.tobytes()):
-        return np.zeros(len(texts), np.bool_)
-    return np.asarray((texts.text[texts.start] & 0xC0 != 0x80) & (texts.text[texts.end] & 0xC0 != 0x80))
-
-
-def _escaped(texts: Texts) -> Texts:
-    """As they stand in JSON."""
-    offset = np.zeros(len(texts) + 1, np.int64)
-    escaped_offsets(texts.text, texts.start, texts.end, offset)
-    out = np.empty(offset[-1] + PAD, np.uint8)
-    escape(texts.text, texts.start, texts.end, offset, out)
-    return Texts(out, offset[:-1], offset[1:])
+        for rows in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(piece)) + 1):
+            begin = int(rows[0])
+            is_short = sizes[rows].max() <= limit
+            together = _usual(batch.slice(begin, len(rows)), source, record + begin) if is_short else None
+            if together is not None:
+                yield together
+                continue
+            for number in rows.tolist():
+                yield row_of_batch(batch, number, source, record + number, int(sizes[number]), limit)

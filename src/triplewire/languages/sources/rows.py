@@ -1,5 +1,4 @@
-"""The rows of subscription files: JSON Lines and Parquet with `id`, `language`, `query`, perhaps `prefixes`, `base`;
-and the set of ids met so far.
+"""The rows of subscription files: JSON Lines and Parquet with `id`, `language`, `query`, perhaps `prefixes`, `base`.
 
 A row that is wrong becomes a `Refusal` in its place and the next is read. Which files there are, and what becomes of a
 row: `languages.sources.files`. Many rows as columns: `languages.sources.row_columns`.
@@ -9,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -24,6 +24,7 @@ from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.model.references import has_scheme
 from triplewire.plugins import registered
 
+_AT_ONCE = 1 << 14  # bytes of JSON Lines that are read one by one
 _BATCH = 1_024  # rows of a Parquet file held at a time, at most
 _BATCH_BYTES = 1 << 28  # of texts in them that the file holds only in part
 _SPARE = 1 << 20  # bytes of a line beside its query
@@ -58,11 +59,6 @@ class Row:
         return Refusal("subscription", self.id, where, error.what, error.remedy)
 
 
-def fields_of(row: Row) -> list[Any]:
-    """The arguments of `Row`, as JSON can hold them."""
-    return [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record, row.table]
-
-
 def too_large(limit: int) -> SubscriptionError:
     """The error of a file that has more bytes, when it is unpacked."""
     return SubscriptionError(f"it has more than {limit:,} bytes", remedy="raise max_input_bytes")
@@ -75,15 +71,50 @@ def row_bytes(settings: Settings) -> int:
 
 def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal]:
     """The rows of JSON Lines. Raises `SubscriptionError` where the file itself cannot be read on."""
-    limit = row_bytes(settings)
-    for record, line in enumerate(_lines(stream, limit, settings.max_input_bytes), 1):
-        if (item := row_of_line(line, source, record, limit)) is not None:
-            yield item
+    record, limit = 0, row_bytes(settings)
+    for block in line_blocks(stream, _AT_ONCE, limit, settings.max_input_bytes):
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            record += 1
+            if (item := row_of_line(line + b"\n", source, record, limit)) is not None:
+                yield item
 
 
-def row_of_line(line: bytes | None, source: str, record: int, limit: int) -> Row | Refusal | None:
-    """The row of a line, or its refusal; None for a blank line. One that is longer than `limit` may be None."""
-    if line is None or len(line) > limit:
+def line_blocks(stream: BinaryIO, at_once: int, limit: int, most: int) -> Iterator[bytes]:
+    """The lines, about `at_once` bytes of them together; of one that is longer than `limit` bytes, more than these.
+    Raises `SubscriptionError` past `most` bytes."""
+    size, failed = 0, list[Exception]()
+    while not failed and (block := _read(stream, min(at_once, most - size + 1), failed)):
+        skipped = 0
+        if not block.endswith(b"\n") and not failed:
+            last = len(block) - block.rfind(b"\n") - 1
+            rest = stream.readline(max(limit + 1 - last, 1))
+            block += rest
+            while rest and not rest.endswith(b"\n") and size + len(block) + skipped <= most:
+                rest = stream.readline(limit)
+                skipped += len(rest)
+        size += len(block) + skipped
+        if failed or size > most:  # whole lines only
+            if whole := block[: block.rfind(b"\n", 0, max(len(block) + skipped - max(size - most, 0), 0)) + 1]:
+                yield whole
+            raise too_large(most) if size > most else failed[0]
+        yield block
+
+
+def _read(stream: BinaryIO, count: int, failed: list[Exception]) -> bytes:
+    """So many bytes, or fewer at the end. What cannot be read on goes to `failed`, with what was read before."""
+    pieces, size = [], 0
+    try:
+        while size < count and (piece := stream.read1(count - size)):  # type: ignore[attr-defined]  # all have it
+            pieces.append(piece)
+            size += len(piece)
+    except (OSError, EOFError, zlib.error) as error:
+        failed.append(error)
+    return b"".join(pieces)
+
+
+def row_of_line(line: bytes, source: str, record: int, limit: int) -> Row | Refusal | None:
+    """The row of a line, or its refusal; None for a blank line."""
+    if len(line) > limit:
         return refused(source, record, f"the line is longer than {limit:,} bytes", "raise max_query_bytes")
     try:
         text = line.decode("utf-8-sig" if record == 1 else "utf-8")
@@ -96,20 +127,6 @@ def row_of_line(line: bytes | None, source: str, record: int, limit: int) -> Row
         return refused(source, record, "no JSON that can be read: nested too deeply")
     except ValueError as error:
         return refused(source, record, f"no JSON that can be read: {error}")
-
-
-def _lines(stream: BinaryIO, limit: int, total: int) -> Iterator[bytes | None]:
-    """The lines; None for each that is longer than `limit` bytes. Raises `SubscriptionError` past `total` bytes."""
-    size = 0
-    while line := stream.readline(limit):
-        piece = line
-        size += len(line)
-        while size <= total and len(piece) == limit and not piece.endswith(b"\n"):
-            piece = stream.readline(limit)
-            size += len(piece)
-        if size > total:
-            raise too_large(total)
-        yield line if piece is line else None
 
 
 def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal]:

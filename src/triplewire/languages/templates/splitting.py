@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,10 +87,10 @@ class Texts:
         text = self.text.tobytes()
         return [text[a:b].decode() for a, b in zip(self.start.tolist(), self.end.tolist(), strict=True)]
 
-    def packed(self) -> Texts:
-        """The same, without bytes that none has."""
+    def __reduce__(self) -> tuple[type[Texts], tuple[NDArray[Any], ...]]:
+        """Pickled without bytes that none has."""
         offset = np.concatenate(([0], np.cumsum(self.lengths)))
-        return Texts(np.frombuffer(self.joined() + bytes(PAD), np.uint8), offset[:-1], offset[1:])
+        return Texts, (np.frombuffer(self.joined() + bytes(PAD), np.uint8), offset[:-1], offset[1:])
 
     def followed_by(self, others: Texts) -> Texts:
         """The same, and others behind them."""
@@ -118,11 +119,6 @@ class Queries:
     def take(self, rows: NDArray[np.integer]) -> Queries:
         """Some of them."""
         return Queries(self.texts.take(rows), self.environment[rows], self.environments)
-
-    def followed_by(self, others: Queries) -> Queries:
-        """The same, and others behind them."""
-        environment = np.concatenate((self.environment, len(self.environments) + others.environment)).astype(np.int32)
-        return Queries(self.texts.followed_by(others.texts), environment, [*self.environments, *others.environments])
 
 
 class Pool:
