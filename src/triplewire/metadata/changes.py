@@ -112,5 +112,5 @@ def numbered(connection: Connection, iris: Sequence[str]) -> dict[str, tuple[int
     for start in range(0, len(iris), 500):
         query = sa.select(documents.c.iri, documents.c.number, documents.c.digest)
         query = query.where(documents.c.iri.in_(iris[start : start + 500]))
-        rows |= {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+        rows |= {row[0]: (row[1], row[2]) for row in connection.execute(query).all()}
     return rows

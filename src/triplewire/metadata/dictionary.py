@@ -23,7 +23,7 @@ def numbers_of(connection: Connection, wanted_terms: Iterable[T]) -> dict[T, int
     """The number of each term; new ones are added. Those of IRIs and literals are above 0, of blank nodes below."""
     digests = {term: digest_of(str(term)) for term in wanted_terms}
     fill(connection, wanted, ((digest,) for digest in set(digests.values())))
-    known: dict[str, int] = {row[0]: row[1] for row in connection.execute(_known())}
+    known: dict[str, int] = {row[0]: row[1] for row in connection.execute(_known()).all()}
     new = [term for term, digest in digests.items() if digest not in known]
     if new:
         ends = (sa.select(end(terms.c.number)).scalar_subquery() for end in (sa.func.min, sa.func.max))

@@ -37,6 +37,7 @@ from triplewire.metadata.working import (
     batch,
     changes,
     dirty,
+    empty,
     emptying,
     fill,
     grams,
@@ -110,13 +111,13 @@ def evaluated(connection: Connection, rules: Iterable[int]) -> None:
             connection, asked.insert().from_select(["rule"], new.where(new.selected_columns.rule.not_in(number)))
         )
     for table, source in ((asked_triggers, triggers), (asked_joins, joins)):
-        connection.execute(table.delete())
+        empty(connection, table)
         of_these = sa.select(*source.c).where(source.c.rule.in_(sa.select(asked.c.rule)))
         connection.execute(table.insert().from_select([column.key for column in table.c], of_these))
     connection.execute(asked_properties.delete())
     named = sa.select(asked_triggers.c.property).distinct()
     connection.execute(asked_properties.insert().from_select(["property"], named))
-    connection.execute(hits.delete())
+    empty(connection, hits)
     _trigger(connection, _OF_ALL, hits)
     _join(connection, asked_joins, *_kinds_and_depth(connection, asked_joins, asked_joins))
 
@@ -166,7 +167,7 @@ def _cut(connection: Connection, given: _Input, operator: str, size: int) -> Non
     if given is _OF_ALL:
         t = given.triggers
         pieces = set(connection.execute(sa.select(t.c.brief).where(t.c.operator == operator)).scalars())
-    cut = ((number, grams_of(text, size)) for number, text in connection.execute(searched))
+    cut = ((number, grams_of(text, size)) for number, text in connection.execute(searched).all())
     fill(connection, grams, ((n, gram) for n, all_ in cut for gram in (all_ if pieces is None else all_ & pieces)))
 
 

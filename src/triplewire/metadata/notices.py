@@ -30,6 +30,7 @@ from triplewire.metadata.working import (
     moved_rows,
     picked,
     told,
+    turned,
 )
 
 Pairs = Mapping[tuple[str, int], list[str]]
@@ -38,20 +39,29 @@ Pairs = Mapping[tuple[str, int], list[str]]
 
 def pairs_of_ends(connection: Connection) -> tuple[Pairs, Pairs]:
     """`ends` as pairs: which rules begin to hold a resource, and which cease to."""
-    source = in_order(ends, (subscriptions, subscriptions.c.number == ends.c.subscription))
-    query = sa.select(ends.c.repository, ends.c.resource, ends.c.stays, subscriptions.c.id).select_from(source)
+    listed, named = _ends_and_ids()
+    ids: dict[int, str] = {row[0]: row[1] for row in connection.execute(named).all()}  # a rule has many ends
     begun: dict[tuple[str, int], list[str]] = defaultdict(list)
     ceased: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for repository, resource, stays, rule in connection.execute(query):
-        (begun if stays else ceased)[repository, resource].append(rule)
+    for repository, resource, stays, subscription in connection.execute(listed).all():
+        (begun if stays else ceased)[repository, resource].append(ids[subscription])
     return begun, ceased
+
+
+@cache
+def _ends_and_ids() -> tuple[sa.Select[Any], sa.Select[Any]]:
+    each = sa.select(ends.c.subscription).distinct().subquery()
+    source = in_order(each, (subscriptions, subscriptions.c.number == each.c.subscription))
+    named = sa.select(subscriptions.c.number, subscriptions.c.id).select_from(source)
+    return sa.select(ends.c.repository, ends.c.resource, ends.c.stays, ends.c.subscription), named
 
 
 def count(connection: Connection) -> None:
     """Bring `md_holdings` up to date with `ends`."""
     if connection.execute(_is_any_end()).scalar():
-        for statement in _counting():
-            connection.execute(statement)
+        connection.execute(emptying(turned))
+        connection.execute(_turning())
+        hold(connection)
 
 
 @cache
@@ -60,10 +70,23 @@ def _is_any_end() -> sa.Select[Any]:
 
 
 @cache
-def _counting() -> tuple[sa.Executable, ...]:
-    here = sa.and_(holdings.c.repository == ends.c.repository, holdings.c.resource == ends.c.resource)
-    rules = sa.func.sum(2 * ends.c.stays - 1) + sa.func.coalesce(sa.func.max(holdings.c.rules), 0)
-    now = sa.select(ends.c.repository, ends.c.resource, rules).select_from(in_order(ends, left=(holdings, here)))
+def _turning() -> sa.Insert:
+    more = sa.select(ends.c.repository, ends.c.resource, sa.func.sum(2 * ends.c.stays - 1))
+    more = more.group_by(ends.c.repository, ends.c.resource)
+    return turned.insert().from_select(["repository", "resource", "more"], more)
+
+
+def hold(connection: Connection) -> None:
+    """Bring `md_holdings` up to date with `turned`."""
+    for statement in _holding():
+        connection.execute(statement)
+
+
+@cache
+def _holding() -> tuple[sa.Executable, ...]:
+    here = sa.and_(holdings.c.repository == turned.c.repository, holdings.c.resource == turned.c.resource)
+    rules = turned.c.more + sa.func.coalesce(holdings.c.rules, 0)
+    now = sa.select(turned.c.repository, turned.c.resource, rules).select_from(in_order(turned, left=(holdings, here)))
     names = ["repository", "resource", "rules"]
     is_counted = is_in(
         counted, counted.c.repository == holdings.c.repository, counted.c.resource == holdings.c.resource
@@ -71,7 +94,7 @@ def _counting() -> tuple[sa.Executable, ...]:
     of_these = among(holdings.c.resource, sa.select(counted.c.resource))
     return (
         counted.delete(),
-        counted.insert().from_select(names, now.group_by(ends.c.repository, ends.c.resource)),
+        counted.insert().from_select(names, now),
         holdings.delete().where(of_these, is_counted),
         holdings.insert().from_select(names, sa.select(counted).where(counted.c.rules > 0)),
     )
@@ -85,7 +108,7 @@ def notices(connection: Connection, begun: Pairs, ceased: Pairs) -> dict[str, tu
     follow(connection)
     content = contents(connection)
     out: dict[str, list[Notice]] = defaultdict(list)
-    for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)):
+    for repository, resource in connection.execute(sa.select(told.c.repository, told.c.resource)).all():
         if (now := content.get(resource)) is not None:
             rules = begun.get((repository, resource), ())
             out[repository].append(Told(now.resource, now.statements, now.strong, tuple(sorted(rules))))
@@ -162,10 +185,10 @@ def contents(connection: Connection) -> dict[int, Told]:
     pick, statements_of, references = _content()
     connection.execute(pick)
     stated: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for number, property_, value in connection.execute(statements_of):
+    for number, property_, value in connection.execute(statements_of).all():
         stated[number].append((property_, value))
     strongly: dict[int, list[str]] = defaultdict(list)
-    for number, name in connection.execute(references):
+    for number, name in connection.execute(references).all():
         strongly[number].append(name)
     names = names_of(connection, stated)
     return {
@@ -189,7 +212,7 @@ def _content() -> tuple[sa.Insert, sa.Select[Any], sa.Select[Any]]:
 def names_of(connection: Connection, resources: Iterable[int]) -> dict[int, str]:
     """The IRIs of resources, or names of blank nodes."""
     fill(connection, picked, ((number,) for number in resources))
-    return {row[0]: row[1] for row in connection.execute(_names())}
+    return {row[0]: row[1] for row in connection.execute(_names()).all()}
 
 
 @cache

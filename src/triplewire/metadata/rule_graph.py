@@ -87,7 +87,7 @@ def _known(
     """The numbers of those that are there, by their digests."""
     fill(connection, wanted, ((x,) for x in dict.fromkeys(digests)))
     query = sa.select(digest, number).select_from(wanted.join(number.table, digest == wanted.c.digest))
-    return {row[0]: row[1] for row in connection.execute(query)}
+    return {row[0]: row[1] for row in connection.execute(query).all()}
 
 
 def _groups(connection: Connection, atomic: Sequence[Atomic], terms: Mapping[IRI, int]) -> dict[tuple[Any, ...], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,11 +21,11 @@ from triplewire.metadata import filter as matching
 from triplewire.metadata.decompose import Decomposition, check_supported
 from triplewire.metadata.messages import Applied, RuleText, Told
 from triplewire.metadata.normal import normalised
-from triplewire.metadata.notices import Pairs, contents, count, follow
+from triplewire.metadata.notices import Pairs, contents, follow, hold
 from triplewire.metadata.rule_graph import merge, remove_unreferenced
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import subscriptions, terms
-from triplewire.metadata.working import ends, fill, hits, in_order, picked, told, wanted
+from triplewire.metadata.working import fill, hits, in_order, picked, told, turned, wanted
 from triplewire.store.database import insert_rows
 
 AT_ONCE = 1_000
@@ -45,9 +45,11 @@ class _Registered(Mapping[str, Subscription]):
     def _look_up(self, names: Iterable[str]) -> None:
         self.texts |= dict.fromkeys(names)
         fill(self._connection, wanted, ((name,) for name in dict.fromkeys(names)))
-        source = in_order(wanted, (subscriptions, subscriptions.c.id == wanted.c.digest))
-        query = sa.select(subscriptions.c.id, subscriptions.c.body).select_from(source)
-        for name, body in self._connection.execute(query.where(subscriptions.c.repository == self._repository)):
+        is_of = sa.and_(subscriptions.c.repository == self._repository, subscriptions.c.id == wanted.c.digest)
+        query = sa.select(subscriptions.c.id, subscriptions.c.body).select_from(
+            in_order(wanted, (subscriptions, is_of))
+        )
+        for name, body in self._connection.execute(query):
             self.texts[name] = RuleText(name, **json.loads(body))
 
     def text(self, name: str) -> RuleText | None:
@@ -120,7 +122,7 @@ def removed(connection: Connection, repository: str, ids: Sequence[str]) -> Pair
     if missing := set(ids) - {row[1] for row in listed}:
         raise SubscriptionError(f"the repository has no rule {min(missing)!r}", source=repository)
     ceased: dict[tuple[str, int], list[str]] = defaultdict(list)
-    _collect(connection, repository, listed, ceased, counts=0)
+    _collect(connection, repository, listed, ceased, counts=-1)
     fill(connection, picked, ((number,) for number, _, _ in listed))
     connection.execute(subscriptions.delete().where(subscriptions.c.number.in_(sa.select(picked.c.number))))
     remove_unreferenced(connection, [rule for _, _, rule in listed])
@@ -149,7 +151,7 @@ def results(
                 fill(connection, picked, ((number,) for number in missing))
                 source = in_order(picked, (terms, terms.c.number == picked.c.number))
                 query = sa.select(terms.c.number, terms.c.label).select_from(source)
-                names |= {row[0]: row[1] for row in connection.execute(query)}
+                names |= {row[0]: row[1] for row in connection.execute(query).all()}
             yield owner, rule, sorted(map(names.__getitem__, resources))
 
 
@@ -174,11 +176,11 @@ def _listed(connection: Connection, repository: str, ids: Sequence[str] | None) 
     query = sa.select(subscriptions.c.number, subscriptions.c.id, subscriptions.c.rule)
     query = query.where(subscriptions.c.repository == repository).order_by(subscriptions.c.number)
     if ids is None:
-        return [tuple(row) for row in connection.execute(query)]
+        return [tuple(row) for row in connection.execute(query).all()]
     rows: list[tuple[int, str, int]] = []
     for start in range(0, len(ids), 500):
         part = query.where(subscriptions.c.id.in_(ids[start : start + 500]))
-        rows += (tuple(row) for row in connection.execute(part))
+        rows += (tuple(row) for row in connection.execute(part).all())
     return rows
 
 
@@ -190,7 +192,7 @@ def _held(connection: Connection, listed: Sequence[tuple[int, str, int]]) -> Ite
         source = in_order(picked, (hits, hits.c.rule == picked.c.number))
         query = sa.select(hits.c.rule, hits.c.resource).select_from(source).where(hits.c.resource > 0)
         by_rule: dict[int, list[int]] = defaultdict(list)
-        for rule, resource in connection.execute(query):
+        for rule, resource in connection.execute(query).all():
             by_rule[rule].append(resource)
         for _, name, rule in part:
             yield name, by_rule.get(rule, [])
@@ -204,19 +206,12 @@ def _collect(
     *,
     counts: int | None,
 ) -> None:
-    """Add to `pairs` what rules hold. `counts`: they begin (1) or cease (0) to hold it, or nothing changes (None)."""
-    for start in range(0, len(listed), AT_ONCE):
-        part = listed[start : start + AT_ONCE]
-        for name, resources in _held(connection, part):
-            for resource in resources:
-                pairs[repository, resource].append(name)
-        if counts is not None:
-            fill(connection, picked, ((number,) for number, _, _ in part))
-            source = in_order(picked, (subscriptions, subscriptions.c.number == picked.c.number))
-            source = in_order(source, (hits, hits.c.rule == subscriptions.c.rule))
-            rows = sa.select(picked.c.number, hits.c.resource, sa.literal(repository), sa.literal(counts))
-            connection.execute(ends.delete())
-            connection.execute(
-                ends.insert().from_select([c.key for c in ends.c], rows.select_from(source).where(hits.c.resource > 0))
-            )
-            count(connection)
+    """Add to `pairs` what rules hold. `counts`: they begin (1) or cease (-1) to hold it, or nothing changes (None)."""
+    rules_of: Counter[int] = Counter()
+    for name, resources in _held(connection, listed):
+        rules_of.update(resources)
+        for resource in resources:
+            pairs[repository, resource].append(name)
+    if counts is not None and rules_of:
+        fill(connection, turned, ((repository, resource, counts * rules) for resource, rules in rules_of.items()))
+        hold(connection)

@@ -61,19 +61,19 @@ grams = _table("grams", _number("term"), Column("gram", ByCodePoint, primary_key
 """Pieces of the literals that are searched for what `contains` asks."""
 
 
-def _hits(name: str) -> Table:
+def _hits(name: str, *, is_looked_up: bool) -> Table:
     return _table(
         name,
-        _number("rule"),
-        _number("resource"),
+        _number("rule", is_key=is_looked_up),
+        _number("resource", is_key=is_looked_up),
         Column("was", SmallInteger, nullable=False),
         Column("stays", SmallInteger, nullable=False),
     )
 
 
-hits = _hits("hits")
+hits = _hits("hits", is_looked_up=True)
 """The paper's ResultObjects: which atomic rule registers which resource, before the batch and after it."""
-changes = _hits("changes")
+changes = _hits("changes", is_looked_up=False)
 """The same of triggering rules alone, where the batch changes it."""
 
 asked = _table("asked", _number("rule"))
@@ -94,12 +94,17 @@ asked_properties = _table("asked_properties", _number("property"))
 
 ends = _table(
     "ends",
-    _number("subscription"),
-    _number("resource"),
+    _number("subscription", is_key=False),
+    _number("resource", is_key=False),
     Column("repository", Text, nullable=False),
     Column("stays", SmallInteger, nullable=False),
 )
-"""Which subscription begins (`stays` is 1) or ceases to hold which resource."""
+"""Which subscription begins (`stays` is 1) or ceases to hold which resource; each pair once. Like `changes` and
+`turned`, it is read as a whole only: an index would take longer than its rows."""
+turned = _table(
+    "turned", Column("repository", Text), _number("resource", is_key=False), Column("more", BIG, nullable=False)
+)
+"""How many more rules hold a resource than before; negative: fewer."""
 counted = _table(
     "counted", Column("repository", Text, primary_key=True), _number("resource"), Column("rules", BIG, nullable=False)
 )
@@ -135,6 +140,15 @@ def fill(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) 
     """Replace the rows of a table."""
     connection.execute(emptying(table))
     insert_rows(connection, table, list(rows))
+
+
+def empty(connection: Connection, table: Table) -> None:
+    """Remove all rows of a table that may have very many. PostgreSQL would keep their places until the tables are made
+    anew; TRUNCATE does not, but has plans made anew."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"TRUNCATE {table.name}")
+    else:
+        connection.execute(emptying(table))
 
 
 @cache

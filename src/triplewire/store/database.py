@@ -46,8 +46,10 @@ _SESSION = (
     "tcp_keepalives_idle=5",
     "tcp_keepalives_interval=5",
     "tcp_keepalives_count=3",
+    "temp_buffers=64MB",
 )
-"""Of a session of PostgreSQL: what a process holds that has stopped or lost its network is free within 20 seconds."""
+"""Of a session of PostgreSQL: what a process holds that has stopped or lost its network is free within 20 seconds.
+Memory of temporary tables is taken as they grow; with less, half of their pages are read again and again."""
 
 
 def has_wal_bug(version: tuple[int, ...]) -> bool:

@@ -14,6 +14,7 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -144,9 +145,9 @@ class Request:
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """The header after its two lengths, and the document."""
-        fields = dataclasses.asdict(self) | {"syntax": self.syntax.name}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del fields["data"]
-        head = json.dumps(fields).encode()
+        head = json.dumps(fields | {"syntax": self.syntax.name, "settings": _text_of(self.settings)}).encode()
         return HEAD.pack(len(head), len(self.data)) + head, self.data
 
     @classmethod
@@ -154,8 +155,19 @@ class Request:
         """The request that `to_bytes` wrote."""
         fields = json.loads(head)
         fields["syntax"] = Syntax[fields["syntax"]]
-        fields["settings"] = Settings(**fields["settings"])
+        fields["settings"] = _settings_of(fields["settings"])
         return cls(data, **fields)
+
+
+@lru_cache(8)
+def _text_of(settings: Settings) -> str:
+    """Limits as JSON, which are those of the document before: writing them takes as long as reading a small one."""
+    return json.dumps(dataclasses.asdict(settings))
+
+
+@lru_cache(8)
+def _settings_of(text: str) -> Settings:
+    return Settings(**json.loads(text))
 
 
 def _added(triples: Iterable[Triple], parts: list[bytes]) -> list[Any]:
