@@ -74,11 +74,12 @@ def rows_of(column: TextColumn) -> list[bytes]:
     return [column.text[bounds[n] : bounds[n + 1]].tobytes() for n in column.number.tolist()]
 
 
+@pytest.mark.parametrize("few", [0, 1_000])  # terms of objects, and terms as columns
 @given(lists())
-def test_text_is_that_of_the_objects(drawn: tuple[list[Term], Bindings, list[int]]) -> None:
+def test_text_is_that_of_the_objects(few: int, drawn: tuple[list[Term], Bindings, list[int]]) -> None:
     stated, bindings, selection = drawn
     places = np.array(selection, np.int32)
-    made = json_column(bindings, places, SELECTIONS, batch_terms(stated))
+    made = json_column(bindings, places, SELECTIONS, batch_terms(stated), terms_of(stated), few)
     wanted = [utf8(bindings_text(one)) for one in shared(bindings, places, SELECTIONS, terms_of(stated))]
     assert rows_of(made) == wanted
     assert all(isinstance(json.loads(text), list) for text in wanted)
@@ -88,7 +89,8 @@ def test_equal_lists_have_one_text() -> None:
     rows, group = np.array([0, 1, 0, 1, 1], np.int32), np.full(3, -1, np.int32)
     start, count, width = np.array([0, 2, 4]), np.array([2, 2, 1]), np.ones(3, np.int32)
     bindings = Bindings(rows, start, count, width, np.zeros(3, np.bool_), group, {})
-    made = json_column(bindings, np.ones(3, np.int32), SELECTIONS, batch_terms([IRI("urn:a"), IRI("urn:b")]))
+    stated: list[Term] = [IRI("urn:a"), IRI("urn:b")]
+    made = json_column(bindings, np.ones(3, np.int32), SELECTIONS, batch_terms(stated), terms_of(stated))
     assert len(made.offset) - 1 == 2
     assert made.number.tolist() == [0, 0, 1]
 

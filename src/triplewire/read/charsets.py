@@ -48,6 +48,7 @@ _WIDER = {
 _MULTI_BYTE = re.compile(r"cp9[345]\d|gb|big5|euc|hz|johab|iso2022|shift")
 _SAMPLE = b"<?xml a='+AGE-\\u0041'?>"  # UTF-7 and Python's escapes read it otherwise than ASCII does
 _CUT = re.compile(rb"\xe2\x80(?![\x80-\xbf])|\xf0\x9f")  # how quotation marks, dashes and emoji of UTF-8 begin
+_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")  # of a surrogate pair: some programs write two for an emoji
 _NO_ASCII = bytes(range(0x80, 0x100))
 
 
@@ -129,7 +130,8 @@ def _of_utf8(data: bytes) -> tuple[int, int]:
     text = data.decode("utf-8", "replace")
     bad = text.count("\ufffd") - data.count(_REPLACEMENT)
     several = len(text) - len(data.translate(None, _NO_ASCII)) - bad
-    return several + (len(_CUT.findall(data)) if bad else 0), bad
+    halves = len(_HALF.findall(data)) if bad else 0  # each of them is three damaged characters
+    return several + halves + (len(_CUT.findall(data)) if bad else 0), bad - 2 * halves
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import ASK, CALLS, DISTINCT, EXACT
-from triplewire.clauses.node_tests.columns import ends, inverse, slices
+from triplewire.clauses.node_tests.columns import inverse, slices
 from triplewire.clauses.view import Features, View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.encode.decode import Decoder
@@ -30,11 +30,11 @@ from triplewire.ir.evaluation.evaluate import Answer, evaluate
 from triplewire.kernels.shared.columns import LEFT, MATCH, MISS, TRUNCATED, Triples, fixed_array
 from triplewire.verify.bindings import term_order
 from triplewire.verify.kernels.columns import FEW, StepColumns
-from triplewire.verify.kernels.rows import forms
+from triplewire.verify.kernels.rows import forms, grouped_pairs
 from triplewire.verify.network import SharedJoins
 from triplewire.verify.operators import Content
 from triplewire.verify.residual_tests import ResidualTests
-from triplewire.verify.rows import Bindings, Row, bindings_of, distinct
+from triplewire.verify.rows import Bindings, Row, bindings_of
 from triplewire.verify.solve import Pairs, Searched, Solved, Solver
 from triplewire.verify.verifier import Failure, Verified, VerifierInput
 
@@ -87,8 +87,11 @@ class Work:
 
     def put(self, numbers: NDArray[np.int64], solved: Solved, bindings: Bindings) -> None:
         """What the solutions of pairs say, and their rows, each once. `numbers`: those of the pairs."""
-        is_match = (solved.outcome == MATCH) | (solved.outcome == TRUNCATED)
-        self.outcome[numbers] = np.where(is_match, np.where(bindings.more, TRUNCATED, MATCH), solved.outcome)
+        if len(numbers) == len(self.pairs) and not bindings.more.any() and (solved.outcome == MATCH).all():
+            self.outcome, self.is_decided = solved.outcome, self.members is not None
+        else:
+            is_match = (solved.outcome == MATCH) | (solved.outcome == TRUNCATED)
+            self.outcome[numbers] = np.where(is_match, np.where(bindings.more, TRUNCATED, MATCH), solved.outcome)
         if self.members is not None:
             self.start[numbers], self.count[numbers] = bindings.start + sum(map(len, self.rows)), bindings.count
             self.rows.append(bindings.rows)
@@ -158,17 +161,11 @@ class BatchVerifier:
         """See `triplewire.verify.verifier.Verifier`. Pairs of one publication and the same clauses are solved once.
         Past `max_steps` or `max_binding_bytes` there are fewer rows, and none where a text can no longer be compiled;
         the answer says so."""
-        number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
-        first = first[np.argsort(publication[first], kind="stable")]
-        group = inverse(number[first])[number]
+        group, first, offset, clauses = grouped_pairs(publication, subscription, *self._forms)
         work = Work(view, content, members=(publication, subscription, group))
-        subscription, publication = subscription[first], publication[first]
+        subscription = subscription[first]
+        pairs = Pairs(publication[first], offset, clauses, self._table.width[subscription])
         is_exact = (self._table.flags[subscription] & EXACT) != 0
-        begin = self._table.clause_offset[:-1][subscription]
-        lengths = np.where(is_exact, self._table.clause_offset[subscription + 1] - begin, 0)
-        offset = ends(lengths)
-        clauses = (np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)).astype(np.int32)
-        pairs = Pairs(publication, offset, clauses, self._table.width[subscription])
         work.open(pairs, subscription, is_exact)
         self._run(work)
         rows, start, count = np.concatenate([_NONE, *work.rows]), work.start[group], work.count[group]
@@ -316,15 +313,16 @@ class BatchVerifier:
             return Answer(({},)) if self._table.flags[number] & ASK else Answer((), truncated=True)
 
     @cached_property
-    def _forms(self) -> Ids:
-        """Of each subscription, the first that has the same clauses, where they say all."""
+    def _forms(self) -> tuple[Ids, NDArray[np.bool_], Ids]:
+        """Of each subscription, the first that has the same clauses, where they say all; whether they do; and where
+        they begin."""
         table = self._table
-        is_exact = (table.flags & EXACT) != 0
+        is_exact, clause_offset = (table.flags & EXACT) != 0, fixed_array(table.clause_offset)
         kind = np.where(is_exact, table.selected, -1 - np.arange(len(table))).astype(np.int32)
         form, slots = np.empty(len(kind), np.int32), np.full(1 << (2 * len(kind)).bit_length(), -1, np.int32)
         flat = table.columns._replace(pattern=table.columns.pattern.reshape(-1))
-        forms(kind, fixed_array(table.clause_offset), flat, slots, form)
-        return form
+        forms(kind, clause_offset, flat, slots, form)
+        return form, is_exact, clause_offset
 
 
 class FirstRows:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
@@ -35,8 +36,15 @@ from triplewire.verify.rows import Bindings, Row, Steps, ToTerms, UsedTerms, in_
 _TERMS = 1 << 18  # in rows that are put in order together
 _ROWS = 1 << 14  # that become objects together: with fewer, the collector looks at all there is far more often
 
+FEW = 128
+"""Terms of a batch whose JSON is made of objects."""
+
 Made: TypeAlias = tuple[Binding, ...]
 Selects: TypeAlias = Sequence[Sequence[str]]
+
+ToTexts: TypeAlias = Callable[[NDArray[np.int64]], tuple[Bytes, Offsets, NDArray[np.int64]]]
+"""The JSON of terms of a batch, whose ids ascend: texts in the order of terms, and the places of the ids in that order.
+-1, which is unbound, has the empty text."""
 
 
 def shared(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTerms) -> Iterator[Made]:
@@ -64,6 +72,8 @@ def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[
         made.extend(next(portions))
         end = int(first[len(made)]) if len(made) < len(first) else len(number)
         yield map(made.__getitem__, number[begin:end].tolist())
+        if end == len(number):
+            return
         for place in np.flatnonzero((last >= begin) & (last < end)).tolist():
             made[place] = ()
         begin = end
@@ -150,6 +160,8 @@ def _bound(row: dict[str, Any]) -> SharedBinding:
 def _portions(sizes: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]:
     """From where to where there are at most so many together, or one has more."""
     so_far = np.cumsum(sizes)
+    if not len(so_far) or so_far[-1] <= most:
+        return iter([(0, len(sizes))])
     return pairwise([0, *(np.flatnonzero(np.diff(so_far // most)) + 1).tolist(), len(sizes)])
 
 
@@ -161,12 +173,16 @@ _KIND_RANK[[BLANK_KIND, IRI_KIND, LITERAL_KIND]] = 0, 1, 2
 _TEXT_BITS = 31  # there are fewer terms, and fewer suffixes
 
 
-def json_column(bindings: Bindings, selection: Ids, selections: Selects, terms: Terms) -> TextColumn:
+def json_column(
+    bindings: Bindings, selection: Ids, selections: Selects, terms: Terms, to_terms: ToTerms, few: int = FEW
+) -> TextColumn:
     """The bindings of each pair as JSON text in UTF-8; a lone surrogate is an escape. `selection` is the place in
-    `selections` of the selected variables, each once; `terms` are those of the batch."""
+    `selections` of the selected variables, each once; `terms` are those of the batch, `to_terms` makes objects of them:
+    up to `few` take less time so."""
+    texts_of = partial(_texts_of_few, to_terms) if len(terms) <= few else partial(_texts_of_many, terms)
     number, first = bindings.alike(selection)
     answered = np.flatnonzero(np.isin(first, list(bindings.answers))) if bindings.answers else np.zeros(0, np.int64)
-    text, offset = _lists(bindings, np.delete(first, answered), selection, selections, terms)
+    text, offset = _lists(bindings, np.delete(first, answered), selection, selections, texts_of)
     place = np.empty(len(first), np.int32)  # of a distinct list, among those of rows and then those of answers
     place[np.delete(np.arange(len(first)), answered)] = np.arange(len(first) - len(answered))
     place[answered] = len(first) - len(answered) + np.arange(len(answered))
@@ -178,18 +194,12 @@ def json_column(bindings: Bindings, selection: Ids, selections: Selects, terms: 
 
 
 def _lists(
-    bindings: Bindings, pairs: NDArray[np.integer[Any]], selection: Ids, selections: Selects, terms: Terms
+    bindings: Bindings, pairs: NDArray[np.integer[Any]], selection: Ids, selections: Selects, texts_of: ToTexts
 ) -> tuple[Bytes, Offsets]:
     """The text of each of these pairs' rows."""
     used = UsedTerms(bindings, pairs)
-    unbound = int(len(used.ids) > 0 and used.ids[0] < 0)
-    ids = used.ids[unbound:]
-    text, offset = strings_at(terms.text, terms.start[ids], terms.end[ids])
-    order = term_order(terms, ids, of_text(text, offset))
-    steps = used.steps(np.concatenate((np.zeros(unbound, np.int64), unbound + order)))
-    term_text, term_offset = _term_texts(terms, ids, text, offset, order)
-    if unbound:  # its text is empty
-        term_offset = np.concatenate((np.zeros(1, np.int64), term_offset))
+    term_text, term_offset, order = texts_of(used.ids)
+    steps = used.steps(order)
     occurring, kind = np.unique(selection[pairs], return_inverse=True)
     selects = [selections[place] for place in occurring.tolist()]
     widths = np.array([len(select) for select in selects], np.int64)
@@ -202,6 +212,25 @@ def _lists(
     out = np.empty(out_offset[-1], np.uint8)
     rows_kernels.write_rows(changes, texts, variables, *lists, out_offset, out)
     return out, out_offset
+
+
+def _texts_of_few(to_terms: ToTerms, ids: NDArray[np.int64]) -> tuple[Bytes, Offsets, NDArray[np.int64]]:
+    """See `ToTexts`: of objects."""
+    stated, order = in_order(ids, to_terms)
+    dumps = json.JSONEncoder(ensure_ascii=False).encode
+    in_turn = [stated[place] for place in order.tolist()]
+    return *joined([utf8(dumps(term_to_json(term))) if term is not None else b"" for term in in_turn]), order
+
+
+def _texts_of_many(terms: Terms, ids: NDArray[np.int64]) -> tuple[Bytes, Offsets, NDArray[np.int64]]:
+    """See `ToTexts`: as columns."""
+    unbound = int(len(ids) > 0 and ids[0] < 0)
+    ids = ids[unbound:]
+    text, offset = strings_at(terms.text, terms.start[ids], terms.end[ids])
+    order = term_order(terms, ids, of_text(text, offset))
+    term_text, term_offset = _term_texts(terms, ids, text, offset, order)
+    nothing = np.zeros(unbound, np.int64)
+    return term_text, np.concatenate((nothing, term_offset)), np.concatenate((nothing, unbound + order))
 
 
 def term_order(terms: Terms, ids: NDArray[np.int64], texts: pa.LargeBinaryArray) -> NDArray[np.int64]:

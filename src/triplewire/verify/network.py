@@ -175,14 +175,10 @@ class SharedJoins:
         if not len(pairs):
             return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
         features, triples, columns = view.features, view.batch.triples, pairs.columns
+        lists = listing.lists(*listing.most_lists(columns, fixed_array(self._stated.component_offset)))
         if self._order is not None:
             columns = columns._replace(clauses=fixed_array(self._place[pairs.clauses]))
         node_key, done = together(features.node_term, features.node_test), 0
-        offset = self._stated.component_offset
-        components = offset[pairs.clauses + 1] - offset[pairs.clauses] + 1  # at the most
-        clauses = pairs.offset[1:] - pairs.offset[:-1]
-        most_lists = np.bincount(np.repeat(pairs.publication, clauses), components).max(initial=0)
-        lists = listing.lists(int(most_lists), len(components) + int(components.sum()))
         work = self._scratch.take(self._new_scratch)
         while done < len(pairs):
             done = listing.list_pairs(

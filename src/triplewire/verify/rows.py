@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
-from triplewire.kernels.shared.columns import MATCH, TRUNCATED, fixed
+from triplewire.kernels.shared.columns import fixed
 from triplewire.model.match import first_bindings, term_bytes, term_key
 from triplewire.model.terms import Term
 from triplewire.verify.kernels import rows as kernels
@@ -59,8 +59,10 @@ class Bindings:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
         of each number, the first pair that has it."""
         kind = selection.astype(np.int64)
-        kind[list(self.answers)] = -1 - np.array(list(self.answers), np.int64)  # unlike any other
-        return _numbered(kind, self.group, self.start, self.count * self.width, self.rows)
+        if self.answers:
+            kind[list(self.answers)] = -1 - np.array(list(self.answers), np.int64)  # unlike any other
+        number, first = kernels.alike(kind, self.group, self.start, self.count * self.width, self.rows)
+        return number, first
 
     def bytes_of_terms(self, selection: Ids, terms: Terms) -> int:
         """How many bytes the terms have that are here, those of pairs that are `alike` once; where they are few, more.
@@ -75,6 +77,8 @@ class Bindings:
         """The bindings, where a pair whose terms have more bytes keeps only its first rows, in the order of
         `triplewire.model.match.row_key`, as `triplewire.model.match.first_bindings` does. `terms` are those of the
         batch; `to_terms` gives some of them as objects."""
+        if not self.answers and len(self.rows) * terms.longest <= most_bytes:
+            return self
         answers = dict(self.answers)
         for pair, answer in self.answers.items():
             first = first_bindings(answer.bindings, most_bytes)
@@ -108,7 +112,7 @@ class Bindings:
 
 def in_order(ids: NDArray[np.integer[Any]], to_terms: ToTerms) -> tuple[list[Term | None], NDArray[np.int64]]:
     """The terms with these ids, which ascend, None for -1; and the places of all in the order of terms."""
-    unbound = int(np.count_nonzero(ids < 0))  # it comes first
+    unbound = int(len(ids) > 0 and ids[0] < 0)  # it comes first
     terms: list[Term | None] = [*[None] * unbound, *to_terms(ids[unbound:])]
     keys = [("",) if term is None else term_key(term) for term in terms]
     return terms, np.array(sorted(range(len(terms)), key=keys.__getitem__), np.int64)
@@ -135,38 +139,18 @@ def _sizes(
     return sizes
 
 
-def distinct(keys: NDArray[np.int64]) -> tuple[Ids, Ids]:
-    """Of each key a number, the same for equal ones; of each number, the first that has it."""
-    none = np.zeros(len(keys), np.int64)
-    return _numbered(keys, np.full(len(keys), -1, np.int32), none, none, np.zeros(0, np.int32))
-
-
-def _numbered(
-    kind: NDArray[np.int64], group: Ids, start: Offsets, size: NDArray[np.int64], rows: Ids
-) -> tuple[Ids, Ids]:
-    number, first = np.empty(len(kind), np.int32), np.empty(len(kind), np.int32)
-    slots = np.full(1 << (2 * len(kind)).bit_length(), -1, np.int32)
-    last = np.full(group.max(initial=-1) + 1, -1, np.int32)
-    count = kernels.alike(kind, group, start, size, rows, slots, last, number, first)
-    return number, first[:count]
-
-
 def bindings_of(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     """The rows of each pair, at most `most`: of a clause, the product of its components; of several clauses, the
     union."""
-    pieces = solved.pieces
-    start, count = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
-    count[((solved.outcome == MATCH) | (solved.outcome == TRUNCATED)) & (pairs.width == 0)] = 1
-    first = np.searchsorted(pieces[:, 0], np.arange(len(pairs) + 1))
-    held = np.diff(first)
-    single = np.flatnonzero(held == 1)
-    start[single], count[single] = pieces[first[single], 2], pieces[first[single], 3]
-    several = np.flatnonzero(held > 1)
-    united = np.empty(kernels.room(several, first, pairs.width, most, pieces), np.int32)
-    slots = np.zeros(1 << (2 * min(most + 1, len(united))).bit_length(), np.int64)
-    used = kernels.unite(several, first, pairs.width, most, pieces, solved.rows, united, start, count, slots)
-    start[several] += len(solved.rows)
-    rows = np.concatenate((solved.rows, united[:used]))
+    pieces, rows = solved.pieces, solved.rows
+    first, (start, count) = np.empty(len(pairs) + 1, np.int64), np.empty((2, len(pairs)), np.int64)
+    room = kernels.begin_rows(solved.outcome, pairs.width, most, pieces, first, start, count)
+    if room:
+        several, united = np.flatnonzero(np.diff(first) > 1), np.empty(room, np.int32)
+        slots = np.zeros(1 << (2 * min(most + 1, room)).bit_length(), np.int64)
+        used = kernels.unite(several, first, pairs.width, most, pieces, rows, united, start, count, slots)
+        start[several] += len(rows)
+        rows = np.concatenate((rows, united[:used]))
     group = np.arange(len(pairs), dtype=np.int32)
     return Bindings(rows, start, np.minimum(count, most), pairs.width, count > most, group, {})
 

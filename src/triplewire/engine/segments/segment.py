@@ -378,7 +378,7 @@ class Segment:
             shared(bindings, selection, selections, chunk.decoder.terms),
             int(bindings.count.sum()) + sum(len(answer.bindings) for answer in bindings.answers.values()),
             templates,
-            lambda: json_column(bindings, selection, selections, chunk.batch.terms),
+            lambda: json_column(bindings, selection, selections, chunk.batch.terms, chunk.decoder.terms),
             np.union1d(bindings.cut, np.array(cut, np.int64)) if cut else bindings.cut,
             lambda: bindings.bytes_of_terms(selection, chunk.batch.terms),
         )

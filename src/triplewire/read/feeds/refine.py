@@ -54,7 +54,7 @@ _TOKEN = re.compile(
 def parse_instant(text: str) -> dt.datetime | None:
     """The instant in UTC, or None where the text is none. Without a zone it is in UTC; a date means its midnight, a
     month or year the midnight in which it begins."""
-    text = text.strip()
+    text = text.strip().replace("\N{MINUS SIGN}", "-")  # of an offset (ISO 8601-1, section 3.2.1)
     if not text or len(text) > _LONGEST:
         return None
     try:

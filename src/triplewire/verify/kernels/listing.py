@@ -446,6 +446,21 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
 
 
 @kernel
+def most_lists(pairs: PairColumns, component_offset: Any) -> tuple[int, int]:
+    """How many lists the pairs of one publication, which follow each other, may have at the most, and how many pieces
+    all pairs may have. component_offset: clause -> where its components begin."""
+    publication, clause_offset, clauses, _ = pairs
+    most, of_publication, pieces = 0, 0, clauses.size
+    for i in range(publication.size):
+        of_publication = of_publication if i > 0 and publication[i] == publication[i - 1] else 0
+        for j in range(clause_offset[i], clause_offset[i + 1]):
+            components = _int(component_offset[clauses[j] + 1]) - _int(component_offset[clauses[j]]) + 1
+            of_publication, pieces = of_publication + components, pieces + components
+        most = max(most, of_publication)
+    return int(most), int(pieces)
+
+
+@kernel
 def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, features: TermFeatures, node_key: Any,
                cap: int, most_steps: int, outcome: Any, lists: Lists) -> int:  # fmt: skip
     """List the solutions of pairs that match, from `done` on; outcome: LEFT where that is not done here. `lent`: as for

@@ -3,7 +3,8 @@
     unite: for each pair, for each clause, until there are more rows than `most`:
         number = 0, 1, ... below the product of its pieces' sizes: its digits say which row of each piece
         row = for each column the value of the piece that has one; put down if it is new
-    forms, alike: a hash table of what has been seen; equal clauses, and equal lists of rows, get one number
+    forms, grouped_pairs, alike: a hash table of what has been seen; equal clauses, pairs with equal clauses, and equal
+    lists of rows get one number
     steps: sort the rows of each list by the ranks of their terms; of each row, the columns that differ from the last
     write_rows: follow the steps, and copy a text {variable: term, ...} wherever a row is complete
 
@@ -17,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import ClauseColumns
+from triplewire.kernels.shared.columns import MATCH, TRUNCATED, ClauseColumns
 from triplewire.kernels.shared.compiled import allocating_kernel, helper, kernel
 from triplewire.kernels.shared.hashing import hash_numbers, is_new_row, mix_bits
 from triplewire.kernels.shared.search import same_numbers
 
-CLAUSE, BEGIN, COUNT = 1, 2, 3  # columns of `pieces`, by component: where its rows begin, how many they are
+PAIR, CLAUSE, BEGIN, COUNT = 0, 1, 2, 3  # columns of `pieces`, by component: where its rows begin, how many they are
 
 
 @helper
@@ -44,17 +45,28 @@ def _product(begin: Any, end: Any, most: Any, pieces: Any) -> Any:
 
 
 @kernel
-def room(pairs: Any, first: Any, width: Any, most: int, pieces: Any) -> int:
-    """How many places `unite` fills at the most."""
-    total = 0
-    for i in pairs:
-        at, rows = first[i], 0
-        while at < first[i + 1]:
-            end = _end(at, first[i + 1], pieces)
-            rows += _product(at, end, most, pieces)
-            at = end
-        total += rows * width[i]
-    return total
+def begin_rows(outcome: Any, width: Any, most: int, pieces: Any, first: Any, start: Any, count: Any) -> int:
+    """Where the rows of each pair begin, and how many they are, where they are those of one piece; first[i]: where the
+    pieces of pair i begin, one longer than there are pairs. Returns how many places `unite` fills at the most for the
+    others, whose count is 0 here."""
+    at, total = 0, 0
+    for i in range(outcome.size):
+        first[i], start[i], count[i] = at, 0, 0
+        while at < pieces.shape[0] and pieces[at, PAIR] == i:
+            at += 1
+        if at == first[i]:
+            count[i] = 1 if width[i] == 0 and (outcome[i] == MATCH or outcome[i] == TRUNCATED) else 0
+        elif at == first[i] + 1:
+            start[i], count[i] = pieces[first[i], BEGIN], pieces[first[i], COUNT]
+        else:
+            piece, rows = first[i], 0
+            while piece < at:
+                end = _end(piece, at, pieces)
+                rows += _product(piece, end, most, pieces)
+                piece = end
+            total += rows * width[i]
+    first[outcome.size] = at
+    return int(total)
 
 
 @kernel
@@ -124,16 +136,9 @@ def forms(kind: Any, clause_offset: Any, clauses: ClauseColumns, slots: Any, for
         form[i] = first
 
 
-@kernel
-def alike(kind: Any, group: Any, start: Any, size: Any, rows: Any, slots: Any, last: Any, number: Any,
-          first: Any) -> int:  # fmt: skip
-    """Number the lists of rows: two have the same number where `kind` and the `size` ids from `start` on in `rows` are
-    the same. first[n] is the first list with the number n. Returns how many numbers there are. Lists of one group >= 0
-    have the same rows, which are looked at once.
-
-    `slots` is full of -1; it has a power of two places, at least twice as many as there are lists. `last`: -1 for each
-    group.
-    """
+@helper
+def _alike(kind: Any, group: Any, start: Any, size: Any, rows: Any, slots: Any, last: Any, number: Any,
+           first: Any) -> Any:  # fmt: skip
     count, mask = 0, slots.size - 1
     for i in range(start.size):
         begin, length, g = start[i], size[i], group[i]
@@ -153,6 +158,75 @@ def alike(kind: Any, group: Any, start: Any, size: Any, rows: Any, slots: Any, l
         if g >= 0:
             last[g] = number[i]
     return count
+
+
+@allocating_kernel
+def alike(kind: Any, group: Any, start: Any, size: Any, rows: Any) -> Any:
+    """Number the lists of rows: two have the same number where `kind` and the `size` ids from `start` on in `rows` are
+    the same. Returns the numbers, and of each number the first list that has it. Lists of one group >= 0 have the same
+    rows, which are looked at once."""
+    most = -1
+    for i in range(group.size):
+        most = max(most, group[i])
+    slots, last = np.full(_places(kind.size), -1, np.int32), np.full(most + 1, -1, np.int32)
+    number, first = np.empty(kind.size, np.int32), np.empty(kind.size, np.int32)
+    return number, first[: _alike(kind, group, start, size, rows, slots, last, number, first)]
+
+
+@helper
+def _places(entries: Any) -> Any:
+    """How many places a hash table of so many entries has: a power of two, at least twice as many."""
+    places = 1
+    while places < 2 * entries + 1:
+        places *= 2
+    return places
+
+
+@helper
+def _same_form(publication: Any, subscription: Any, form: Any, slots: Any, group: Any, first: Any) -> Any:
+    count, mask = 0, slots.size - 1
+    for i in range(publication.size):
+        p, f = np.int64(publication[i]), np.int64(form[subscription[i]])
+        at = mix_bits((p << 32 | f) + 2) & mask
+        while slots[at] >= 0:
+            j = first[slots[at]]
+            if publication[j] == p and form[subscription[j]] == f:
+                break
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            slots[at], first[count] = count, i
+            count += 1
+        group[i] = slots[at]
+    return count
+
+
+@helper
+def _clauses_of(first: Any, count: Any, subscription: Any, is_exact: Any, clause_offset: Any, offset: Any,
+                clauses: Any) -> None:  # fmt: skip
+    """Put the clauses of groups down; where there is no room for any, where they begin."""
+    used = 0
+    for n in range(count):
+        s, offset[n] = subscription[first[n]], used
+        for clause in range(clause_offset[s], clause_offset[s + 1] if is_exact[s] else clause_offset[s]):
+            if clauses.size > 0:
+                clauses[used] = clause
+            used += 1
+    offset[count] = used
+
+
+@allocating_kernel
+def grouped_pairs(publication: Any, subscription: Any, form: Any, is_exact: Any, clause_offset: Any) -> Any:
+    """Group pairs of a publication and a subscription by publication and `form`. Returns the group of each pair; of
+    each group its first pair, and the clauses of the subscription there, none where it is not exact, as offsets and
+    numbers."""
+    group, first = np.empty(publication.size, np.int32), np.empty(publication.size, np.int32)
+    slots = np.full(_places(publication.size), -1, np.int32)
+    count = _same_form(publication, subscription, form, slots, group, first)
+    offset, clauses = np.empty(count + 1, np.int64), np.empty(0, np.int32)
+    _clauses_of(first, count, subscription, is_exact, clause_offset, offset, clauses)
+    clauses = np.empty(offset[count], np.int32)
+    _clauses_of(first, count, subscription, is_exact, clause_offset, offset, clauses)
+    return group, first[:count], offset, clauses
 
 
 # --- rows in order, as steps from each to the next -------------------------------------------------------------------
