@@ -11,10 +11,11 @@ import enum
 import hmac
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from pydantic import BaseModel, ConfigDict
+from sqlalchemy.engine import Row
 from starlette.routing import BaseRoute
 
 from triplewire.broker import owners
@@ -22,8 +23,6 @@ from triplewire.errors import TriplewireError
 from triplewire.service.problems import Problem
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Row
-
     from triplewire.broker.broker import Broker
     from triplewire.config import ServiceSettings
     from triplewire.deliver.schedule import Deliveries
@@ -161,3 +160,11 @@ def subscription(request: Request, id: str, ticket: str = "") -> Row[object]:
     if row is None:
         raise Problem(404, f"there is no subscription {id!r}")
     return row
+
+
+def _of_path(request: Request, id: str) -> Row[object]:
+    return subscription(request, id)
+
+
+Owned = Annotated[Any, Depends(_of_path)]
+"""The row of the subscription that the path of a door names by `{id}`, where who asks may have it."""

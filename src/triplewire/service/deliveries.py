@@ -26,6 +26,7 @@ from triplewire.service.access import (
     OWNER,
     OWNER_OR_TICKET,
     Body,
+    Owned,
     allowed,
     base_of,
     broker,
@@ -33,7 +34,6 @@ from triplewire.service.access import (
     owner,
     owner_or_none,
     settings,
-    subscription,
 )
 from triplewire.service.problems import Problem
 from triplewire.store.database import DAY
@@ -67,17 +67,15 @@ def target_shown(row: Row[Any]) -> dict[str, Any]:
 
 @router.get("/subscriptions/{id}/targets")
 @allowed(OWNER_OR_TICKET)
-def targets(request: Request, id: str) -> list[dict[str, Any]]:
+def targets(request: Request, row: Owned) -> list[dict[str, Any]]:
     """The targets of a subscription."""
-    row: Any = subscription(request, id)
     return [target_shown(target) for target in broker(request).targets.of(row.number)]
 
 
 @router.post("/subscriptions/{id}/targets", status_code=201)
 @allowed(OWNER_OR_TICKET)
-def add_target(request: Request, id: str, body: NewTarget) -> Response:
+def add_target(request: Request, row: Owned, body: NewTarget) -> Response:
     """Deliver events to this address, too, from now on."""
-    row: Any = subscription(request, id)
     more = body.model_dump(include={"ordered", "digest"}, exclude_defaults=True)
     target = delivering(request).channels.target(body.address, body.secret, more)
     if owner_or_none(request) is None and target.kind == "webhook":
@@ -85,7 +83,7 @@ def add_target(request: Request, id: str, body: NewTarget) -> Response:
     number = broker(request).add_target(row.number, target)
     ask(request, row.number, number)
     made = _target(request, row.number, number)
-    return JSONResponse(target_shown(made), 201, {"Location": f"/subscriptions/{id}/targets/{number}"})
+    return JSONResponse(target_shown(made), 201, {"Location": f"/subscriptions/{row.id}/targets/{number}"})
 
 
 def ask(request: Request, subscription: int, number: int | None = None) -> None:
@@ -126,28 +124,25 @@ class Muting(Body):
 
 @router.post("/subscriptions/{id}/mute")
 @allowed(OWNER_OR_TICKET)
-def mute(request: Request, id: str, body: Muting) -> dict[str, Any]:
+def mute(request: Request, row: Owned, body: Muting) -> dict[str, Any]:
     """Deliver nothing to the targets of a subscription for a while: events wait, and its feed has them meanwhile."""
-    row: Any = subscription(request, id)
     until = broker(request).targets.mute(row.number, body.seconds)
     delivering(request).wake()
-    return {"id": id, "until": until}
+    return {"id": row.id, "until": until}
 
 
 @router.delete("/subscriptions/{id}/targets/{number}", status_code=204)
 @allowed(OWNER_OR_TICKET)
-def remove_target(request: Request, id: str, number: int) -> Response:
+def remove_target(request: Request, row: Owned, number: int) -> Response:
     """Deliver nothing there any more."""
-    row: Any = subscription(request, id)
     broker(request).targets.end(_target(request, row.number, number).number)
     return Response(status_code=204)
 
 
 @router.post("/subscriptions/{id}/targets/{number}/test")
 @allowed(OWNER_OR_TICKET)
-def test_target(request: Request, id: str, number: int) -> dict[str, Any]:
+def test_target(request: Request, row: Owned, number: int) -> dict[str, Any]:
     """Send a notification that says it is a test, and tell what came of it."""
-    row: Any = subscription(request, id)
     outcome = delivering(request).try_target(_target(request, row.number, number), row)
     return {"delivered": outcome.is_delivered, "answer": outcome.text}
 
@@ -168,9 +163,8 @@ def delivery_shown(row: Row[Any]) -> dict[str, Any]:
 
 @router.get("/subscriptions/{id}/deliveries")
 @allowed(OWNER_OR_TICKET)
-def log(request: Request, id: str, before: int = 2**62) -> list[dict[str, Any]]:
+def log(request: Request, row: Owned, before: int = 2**62) -> list[dict[str, Any]]:
     """The newest deliveries of a subscription, or those before a number."""
-    row: Any = subscription(request, id)
     entries = broker(request).delivery_log.of_subscription(row.number, before=min(before, 2**62))
     return list(map(delivery_shown, entries))
 

@@ -3,13 +3,11 @@ global metadata does not (MDV paper, section 2.2)."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -24,14 +22,13 @@ from triplewire.metadata.remote import GONE, as_object, change_of
 from triplewire.service.access import ANYBODY, OWNER, allowed, owner
 from triplewire.service.app import application
 from triplewire.service.problems import Problem, details
-from triplewire.service.streams import LOOK, PING, RETRY, Streams
+from triplewire.service.streams import PING, RETRY, Streams
 
 router = APIRouter(tags=["metadata"])
 
 Number = Annotated[int, Query(ge=0, lt=2**62)]
 Seconds = Annotated[float, Query(ge=0, le=60)]
 _NDJSON = "application/x-ndjson"
-News = TypeVar("News")
 
 
 def metadata_service(writing: Writing, settings: ServiceSettings) -> FastAPI:
@@ -106,7 +103,7 @@ async def log(request: Request, after: Number = 0, wait: Seconds = 0) -> Respons
     provider = _provider(request)
     if after > (known := await run_in_threadpool(lambda: provider.version)):
         raise Problem(409, f"the log ends at version {known}", "begin with an empty store")
-    entries = await _awaited(request.app.state.streams, "", partial(provider.entries, after), wait)
+    entries = await request.app.state.streams.awaited("", partial(provider.entries, after), wait)
     return _lines([json.dumps({"version": entry.version, **as_object(entry.change)}) for entry in entries])
 
 
@@ -224,7 +221,7 @@ async def batches(
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
     if format != "ndjson":
         raise Problem(400, f"there is no format {format[:20]!r}", "known: sse, ndjson")
-    lines = await _awaited(streams, name, partial(provider.batches, name, stream, after), wait)
+    lines = await streams.awaited(name, partial(provider.batches, name, stream, after), wait)
     if lines is None:
         raise Problem(GONE, "the stream does not go on there", "take a snapshot")
     return _lines(lines)
@@ -239,26 +236,10 @@ def acknowledge(request: Request, name: str, body: Acknowledged) -> dict[str, An
     return {"acknowledged": body.number}
 
 
-async def _awaited(streams: Streams, topic: str, look: Callable[[], News], seconds: float) -> News:
-    """What a look finds: at once, or what is the first within so many seconds, as soon as it is there. None, in place
-    of an empty list, does not wait."""
-    clock = asyncio.get_running_loop().time
-    until = clock() + seconds
-    with streams.waiting(topic) as woken:
-        while True:
-            woken.clear()
-            news = await run_in_threadpool(look)
-            left = until - clock()
-            if news or news is None or left <= 0 or streams.is_ending:
-                return news
-            with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), min(left, LOOK))
-
-
 async def _events(streams: Streams, provider: Provider, name: str, stream: str, after: int) -> AsyncIterator[str]:
     yield f"retry: {RETRY}\n\n"
     while not streams.is_ending:
-        lines = await _awaited(streams, name, partial(provider.batches, name, stream, after), PING)
+        lines = await streams.awaited(name, partial(provider.batches, name, stream, after), PING)
         if lines is None:
             yield "event: gone\ndata: take a snapshot\n\n"
             return

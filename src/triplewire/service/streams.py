@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.events.event_log import EXPIRED, MOST, Event
+from triplewire.broker.events.event_log import EXPIRED, MOST
 from triplewire.broker.network.crossing import identity_of, page_of
 from triplewire.broker.subscriptions.followed import ENDED
 from triplewire.service.access import KEY, OWNER, allowed, broker, owner, settings
@@ -30,6 +31,8 @@ router = APIRouter(tags=["events"])
 LOOK = 2.0  # seconds between looks at what another process has written
 PING = 15.0  # seconds without an event until a comment is sent, so that nobody in between closes the connection
 RETRY = 3_000  # milliseconds until a client comes back
+
+News = TypeVar("News")
 
 
 class Streams:
@@ -51,6 +54,21 @@ class Streams:
             self._open[topic].remove(entry)
             if not self._open[topic]:
                 del self._open[topic]
+
+    async def awaited(self, topic: Hashable, look: Callable[[], News], seconds: float, every: float = LOOK) -> News:
+        """What a look finds: at once, or what is the first within so many seconds, as soon as it is there. `every`:
+        seconds between looks at what another process has written. None, in place of an empty list, does not wait."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        with self.waiting(topic) as woken:
+            while True:
+                woken.clear()
+                news = await run_in_threadpool(look)
+                left = until - clock()
+                if news or news is None or left <= 0 or self.is_ending:
+                    return news
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), min(left, every))
 
     def end(self) -> None:
         """Have all streams end, as their clients would wait for ever. Any thread may call it, also in a handler of a
@@ -106,37 +124,21 @@ def _lines(of: Broker, number: int, after: int) -> Iterator[str]:
 
 
 async def _stream(streams: Streams, of: Broker, number: int, last: int) -> AsyncIterator[str]:
-    clock = asyncio.get_running_loop().time
-    with streams.waiting(number) as woken:
-        yield f"retry: {RETRY}\n\n"
-        sent = clock()
-        while True:
-            woken.clear()
-            if streams.is_ending:
+    yield f"retry: {RETRY}\n\n"
+    while not streams.is_ending:
+        every = PING if of.matching.is_ours else LOOK
+        page = await streams.awaited(number, partial(of.events_of, number, last), PING, every)
+        for event in page:  # a line of JSON holds no end of a line, so its text cannot add a field
+            yield f"id: {event.sequence}\ndata: {event.line()}\n\n"
+        if page:
+            last = page[-1].sequence
+            if page[-1].type == EXPIRED:
                 return
-            page = await run_in_threadpool(of.events_of, number, last)
-            for event in page:
-                yield _message(event)
-            if page:
-                sent, last = clock(), page[-1].sequence
-                if page[-1].type == EXPIRED:
-                    return
-                if len(page) == MOST:
-                    continue
-            elif clock() - sent >= PING:
-                yield ": ping\n\n"
-                sent = clock()
-                row = await run_in_threadpool(of.by_number, number)
-                if row is None or row.state == ENDED:
-                    return
-            wait = min(PING if of.matching.is_ours else LOOK, max(sent + PING - clock(), 0.0))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), wait)
-
-
-def _message(event: Event) -> str:
-    """An event as one of a stream. A line of JSON holds no end of a line, so its text cannot add a field."""
-    return f"id: {event.sequence}\ndata: {event.line()}\n\n"
+            continue
+        row = await run_in_threadpool(of.by_number, number)
+        if row is None or row.state == ENDED:
+            return
+        yield ": ping\n\n"
 
 
 @router.get("/events")

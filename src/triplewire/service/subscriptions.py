@@ -20,6 +20,7 @@ from triplewire.service.access import (
     OWNER,
     OWNER_OR_TICKET,
     Body,
+    Owned,
     acting,
     allowed,
     base_of,
@@ -166,19 +167,18 @@ def list_subscriptions(request: Request, user: str = "", state: str = "") -> lis
 
 @router.get("/subscriptions/{id}")
 @allowed(OWNER_OR_TICKET)
-def look(request: Request, id: str) -> dict[str, Any]:
+def look(request: Request, row: Owned) -> dict[str, Any]:
     """One subscription."""
-    return shown(request, broker(request), subscription(request, id))
+    return shown(request, broker(request), row)
 
 
 @router.patch("/subscriptions/{id}")
 @allowed(OWNER_OR_TICKET)
-def change(request: Request, id: str, body: Change) -> dict[str, Any]:
+def change(request: Request, row: Owned, body: Change) -> dict[str, Any]:
     """Change a subscription: what the body names, and nothing else."""
-    row: Any = subscription(request, id)
     of = broker(request)
     of.change(row.number, **body.model_dump(exclude_unset=True))
-    return shown(request, of, subscription(request, id))
+    return shown(request, of, of.by_number(row.number) or row)
 
 
 @router.post("/subscriptions/renew")
@@ -202,8 +202,7 @@ def renew(request: Request, id: str, body: Renewal) -> dict[str, Any]:
 
 @router.delete("/subscriptions/{id}", status_code=204)
 @allowed(OWNER_OR_TICKET)
-def unsubscribe(request: Request, id: str) -> Response:
+def unsubscribe(request: Request, row: Owned) -> Response:
     """End a subscription."""
-    row: Any = subscription(request, id)
     broker(request).unsubscribe(row.number)
     return Response(status_code=204)

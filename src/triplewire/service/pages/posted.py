@@ -128,9 +128,9 @@ def add_target(request: Request, number: int, sent: Posted) -> Response:
     who, given = sent[0], _texts(sent[1])
     row = own(request, who, number)
     if given.get("remove"):
-        deliveries.remove_target(request, row.id, _number(given["remove"]))
+        deliveries.remove_target(request, row, _number(given["remove"]))
     if given.get("test"):
-        tested = deliveries.test_target(request, row.id, _number(given["test"]))
+        tested = deliveries.test_target(request, row, _number(given["test"]))
         return _to(number, "tested" if tested["delivered"] else "not-tested")
     for target in _targets(request, given):
         deliveries.ask(request, number, broker(request).add_target(number, target))
@@ -142,7 +142,7 @@ def add_target(request: Request, number: int, sent: Posted) -> Response:
 def mute(request: Request, number: int, sent: Posted) -> Response:
     """Deliver nothing for a day; or with `end`, go on."""
     row = own(request, sent[0], number)
-    deliveries.mute(request, row.id, deliveries.Muting(seconds=0 if sent[1].get("end") else DAY))
+    deliveries.mute(request, row, deliveries.Muting(seconds=0 if sent[1].get("end") else DAY))
     return _to(number)
 
 
