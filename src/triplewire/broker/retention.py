@@ -1,9 +1,10 @@
 """What ends and what is removed as time goes by, in small steps beside the work: in the process that matches.
 
 Subscriptions end, and are told of before. Events are removed where they are older than is kept, or a subscription has
-had so many since; those that are still to be delivered stay, and so does the newest of each subscription, so that a
-sequence is never used again. Publications are removed where no event names them any more, after a shorter time; which
-content each had last is still known, so that one that comes again is no new one.
+had so many since; those that are still to be delivered stay, those of a day for another broker
+(`triplewire.broker.network`), and the newest of each subscription, so that a sequence is never used again. Publications
+are removed where no event names them any more, after a shorter time; which content each had last is still known, so
+that one that comes again is no new one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker.matching import Matching
+from triplewire.broker.network.roots import PREFIX
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions import parts
 from triplewire.store.database import Database, now
@@ -93,7 +95,8 @@ class Sweeper(Repeating):
 
 def _events_step(first: int, last: int, retention: Retention) -> Callable[[Connection], int]:
     """A write that removes some events of the subscriptions of these numbers; it returns how many."""
-    before = now() - retention.seconds
+    before, of_brokers = now() - retention.seconds, subscriptions.c.id.startswith(PREFIX, autoescape=True)
+    of_links = sa.select(subscriptions.c.number).where(subscriptions.c.number.between(first, last), of_brokers)
 
     def step(connection: Connection) -> int:
         newest = (
@@ -111,6 +114,7 @@ def _events_step(first: int, last: int, retention: Retention) -> Callable[[Conne
             .where(
                 events.c.sequence < newest.c.sequence,
                 sa.or_(events.c.sequence <= newest.c.sequence - retention.events, events.c.at < before),
+                sa.or_(events.c.at < now() - DAY, events.c.subscription.not_in(of_links)),
                 ~pending.exists(),
             )
         )
