@@ -17,14 +17,15 @@ from broker.networks import Node, matched, network, relink, settle
 from broker.serving import on_sqlite_alone, published
 from triplewire import Publication
 from triplewire.broker.broker import Broker
-from triplewire.broker.network.links import states_of
-from triplewire.broker.network.roots import Asked, asked_for
+from triplewire.broker.network.links import STATE, states_of
+from triplewire.broker.network.roots import PREFIX, Asked, asked_for
 from triplewire.broker.network.upstream import Upstream
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import ArgumentError, ServiceError
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.store.tables import publications
+from triplewire.store.database import now
+from triplewire.store.tables import facts, publications, subscriptions
 
 CASES = tomllib.loads(Path("tests/cases/network/asked.toml").read_text())["case"]
 NewDatabase = Callable[[], str]
@@ -40,6 +41,7 @@ def asking(value: object) -> str:
     return f'SELECT ?s {{ ?s <urn:v:value> "{value}" }}'
 
 
+of_links = facts.c.name.startswith(STATE)
 ANY = "SELECT ?s { ?s <urn:v:value> ?v }"
 
 
@@ -284,6 +286,44 @@ def test_an_upstream_that_does_not_answer_is_told_of(new_database: NewDatabase) 
             (state,) = states_of(connection).values()
         assert state["failures"] == 2
         assert "connection" in state["reason"]
+
+
+def end_leases(node: Node, *queries: str) -> None:
+    """Have the subscriptions with these queries that other brokers have here end, as at the end of their leases."""
+    here = subscriptions.c.query.in_(queries), subscriptions.c.id.startswith(PREFIX)
+    over = subscriptions.update().where(*here).values(expires=now() - 1)
+    node.broker.database.write(lambda connection: connection.execute(over))
+    assert node.broker.expire() == len(queries)
+
+
+@on_sqlite_alone
+def test_what_is_missed_while_nobody_asked_is_a_dead_letter(new_database: NewDatabase) -> None:
+    with network(new_database, first="", last="first") as nodes:
+        first, last = nodes.values()
+        last.subscribe("one", asking(1))
+        settle(nodes)
+        last.subscribe("any", ANY)
+        settle(nodes)
+        end_leases(first, asking(1))  # the other one contains it: nothing is missed
+        first.broker.publish([item("a")])
+        settle(nodes)
+        assert last.broker.delivery_log.refused() == []
+        end_leases(first, ANY)
+        first.broker.publish([item("missed")])
+        matched(first.broker)
+        with last.broker.database.reading() as connection:
+            state = connection.execute(sa.select(facts.c.value).where(of_links)).scalar_one()
+        for _ in range(2):  # also by a process that did not come to note how far it was
+            back = facts.update().where(of_links).values(value=state)
+            last.broker.database.write(lambda connection, back=back: connection.execute(back))
+            relink(nodes, "last", "first")
+            settle(nodes)
+            (letter,) = last.broker.delivery_log.refused()
+        assert letter.title == f"Missed at upstream {first.url}"
+        assert "1 of our subscriptions there had ended" in letter.reason
+        first.broker.publish([item("b")])
+        settle(nodes)
+        assert arrived(last) == ["urn:p:a", letter.id, "urn:p:b"]
 
 
 @on_sqlite_alone

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from broker.serving import SECRET, published, subscribed
 from triplewire.broker.broker import Broker, Target
 from triplewire.broker.events.removal import Retention
+from triplewire.broker.network.roots import PREFIX
+from triplewire.broker.retention import DAY, Retention
 from triplewire.store.tables import attachments, deliveries, events, publications
 
 ITEMS = [(f"urn:item:{number}", f"Item {number}") for number in range(1, 9)]
@@ -55,6 +57,17 @@ def test_a_sequence_and_a_number_are_never_used_again(database_url: str) -> None
         assert [event.title for event in told] == [title for _, title in ITEMS[2:]]
         assert told[0] == newest
         assert len({event.publication_number for event in told}) == 6
+
+
+def test_events_of_another_broker_stay_for_a_day(database_url: str) -> None:
+    with Broker.open(database_url, SECRET, retention=Retention(events=3)) as broker:
+        made = subscribed(broker, id=f"{PREFIX}5e1f.7.1.a1")
+        published(broker, *ITEMS)
+        assert broker.sweeper.sweep() == (0, 0)
+        yesterday = events.update().where(events.c.sequence <= 4).values(at=events.c.at - DAY)
+        broker.database.write(lambda connection: connection.execute(yesterday))
+        assert broker.sweeper.sweep() == (4, 0)
+        assert sequences(broker, made.number) == [5, 6, 7, 8]
 
 
 def test_what_is_to_be_delivered_stays(database_url: str) -> None:

@@ -75,8 +75,8 @@ class FromSource:
     def _is_source(self, publication: Publication, name: str) -> bool:
         plain, folded = _plain(name), _folded(name)
         for source in publication.source.split("\n"):
-            others = self.names.get(source, ())
-            if comes_from(source, name) or any(plain == _plain(one) or folded == _folded(one) for one in others):
+            also = self.names.get(source, ())
+            if comes_from(source, name) or any(_plain(other) == plain or _folded(other) == folded for other in also):
                 return True
         names = _channel(publication)
         return any(_plain(n.value) == plain if isinstance(n, IRI) else _folded(n.lexical) == folded for n in names)

@@ -30,7 +30,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
 from triplewire.partition.containment import Containers, Form, contains, form_of, specialty
 from triplewire.partition.placement import SERVER, Placement, engine_of
-from triplewire.partition.sample import Sample, Shape, collect, shapes_of
+from triplewire.partition.sample import Sample, Shape, Summary, collect, shapes_of
 from triplewire.partition.split_calls import CallSplit, has_calls_alone
 
 Triple = tuple[Position, Position, Position]
@@ -149,7 +149,8 @@ def _word(test: Test) -> str:
 
 
 class MergingPartitioner:
-    """The partitioner *merging*. `percent` of the subscriptions are to leave the index; `sample` are publications."""
+    """The partitioner *merging*. `percent` of the subscriptions are to leave the index; `sample` are publications, of
+    which the summaries are made, unless `summaries` of more of them are given."""
 
     def __init__(
         self,
@@ -158,12 +159,13 @@ class MergingPartitioner:
         entailment: str = "none",
         *,
         sample: Sequence[Publication] = (),
+        summaries: Sequence[Summary] = (),
         percent: float = 70,
         most_in_vain: float = MOST_IN_VAIN,
     ) -> None:
         self.placement = Placement(nodes)
         self._world, self._entailment = world, entailment
-        self._sample, self._percent = sample, percent
+        self._sample, self._summaries, self._percent = sample, summaries, percent
         self._subscriptions: dict[str, Subscription] = {}
         self._calls = CallSplit(self.placement)
         self._most_in_vain = most_in_vain
@@ -255,16 +257,20 @@ class MergingPartitioner:
 
     def _groups(self, engine: Engine, matched: dict[str, int]) -> Iterator[list[str]]:
         """The subscriptions that match each summary, the one with the largest counter first."""
+        for summary in self._summaries or self._collected(matched):
+            if summary.counter and summary.triples:
+                result = engine.match(summary.publication)
+                yield [name for part in result.parts for name in part.snapshot.ids(part.subscription)]
+
+    def _collected(self, matched: dict[str, int]) -> list[Summary]:
+        """The summaries of the sample."""
         counted = [0] * len(self._sample)
         for publications in matched.values():
             while publications:
                 lowest = publications & -publications
                 counted[lowest.bit_length() - 1] += 1
                 publications ^= lowest
-        for summary in collect(zip(self._sample, counted, strict=True)):
-            if summary.counter and summary.triples:
-                result = engine.match(summary.publication)
-                yield [name for part in result.parts for name in part.snapshot.ids(part.subscription)]
+        return collect(zip(self._sample, counted, strict=True))
 
     def _put_below(self, forms: dict[str, Form], matched: dict[str, int], target: int) -> None:
         """Put what another one contains below that one: first where most publications match."""

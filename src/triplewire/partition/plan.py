@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from triplewire.errors import TriplewireError
@@ -13,6 +13,7 @@ from triplewire.model.publication import Publication
 from triplewire.partition.containment import ContainmentPartitioner
 from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER, Placement
+from triplewire.partition.sample import Summary
 
 MERGE_PERCENT = 70.0
 """How many percent of the subscriptions *merging* is to take out of the server's index, unless said."""
@@ -55,10 +56,11 @@ def partitioner(
     *,
     entailment: str = "none",
     sample: Iterable[Publication] = (),
+    summaries: Sequence[Summary] = (),
     percent: float = MERGE_PERCENT,
 ) -> Partitioner:
-    """The partitioner of this name, empty. `sample` and `percent`, of the subscriptions that are merged, are for
-    *merging*. Raises `TriplewireError` for another name, for less than one node, and for another
+    """The partitioner of this name, empty. `sample`, `summaries` and `percent`, of the subscriptions that are merged,
+    are for *merging*. Raises `TriplewireError` for another name, for less than one node, and for another
     percentage."""
     if not 0 <= percent < 100:
         raise TriplewireError(f"{percent:g} % cannot leave the server", remedy="give 0 or more, and less than 100")
@@ -71,5 +73,5 @@ def partitioner(
     if name == "containment":
         return ContainmentPartitioner(nodes, world, entailment)
     if name == "merging":
-        return MergingPartitioner(nodes, world, entailment, sample=tuple(sample), percent=percent)
+        return MergingPartitioner(nodes, world, entailment, sample=tuple(sample), summaries=summaries, percent=percent)
     raise TriplewireError(f"there is no partitioner {name!r}", remedy=f"known: {', '.join(NAMES)}")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form import Clause, Position
@@ -105,21 +106,45 @@ class Summary:
         return Publication("summary", triples=tuple(self.triples))
 
 
-def collect(counted: Iterable[tuple[Publication, int]], threshold: float = THRESHOLD) -> list[Summary]:
-    """The summaries of publications with the numbers of their matches, the largest counter first."""
-    summaries: dict[int, Summary] = {}
-    holders: dict[Triple, set[int]] = defaultdict(set)  # a triple -> the summaries that have it
-    for number, (publication, matched) in enumerate(counted):
-        new = Summary(frozenset(publication.triples), matched)
-        while (alike := _most_alike(new.triples, summaries, holders, threshold)) is not None:
-            other = summaries.pop(alike)
+class Summaries:
+    """The publication matrix E_M of 001 (section 4.3): summaries of publications, no two of which are alike."""
+
+    def __init__(self, threshold: float = THRESHOLD) -> None:
+        self._threshold = threshold
+        self._summaries: dict[int, Summary] = {}
+        self._holders: dict[Triple, set[int]] = defaultdict(set)  # a triple -> the summaries that have it
+        self._next = 0
+
+    def add(self, new: Summary) -> None:
+        """Put in one more, with those it is alike (statCollection)."""
+        while (alike := _most_alike(new.triples, self._summaries, self._holders, self._threshold)) is not None:
+            other = self._summaries.pop(alike)
             for triple in other.triples:
-                holders[triple].discard(alike)
+                self._holders[triple].discard(alike)
             new = Summary(new.triples & other.triples, new.counter + other.counter)
-        summaries[number] = new
+        self._summaries[self._next] = new
         for triple in new.triples:
-            holders[triple].add(number)
-    return sorted(summaries.values(), key=lambda summary: -summary.counter)
+            self._holders[triple].add(self._next)
+        self._next += 1
+
+    def largest(self) -> list[Summary]:
+        """All of them, the largest counter first."""
+        return sorted(self._summaries.values(), key=lambda summary: -summary.counter)
+
+
+def collect(counted: Iterable[tuple[Publication, int]]) -> list[Summary]:
+    """The summaries of publications with the numbers of their matches, the largest counter first."""
+    summaries = Summaries()
+    for publication, matched in counted:
+        summaries.add(Summary(frozenset(publication.triples), matched))
+    return summaries.largest()
+
+
+class Statistics(NamedTuple):
+    """What is known of a stream of publications: some of them, drawn by lot, and summaries of all."""
+
+    publications: Sequence[Publication]
+    summaries: Sequence[Summary]
 
 
 def _most_alike(

@@ -10,10 +10,12 @@
 A root that another one contains since is not ended but left to its lease, as it brings nothing more; so the upstream
 still knows what it has told it, and tells when that matches no more. A lease never lasts longer than the longest of the
 subscriptions that it stands for: where brokers are each other's upstreams, what nobody wants any more ends for all.
+Where a lease has ended that is still wanted, as the upstream was not asked for too long, a dead letter says so.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 import secrets
@@ -35,6 +37,10 @@ from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions.followed import SUSPENDED
 from triplewire.errors import BusyError, ReadError, ServiceError, StoreError, TriplewireError, text_of_raised
 from triplewire.store.database import DAY, now
+from triplewire.model.namespaces import RSS
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.store.database import now
 from triplewire.store.tables import facts
 
 WORK = "network"
@@ -82,9 +88,10 @@ class Network(Repeating):
 
 
 class Lease(NamedTuple):
-    """A subscription of ours at an upstream, and when it ends."""
+    """A subscription of ours at an upstream, when it was made and when it ends."""
 
     id: str
+    since: float
     expires: float
 
 
@@ -94,7 +101,7 @@ class Link(Repeating):
     def __init__(self, broker: Broker, url: str, token: str, term: int) -> None:
         super().__init__(f"upstream {url}")
         self._broker, self._database, self._term = broker, broker.database, term
-        self._upstream = Upstream(url, token)
+        self._url, self._upstream = url, Upstream(url, token)
         self._me = identity_of(broker.database)
         self._prefix = f"{PREFIX}{self._me}."
         self._fact = STATE + url
@@ -143,6 +150,7 @@ class Link(Repeating):
         _, page = self._upstream.events(self._state["after"], self._prefix)
         crash.point("network.asked")
         if page and not self._stop.is_set():
+            self._tell_of_missed([event for event in page if event.get("type") == EXPIRED and self._is_missed(event)])
             self._publish(page)
             if any(event.get("type") in (EXPIRED, SUSPENDED) for event in page):
                 self._there = None
@@ -199,7 +207,7 @@ class Link(Repeating):
         made: dict[str, Lease] = {}
         for id, why in self._upstream.subscribe(wanted):
             if not why:
-                made[ids[id]] = Lease(id, ends[ids[id]])
+                made[ids[id]] = Lease(id, at, ends[ids[id]])
                 continue
             if ids[id] == EVERYTHING:
                 raise ServiceError(f"the upstream takes no more subscriptions: {why}")
@@ -213,13 +221,17 @@ class Link(Repeating):
         there: dict[str, Lease] = {}
         rows = self._upstream.subscriptions(self._prefix)
         for row in rows:
-            key = row["id"].removeprefix(self._prefix).rpartition(".")[0]
+            key = self._key(row["id"])
             if key in there:
                 self._upstream.unsubscribe(row["id"])
             else:
-                there[key] = Lease(row["id"], float(row["expires"]))
+                there[key] = Lease(row["id"], float(row["created"]), float(row["expires"]))
         self._note(suspended=sum(row["state"] == SUSPENDED for row in rows))
         return there
+
+    def _key(self, id: str) -> str:
+        """The key of the root that a subscription of ours at the upstream is."""
+        return id.removeprefix(self._prefix).rpartition(".")[0]
 
     # --- publications ------------------------------------------------------------------------------------------------
 
@@ -236,6 +248,29 @@ class Link(Repeating):
                 run.append(crossing)
             last = event["number"]
         self._publish_run(run, last)
+
+    def _is_missed(self, event: dict[str, Any]) -> bool:
+        """Was nobody asking for what a lease stood for, when it had ended?"""
+        assert self._roots is not None
+        there = self._there or {}
+        over = self._roots.over(self._key(str(event["subscription"])))
+        return any(key not in there or there[key].since > float(event["at"]) for key in over)
+
+    def _tell_of_missed(self, ended: Sequence[dict[str, Any]]) -> None:
+        """A dead letter, once, of what matched at the upstream and was not told as these leases had ended."""
+        if not ended:
+            return
+        first, until = (dt.datetime.fromtimestamp(at, dt.UTC) for at in (min(float(e["at"]) for e in ended), now()))
+        id = f"urn:triplewire:missed:{self._state['broker']}:{ended[0]['number']}"
+        title = f"Missed at {self._fact}"
+        reason = (
+            f"{title}: {len(ended):,} of our subscriptions there had ended since {first:%Y-%m-%d %H:%M} UTC, as it was "
+            f"not asked for longer than their leases; what came until {until:%Y-%m-%d %H:%M} UTC was not told for these"
+        )
+        about = IRI(id)
+        letter = Publication(id, [Triple(about, IRI(RSS + "title"), Literal(title))], self._url)
+        if any(entry.is_new for entry in self._broker.publish([letter], held={id: reason})):
+            _log.warning("%s", reason)
 
     def _crossing(self, event: dict[str, Any]) -> Crossing | None:
         """What an event brings; None for what was accepted here first, and what cannot be read."""

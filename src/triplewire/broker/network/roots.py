@@ -152,6 +152,13 @@ class Roots:
         """Is it that of a subscription which is active?"""
         return key in self._placed.placement.place or key in self._unreadable
 
+    def over(self, key: str) -> set[str]:
+        """The roots that bring what a former root would bring now; none where nobody wants that any more."""
+        roots = self.keys()
+        if key == EVERYTHING or EVERYTHING in roots:
+            return roots
+        return roots & {self._placed.placement.above.get(key, key)} if self.knows(key) else set()
+
     def expires(self) -> dict[str, tuple[float, bool]]:
         """Of each root when the last of the subscriptions that it stands for ends, and whether all of these are other
         brokers' own."""

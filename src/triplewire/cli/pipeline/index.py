@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -29,13 +34,22 @@ from triplewire.cli.arguments import (
 )
 from triplewire.cli.match import Format
 from triplewire.cli.pipeline.run import Conf, index_options, settings_of_spark_from
-from triplewire.cli.pipeline.session import ConnectFile, SubscribedOption, subscription_files
+from triplewire.cli.pipeline.session import (
+    ConnectFile,
+    SubscribedOption,
+    interruptible,
+    spark_with_log,
+    subscription_files,
+)
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
+    from triplewire.engine import Engine
     from triplewire.model.publication import Publication
+    from triplewire.operators.files import OperatorFile
+    from triplewire.partition.sample import Statistics
     from triplewire.pipeline.index.versions import Version
 
 Index = Annotated[Path, folder_option("--index", help="What `triplewire pipeline index` wrote.")]
@@ -47,10 +61,31 @@ SampleFiles = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
 ]
+CollectFrom = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="The same of a large folder, which Spark's tasks match (statCollection)."),
+]
 MergePercent = Annotated[
     float | None,
     typer.Option(metavar="N", min=0, max=99, help="Percent of the subscriptions that merging takes out of the server."),
 ]
+
+
+@dataclass(frozen=True)
+class Merging:
+    """What *merging* goes by; a group of options."""
+
+    sample: SampleFiles = None
+    collect: CollectFrom = None
+    merge_percent: MergePercent = None
+
+    def check(self, partitioner: str) -> None:
+        """Raises `BadParameter` where these options do not go together, or are for another partitioner."""
+        if self.sample and self.collect:
+            raise typer.BadParameter("give one of them", param_hint="--sample, --collect")
+        if self != Merging() and partitioner != "merging":
+            what = f"only merging looks at a sample and a percentage, not {partitioner}"
+            raise typer.BadParameter(what, param_hint="--sample, --collect, --merge-percent")
 
 
 @grouped
@@ -61,8 +96,7 @@ def index_command(
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=1024, help="Over so many nodes.")] = 1,
     *,
     compiling: Compiling,
-    sample: SampleFiles = None,
-    merge_percent: MergePercent = None,
+    merging: Merging,
     reading: Reading,
     connect: ConnectFile = None,
     conf: Conf = None,
@@ -85,17 +119,17 @@ def index_command(
 
     if subscriptions is None:
         usual = Compiling(compiling.taxonomy, compiling.operators)
-        has_own = (partitioner, nodes, compiling, merge_percent, connect) != ("replicated", 1, usual, None, None)
-        _change_taxonomy(output, compiling, sample, reading, has_own)
+        own = partitioner, nodes, compiling, replace(merging, sample=None), connect
+        has_own = own != ("replicated", 1, usual, Merging(), None)
+        _change_taxonomy(output, compiling, merging.sample, reading, has_own)
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
-    if (sample or merge_percent is not None) and partitioner != "merging":
-        what = f"only merging looks at a sample and a percentage, not {partitioner}"
-        raise typer.BadParameter(what, param_hint="--sample, --merge-percent")
-    check_files(compiling.taxonomy or (), sample or ())
+    merging.check(partitioner)
+    check_files(compiling.taxonomy or (), merging.sample or ())
     settings, report, begun, since = settings_from_environment(), Report(), time.perf_counter(), newest_built(output)
-    options, _ = index_options(compiling, settings)
-    merged = MERGE_PERCENT if merge_percent is None else merge_percent
+    options, operators = index_options(compiling, settings)
+    collecting = partial(_collected, merging.collect, operators, reading, conf, report) if merging.collect else None
+    merged = MERGE_PERCENT if merging.merge_percent is None else merging.merge_percent
     with (
         wrong_usage(),
         subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as (files, names),
@@ -104,7 +138,7 @@ def index_command(
             output,
             files,
             options,
-            Spread(partitioner, nodes, _sample(sample, reading, settings, report), merged),
+            Spread(partitioner, nodes, _sample(merging.sample, reading, settings, report), merged, collecting),
             on_refusal=renamed(report.refuse, names),
             on_warning=report.warn,
             on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
@@ -130,7 +164,7 @@ def _change_taxonomy(
     if has_own:
         what = "the subscriptions of the index stay as they are compiled; add --subscriptions to compile others"
         raise typer.BadParameter(
-            what, param_hint="--partitioner, --nodes, --matcher, --entailment, --merge-percent, --connect"
+            what, param_hint="--partitioner, --nodes, --matcher, --entailment, --collect, --merge-percent, --connect"
         )
     check_files(compiling.taxonomy, sample or ())
     settings, report, begun = settings_from_environment(), Report(), time.perf_counter()
@@ -151,6 +185,32 @@ def _sample(files: list[Path] | None, reading: Reading, settings: Settings, repo
         return ()
     split, refuse = str(reading.split), report.refuse
     return tuple(read(*files, split=split, settings=settings, on_refusal=refuse, as_written=reading.as_written))
+
+
+def _collected(
+    folder: str,
+    operators: Sequence[OperatorFile],
+    reading: Reading,
+    conf: list[str] | None,
+    report: Report,
+    engine: Engine,
+) -> Statistics:
+    """What the publications of a folder say of the subscriptions of an engine, counted on Spark. The log of Spark stays
+    where it fails."""
+    from triplewire.pipeline.index.build import shipped
+    from triplewire.pipeline.sources import publications
+    from triplewire.pipeline.stat_collection import collected
+
+    config, master = settings_of_spark_from(conf)
+    index, logs = shipped(engine, operators), Path(tempfile.mkdtemp(prefix="triplewire-collect-"))
+    split, as_written = str(reading.split), reading.as_written
+    with spark_with_log(logs / "spark.log", master, config, folder, work="collecting statistics") as spark:
+        rows = publications(spark, folder, split=split, settings=engine.settings, as_written=as_written)
+        statistics, refusals = interruptible(spark, partial(collected, rows, index, engine), threading.Event())
+    shutil.rmtree(logs, ignore_errors=True)
+    for refusal in refusals:
+        report.refuse(refusal)
+    return statistics
 
 
 def subscribe_command(

@@ -30,6 +30,7 @@ from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.placement import add
 from triplewire.partition.plan import MERGE_PERCENT, partitioner
+from triplewire.partition.sample import Statistics
 from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
@@ -81,12 +82,14 @@ class IndexOptions:
 @dataclass(frozen=True)
 class Spread:
     """How subscriptions are spread over nodes: `name` is one of `triplewire.partition.plan.NAMES`; for *merging*,
-    `sample` are publications, and `percent` of the subscriptions are to leave the server."""
+    `sample` are publications, and `percent` of the subscriptions are to leave the server. `collect`: who says what is
+    known of a larger sample, once the subscriptions are compiled (`triplewire.pipeline.stat_collection`)."""
 
     name: str = REPLICATED
     nodes: int = 1
     sample: Sequence[Publication] = ()
     percent: float = MERGE_PERCENT
+    collect: Callable[[Engine], Statistics] | None = None
 
 
 def build(
@@ -278,8 +281,15 @@ class _Shards:
 def _spread(engine: Engine, options: IndexOptions, spread: Spread) -> _Shards:
     """The subscriptions of an engine, on the nodes that the partitioner puts them on."""
     world = World(options.taxonomy, options.operators, options.settings)
+    known = spread.collect(engine) if spread.collect is not None else Statistics(spread.sample, ())
     chosen = partitioner(
-        spread.name, spread.nodes, world, entailment=options.entailment, sample=spread.sample, percent=spread.percent
+        spread.name,
+        spread.nodes,
+        world,
+        entailment=options.entailment,
+        sample=known.publications,
+        summaries=known.summaries,
+        percent=spread.percent,
     )
     everything = list(engine.subscriptions)
     # the server has the rules that new ones may name
