@@ -282,11 +282,19 @@ def _joined(table: sa.Table, kind: Kind, level: int, driver: str) -> Any:
     return _JOINS[kind](table, level, driver)
 
 
-def _begun(table: sa.Table, kind: Kind, level: int, driver: str) -> tuple[Any, sa.ColumnElement[bool]]:
-    """Results of one input, and the join rules of a level that begin with it."""
-    h = hits.alias("h")
-    is_level = table.c.level + 0 == level  # without statistics, PostgreSQL would read all rules of a level by its index
-    return h, sa.and_(table.c[driver] == h.c.rule, table.c.driver == driver, table.c.kind == kind.value, is_level)
+def _begun(j: sa.Table, kind: Kind, level: int, side: str, *others: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Results of one input of the join rules of a level, and their join with these rules and `others`. A rule with
+    results is looked up once, however many it has: most drive no join rule of the kind."""
+    h, with_results = hits.alias("h"), sa.select(hits.c.rule).distinct().subquery("with_results")
+    driver = "parent" if kind is Kind.OR else side
+    # `+ 0`: without statistics, PostgreSQL would read all rules of a level by its index
+    of_level = sa.and_(j.c.driver == driver, j.c.kind == kind.value, j.c.level + 0 == level)
+    is_driven = sa.and_(j.c[side] == with_results.c.rule, of_level)
+    return h, in_order(with_results, (j, is_driven), *others, (h, h.c.rule == with_results.c.rule))
+
+
+def _group(j: sa.Table) -> tuple[Any, Any]:
+    return groups, groups.c.number == j.c.group_number
 
 
 def _other(driver: str) -> str:
@@ -294,31 +302,30 @@ def _other(driver: str) -> str:
 
 
 def _same(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-    h, begins = _begun(j, Kind.SAME, level, driver)
+    h, begun = _begun(j, Kind.SAME, level, driver)
     o = hits.alias("o")
     meets = sa.and_(o.c.rule == j.c[_other(driver)], o.c.resource == h.c.resource)
-    return _selected(j, h.c.resource, h, o).select_from(in_order(h, (j, begins), (o, meets)))
+    return _selected(j, h.c.resource, h, o).select_from(in_order(begun, (o, meets)))
 
 
 def _either(j: sa.Table, level: int, side: str) -> sa.Select[Any]:
-    h = hits.alias("h")
-    begins = sa.and_(j.c[side] == h.c.rule, j.c.driver == "parent", j.c.kind == Kind.OR.value, j.c.level == level)
-    return _selected(j, h.c.resource, h).select_from(in_order(h, (j, begins)))
+    h, begun = _begun(j, Kind.OR, level, side)
+    return _selected(j, h.c.resource, h).select_from(begun)
 
 
 def _without(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-    h, begins = _begun(j, Kind.WITHOUT, level, driver)
+    h, begun = _begun(j, Kind.WITHOUT, level, driver)
     o = hits.alias("o")
     meets = sa.and_(o.c.rule == j.c.child, o.c.resource == h.c.resource)
-    return _lacking(j, h, o).select_from(in_order(h, (j, begins), left=(o, meets)))
+    return _lacking(j, h, o).select_from(in_order(begun, left=(o, meets)))
 
 
 def _misses(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-    h, begins = _begun(j, Kind.MISSES, level, driver)
+    h, begun = _begun(j, Kind.MISSES, level, driver, _group(j))
     s, o = statements, hits.alias("o")
     link = sa.and_(s.c.resource == h.c.resource, s.c.property == groups.c.property)
     meets = sa.and_(o.c.rule == j.c.child, o.c.resource == s.c.value)
-    source = in_order(h, (j, begins), (groups, groups.c.number == j.c.group_number), (s, link), left=(o, meets))
+    source = in_order(begun, (s, link), left=(o, meets))
     return _lacking(j, h, o, s).select_from(source)
 
 
@@ -327,39 +334,35 @@ def _links(kind: Kind) -> Callable[[sa.Table, int, str], sa.Select[Any]]:
     owner = "parent" if kind is Kind.REFERS else "child"
 
     def query(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-        h, begins = _begun(j, kind, level, driver)
+        h, begun = _begun(j, kind, level, driver, _group(j))
         s, o = statements, hits.alias("o")
         here, there = (s.c.resource, s.c.value) if driver == owner else (s.c.value, s.c.resource)
         link = sa.and_(s.c.property == groups.c.property, here == h.c.resource)
         meets = sa.and_(o.c.rule == j.c[_other(driver)], o.c.resource == there)
-        source = in_order(h, (j, begins), (groups, groups.c.number == j.c.group_number), (s, link), (o, meets))
+        source = in_order(begun, (s, link), (o, meets))
         return _selected(j, h.c.resource if driver == "parent" else there, h, o, s).select_from(source)
 
     return query
 
 
 def _values(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-    h, begins = _begun(j, Kind.VALUES, level, driver)
+    h, begun = _begun(j, Kind.VALUES, level, driver, _group(j))
     o = hits.alias("o")
-    return _comparing(j, h, begins, o, [(o, o.c.rule == j.c.child)], o.c.resource)
+    return _comparing(j, h, begun, o, [(o, o.c.rule == j.c.child)], o.c.resource)
 
 
 def _own(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-    h, begins = _begun(j, Kind.OWN, level, driver)
-    return _comparing(j, h, begins, h, [], h.c.resource)
+    h, begun = _begun(j, Kind.OWN, level, driver, _group(j))
+    return _comparing(j, h, begun, h, [], h.c.resource)
 
 
-def _comparing(
-    j: sa.Table, h: Any, begins: Any, o: Any, others: list[tuple[Any, Any]], resource: Any
-) -> sa.Select[Any]:
+def _comparing(j: sa.Table, h: Any, begun: Any, o: Any, others: list[tuple[Any, Any]], resource: Any) -> sa.Select[Any]:
     """A value of the parent's resource beside one of another resource, or of its own."""
     left, right = statements.alias("left_statement"), statements.alias("right_statement")
     a, b = terms.alias("left_term"), terms.alias("right_term")
     is_same = sa.and_(groups.c.comparison == "same", left.c.value == right.c.value)
     source = in_order(
-        h,
-        (j, begins),
-        (groups, groups.c.number == j.c.group_number),
+        begun,
         *others,
         (left, sa.and_(left.c.resource == h.c.resource, left.c.property == groups.c.property)),
         (right, sa.and_(right.c.resource == resource, right.c.property == groups.c.other)),
@@ -370,14 +373,14 @@ def _comparing(
 
 
 def _all(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
-    h, begins = _begun(j, Kind.ALL, level, driver)
+    h, begun = _begun(j, Kind.ALL, level, driver)
     o = hits.alias("o")
 
     def is_there(version: str) -> Any:
         any_child = sa.exists().where(o.c.rule == j.c.child, o.c[version] == 1).correlate(j)
         return (h.c[version] * sa.case((any_child, 1), else_=0)).label(version)
 
-    return sa.select(j.c.rule, h.c.resource, is_there("was"), is_there("stays")).select_from(in_order(h, (j, begins)))
+    return sa.select(j.c.rule, h.c.resource, is_there("was"), is_there("stays")).select_from(begun)
 
 
 _JOINS: dict[Kind, Callable[[sa.Table, int, str], sa.Select[Any]]] = {
