@@ -194,3 +194,24 @@ def test_what_a_receiver_raises_leaves_what_came_before(matcher: str, receiver: 
     with pytest.raises(KeyError, match=receiver):
         engine.load_subscriptions(tmp_path / "rows.jsonl", **{receiver: stop})  # type: ignore[arg-type]  # one of two
     assert [one.id for one in engine.subscriptions][:7] == ORDER[:7]
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ("SELECT * {{ ?s rss:title ?t . ?s <urn:p{0}> ?o FILTER(?t > {0}) }}", "never"),
+        ("SELECT * {{ ?s <http://purl.org/rss/1.0/title> ?t . ?s <urn:p{0}> ?o FILTER(?t > {0}) }}", "never"),
+        ("SELECT * {{ ?s <urn:p{0}> ?o . ?o <urn:q> ?t FILTER(?s > {0}) }}", "never"),
+        ("SELECT * {{ ?s <urn:p{0}> ?o FILTER(?o > {0}) FILTER(?o < 0) }}", "never"),
+        ("SELECT * {{ ?s <urn:p{0}> ?o FILTER(?o > {0}) FILTER(?s != <urn:s>) }}", ""),
+        ("SELECT * {{ ?s <urn:p{0}> ?o . ?o <urn:q> ?t FILTER(?t > {0}) }}", ""),
+    ],
+)
+def test_warnings_of_what_two_parts_say_together(form: str, reason: str, tmp_path: Path) -> None:
+    engine, warned = Engine(), list[tuple[str, str]]()
+    lines = (json.dumps({"id": f"q{n}", "language": "sparql", "query": form.format(n)}) for n in range(1, 9))
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    engine.load_subscriptions(tmp_path / "rows.jsonl", on_warning=lambda id_, text: warned.append((id_, text)))
+    assert [id_ for id_, _ in warned] == ([one.id for one in engine.subscriptions] if reason else [])
+    assert all(reason in text for _, text in warned)
+    assert warned == [(one.id, text) for one in engine.subscriptions for text in one.warnings]

@@ -21,17 +21,29 @@ from triplewire.ir.advice.questions import (
     schema_warning,
     term_warning,
 )
-from triplewire.ir.nodes import Call, Expression, Filter, In, InstanceOf
+from triplewire.ir.nodes import Call, Expression, Filter, In, InstanceOf, Pattern, Variable
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import walk
 from triplewire.languages.templates import TextForms
 from triplewire.languages.templates.splitting import with_room
-from triplewire.languages.templates.template import LITERAL, Conjunction, Parameters, Template, content, replaced
+from triplewire.languages.templates.template import (
+    LITERAL,
+    VARIABLE,
+    Conjunction,
+    Parameters,
+    Template,
+    content,
+    leaves,
+    replaced,
+)
+from triplewire.model.terms import IRI
 
 _MOST_KNOWN = 1 << 16  # entries of each cache
 _DATATYPE = "^^<"
 Form: TypeAlias = "Template | Conjunction"
 _UNSEEN, _SILENT, _TOLD = 0, 1, 2
+_ASKED, _PLACED = 1, 2
+"""What a part says of a variable: a condition; where it stands, as subject, predicate, or object of what has a type."""
 
 
 class TemplateAdvice:
@@ -43,24 +55,35 @@ class TemplateAdvice:
         self._state = np.zeros(0, np.uint8)  # parameter -> is there something to be said of its IRI?
 
     def tells(self, forms: TextForms) -> NDArray[np.bool_]:
-        """Of which texts there may be something to say."""
+        """Of which texts there may be something to say: by one of their templates, by an IRI, or as two parts speak of
+        one variable."""
         self._state = with_room(self._state, len(forms.parameters))
         distinct = np.unique(forms.parameter)
         for number in distinct[self._state[distinct] == _UNSEEN].tolist():
             iri = _iri_of(forms.parameters.text(number))
-            tells = iri in FEED_TYPES or (iri and (schema_of(iri) or term_warning(iri)))
-            self._state[number] = _TOLD if tells else _SILENT
+            is_told = iri in FEED_TYPES or schema_of(iri) or term_warning(iri)
+            self._state[number] = _TOLD if is_told else _SILENT
         facts = [self.of(template) for template in forms.templates]
-        numbers = np.where(forms.is_head, -1, forms.template)
-        of_template = np.array([of.tells for of in facts] + [False], np.bool_)[numbers]
-        counts = np.array([of.talks_with_others for of in facts] + [False], np.bool_)[numbers]
-        told = np.concatenate(([0], np.cumsum(self._state[forms.parameter] == _TOLD)))
-        before = np.concatenate(([0], np.cumsum(of_template)))
-        others = np.concatenate(([0], np.cumsum(counts)))
-        first, last, offset = forms.first, forms.last, forms.parameter_offset
-        tells = (told[offset[last]] > told[offset[first]]) | (before[last] > before[first])
-        tells |= (last - first > 2) & (others[last] > others[first])
-        return np.asarray(tells & (last > first))
+        numbers, row_of_part = np.where(forms.is_head, -1, forms.template), forms.row_of_part
+        part = np.repeat(np.arange(len(numbers)), np.diff(forms.parameter_offset))
+        tells = np.zeros(len(forms.first), np.bool_)
+        tells[row_of_part[np.array([of.tells for of in facts] + [False], np.bool_)[numbers]]] = True
+        tells[row_of_part[part[self._state[forms.parameter] == _TOLD]]] = True
+        roles = np.concatenate([np.zeros(0, np.uint8), *(of.roles for of in facts)])
+        begin, has_role = np.cumsum([0, *(len(of.roles) for of in facts)]), numbers[part] >= 0
+        place = np.arange(len(part)) - forms.parameter_offset[part]
+        part, parameter = part[has_role], forms.parameter[has_role].astype(np.int64)
+        role = roles[begin[numbers[part]] + place[has_role]]
+
+        def named(wanted: int) -> NDArray[np.int64]:
+            """Row and variable of each part that has one of this role."""
+            pair = np.unique((part << 32 | parameter)[role & wanted > 0])
+            return np.sort(row_of_part[pair >> 32] << 32 | pair & 0xFFFFFFFF)
+
+        asked = named(_ASKED)
+        shared = np.concatenate((asked[1:][asked[1:] == asked[:-1]], np.intersect1d(asked, named(_PLACED))))
+        tells[shared >> 32] = True
+        return np.asarray(tells & forms.has_form)
 
     def warnings(self, form: Form, parameters: Parameters) -> dict[str, None]:
         """The warnings that `Compiler.checked` gives the subscription of this text."""
@@ -116,11 +139,19 @@ class _TemplateFacts:
         placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
         self.asked = replace(questions, unbound=(), iris=(), empty=(), placed=placed)
         self.asks = bool(questions.comparisons or questions.scopes or placed or questions.texts_for_classes)
-        always = any(may_be_misplaced(condition, ()) for condition in placed)  # else for some predicates only
-        self.asks_always = bool(questions.comparisons or questions.scopes or always or questions.texts_for_classes)
+        always = any(may_be_misplaced(condition, ()) for condition in placed)  # others for some predicates only
+        always |= bool(questions.comparisons or questions.scopes or questions.texts_for_classes)
         self.asks_places = any(type(node) in CONDITIONS or isinstance(node, In) for node in nodes)
         self.conditions = conditions_of(template.stated)
         self.calls = any(isinstance(node, Call) for node in nodes)
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
-        self.tells = bool(template.warnings or self.fixed or self.schemas - {0} or self.classes or self.asks_always)
-        self.talks_with_others = bool(self.conditions) or self.asks_places
+        self.tells = bool(template.warnings or self.fixed or self.schemas - {0} or self.classes or always)
+        self.roles = np.zeros(len(template.placeholders), np.uint8)
+        asked = {leaf for node in nodes if type(node) in CONDITIONS or isinstance(node, In) for leaf in leaves(node)}
+        patterns = [node for node in nodes if isinstance(node, Pattern)]
+        placed_terms = {term for pattern in patterns for term in (pattern.subject, pattern.predicate)}
+        placed_terms |= {p.object for p in patterns if isinstance(p.predicate, IRI) and p.predicate.value in FEED_TYPES}
+        for number, holder in enumerate(template.placeholders):
+            if holder.kind == VARIABLE:
+                variable = Variable(content(holder.example))
+                self.roles[number] = _ASKED * (variable in asked) + _PLACED * (variable in placed_terms)

@@ -100,6 +100,14 @@ class TextForms:
         return TextForms(self.templates, self.heads, self.parameters, *columns, self.calls)
 
     @property
+    def row_of_part(self) -> NDArray[np.int64]:
+        """The text of each part."""
+        count, row = self.last - self.first, np.zeros(len(self.template), np.int64)
+        part = np.repeat(self.first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+        row[part] = np.repeat(np.arange(len(count)), count)
+        return row
+
+    @property
     def is_head(self) -> NDArray[np.bool_]:
         """Which parts are heads?"""
         is_head = np.zeros(len(self.template), np.bool_)
