@@ -11,7 +11,7 @@ from broker.serving import SECRET, published, subscribed
 from triplewire.broker.broker import Broker, Target
 from triplewire.broker.events.removal import Retention
 from triplewire.broker.network.roots import PREFIX
-from triplewire.broker.retention import DAY, Retention
+from triplewire.store.database import DAY
 from triplewire.store.tables import attachments, deliveries, events, publications
 
 ITEMS = [(f"urn:item:{number}", f"Item {number}") for number in range(1, 9)]

@@ -1,9 +1,9 @@
 """What is removed, in small steps beside the work: what is kept for some time only, and all of an owner that has gone.
 
 Events are removed where they are older than is kept, or a subscription has had so many since; those that are still to
-be delivered stay, and so does the newest of each subscription, so that a sequence is never used again. Publications are
-removed where no event names them any more, after a shorter time; which content each had last is still known, so that
-one that comes again is no new one.
+be delivered stay, those of a day for another broker (`triplewire.broker.network`), and the newest of each
+subscription, so that a sequence is never used again. Publications are removed where no event names them any more,
+after a shorter time; which content each had last is still known, so that one that comes again is no new one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from triplewire.broker import owners
 from triplewire.broker.events.delivery_log import add_total
 from triplewire.broker.events.event_log import keep_numbers
 from triplewire.broker.events.matching import Matching
+from triplewire.broker.network.roots import PREFIX
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions.followed import ENDED, parts
 from triplewire.store.database import DAY, Database, highest, now
@@ -111,6 +112,8 @@ class Sweeper(Repeating):
             .subquery()
         )
         pending = sa.exists().where(deliveries.c.event == events.c.number, deliveries.c.state == "pending")
+        of_brokers = subscriptions.c.id.startswith(PREFIX, autoescape=True)
+        of_links = sa.select(subscriptions.c.number).where(subscriptions.c.number.between(first, last), of_brokers)
         retention = self._retention
         over = (
             sa.select(events.c.number)
@@ -120,6 +123,7 @@ class Sweeper(Repeating):
                 sa.or_(
                     events.c.sequence <= newest.c.sequence - retention.events, events.c.at < now() - retention.seconds
                 ),
+                sa.or_(events.c.at < now() - DAY, events.c.subscription.not_in(of_links)),
                 ~pending,
             )
         )

@@ -36,11 +36,10 @@ from triplewire.broker.publications.accepted import Once, Rows, Taken, accept
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions.followed import SUSPENDED
 from triplewire.errors import BusyError, ReadError, ServiceError, StoreError, TriplewireError, text_of_raised
-from triplewire.store.database import DAY, now
 from triplewire.model.namespaces import RSS
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.store.database import now
+from triplewire.store.database import DAY, now
 from triplewire.store.tables import facts
 
 WORK = "network"
