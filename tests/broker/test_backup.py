@@ -58,7 +58,7 @@ def test_a_copy_that_is_damaged_changes_nothing(tmp_path: Path, capsys: pytest.C
     assert "it is no whole database" in capsys.readouterr().err
     assert (tmp_path / "broker.db").read_bytes() == kept
     shutil.rmtree(tmp_path / "absent", ignore_errors=True)
-    assert run(["backup", "--data", str(tmp_path), "--output", str(tmp_path / "absent" / "copy.db")]) in (73, 74)
+    assert run(["backup", "--data", str(tmp_path), "--output", str(tmp_path / "absent" / "copy.db")]) == 73
 
 
 def test_both_databases_skip(new_database: Callable[[], str]) -> None:

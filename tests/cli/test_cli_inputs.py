@@ -73,6 +73,15 @@ def test_an_address_is_not_fetched(folder: Path, command: str) -> None:
     assert "curl -sL https://example.org/feed.xml | triplewire" in done.err
 
 
+@pytest.mark.parametrize(
+    "address", ["jdbc:postgresql://db/users#queries", "sqlite:users.db#queries", "postgresql://db/x"]
+)
+def test_a_table_is_for_the_pipeline(folder: Path, address: str) -> None:
+    done = triplewire("match", "--subscriptions", address, "a.ttl")
+    assert done.code == 2
+    assert f"{address} names a table or a topic, which only triplewire pipeline reads" in " ".join(done.err.split())
+
+
 EMPTY = {"an empty folder": "empty", "an empty file": "nothing.ttl", "a page of JSON": "page.json", "a pipe": "-"}
 
 

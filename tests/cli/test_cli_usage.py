@@ -90,6 +90,12 @@ CODES = {  # a command, and what it ends with
     "read a.ttl broken.ttl": 1,
     "match title.rq nowhere.ttl": 2,
     "match title.rq a.ttl --output no/x.jsonl": 73,
+    "match title.rq a.ttl --output a.ttl/x.jsonl": 73,
+    "match title.rq a.ttl --refusals a.ttl/x.jsonl": 73,
+    "read a.ttl --output a.ttl/x.nq": 73,
+    "watch --once --subscriptions title.rq --sources a.ttl --output a.ttl/found": 73,
+    "watch --once --subscriptions title.rq --sources a.ttl --output sqlite:a.ttl/found.db": 73,
+    "watch --once --subscriptions title.rq --sources a.ttl --output sqlite:a.ttl": 73,
     "match title.rq a.ttl --taxonomy broken.ttl": 74,
     "pipeline subscribe --index . title.rq": 74,
     "pipeline index --subscriptions sqlite:/nowhere.db#queries --output index": 74,
@@ -102,6 +108,7 @@ def test_exit_codes(folder: Path, line: str, code: int) -> None:
     done = triplewire(*line.split())
     assert done.code == code, done.err
     assert "Traceback" not in done.err
+    assert ".part" not in done.err, "a temporary file means nothing to who reads it"
 
 
 def test_an_output_that_another_run_writes_to_is_busy(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import sqlite3
 import threading
 import time
@@ -125,6 +126,28 @@ def test_an_interval_that_is_no_number(tmp_path: Path) -> None:
     for beginning in ("https://", "http://feeds may move here"):
         with pytest.raises(TriplewireError, match="no number of seconds"):
             Poller(["https://a.example/"], tmp_path, Connections({beginning: {"interval": "soon"}}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"timeout": "soon"}, "timeout must be a number of seconds above 0"),
+        ({"timeout": "0"}, "timeout must be a number of seconds above 0"),
+        ({"intervall": "60"}, "the setting 'intervall' is unknown"),
+    ],
+)
+def test_settings_of_feeds_that_are_wrong(settings: dict[str, str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(TriplewireError, match=said):
+        Poller(["https://a.example/"], tmp_path, Connections({"https://": settings}))
+
+
+def test_a_feed_has_a_timeout_of_its_own(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and answers nothing
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        settings = {"allow_private_addresses": "true", "timeout": "0.3"}
+        Poller([address], tmp_path, Connections({"http://": settings})).poll()
+    (feed,) = feeds_of(tmp_path)
+    assert feed.reason == "the feed cannot be fetched: no answer within 0.3 s (timeout)"
 
 
 def test_what_is_known_of_feeds_is_damaged(tmp_path: Path) -> None:

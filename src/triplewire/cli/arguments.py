@@ -31,6 +31,7 @@ from triplewire.plugins import DEFAULT_MATCHER
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
 
+_OF_TABLE = re.compile(r"(?:jdbc|kafka|postgres|postgresql|mysql|sqlite):")
 _NOTHING = "give --allow-empty where that is as it should be"
 
 
@@ -39,6 +40,13 @@ def file_argument(text: str | Path) -> Path:
     name, which Python takes for the current folder."""
     if not str(text):
         raise typer.BadParameter("the name of a file is empty; give . for the current folder")
+    if _OF_TABLE.match(str(text)) and not os.path.lexists(text):
+        from triplewire.net.addresses import shown
+
+        what = f"{shown(str(text))} names a table or a topic, which only triplewire pipeline reads"
+        raise typer.BadParameter(
+            f"{what}: jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE, kafka://HOST/TOPIC"
+        )
     if is_address(str(text)):
         from triplewire.net.addresses import shown  # with its parsers, a tenth of a second
 

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from triplewire.cli.arguments import check_files, file_argument, grouped
-from triplewire.cli.report import of_output, say
+from triplewire.cli.output import whole_file
+from triplewire.cli.report import say
 from triplewire.cli.serve import database_of, folder_of, needs
 from triplewire.cli.settings import GivenSettings
 from triplewire.errors import StoreError
@@ -36,17 +37,16 @@ def backup_command(
     url = database_of(effective.service, folder_of(effective))
     if not url.startswith(_SQLITE):
         raise typer.BadParameter("PostgreSQL has its own: pg_dump", param_hint="--database")
-    file, part = url.removeprefix(_SQLITE), output.with_name(f".{output.name}.{os.getpid()}")
+    file = url.removeprefix(_SQLITE)
     try:
-        with closing(sqlite3.connect(f"{Path(file).as_uri()}?mode=ro", uri=True, timeout=60)) as source:
-            with closing(sqlite3.connect(part)) as copy:
-                source.backup(copy, pages=4_096)
-            os.replace(part, output)
+        with (
+            whole_file(output) as part,
+            closing(sqlite3.connect(part)) as copy,
+            closing(sqlite3.connect(f"{Path(file).as_uri()}?mode=ro", uri=True, timeout=60)) as source,
+        ):
+            source.backup(copy, pages=4_096)
     except sqlite3.Error as error:
-        part.unlink(missing_ok=True)
         raise StoreError(f"it cannot be copied: {error}", source=file) from None
-    except OSError as error:
-        raise of_output(error) from None
     say(f"written to {output}")
 
 

@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -133,7 +133,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         with named(path):
             os.replace(part, target)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not be made, either
+            part.unlink(missing_ok=True)
 
 
 def _real(path: Path) -> Path:
@@ -163,9 +164,9 @@ def named(path: Path | str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        error.filename = error.filename or str(path)
-        of_output(error)
-        raise
+        if error.errno is None:
+            raise of_output(error) from None
+        raise of_output(OSError(error.errno, error.strerror, str(path))) from None  # not named after a temporary file
 
 
 @contextmanager

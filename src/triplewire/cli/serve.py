@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from triplewire.cli.arguments import file_argument, grouped, operators_from
+from triplewire.cli.output import named
 from triplewire.cli.report import say
 from triplewire.cli.settings import EffectiveSettings, GivenSettings
 from triplewire.errors import BusyError, UnavailableError, WriteError
@@ -153,10 +154,11 @@ def secret_of(settings: ServiceSettings, data: Path) -> bytes:
         return settings.feed_secret.encode()
     file = data / "secret"
     if not file.exists():
-        part = file.with_name(f".secret.{os.getpid()}")
-        part.touch(0o600)
-        part.write_bytes(secrets.token_bytes(32))
-        os.replace(part, file)
+        with named(data):
+            part = file.with_name(f".secret.{os.getpid()}")
+            part.touch(0o600)
+            part.write_bytes(secrets.token_bytes(32))
+            os.replace(part, file)
     return file.read_bytes()
 
 

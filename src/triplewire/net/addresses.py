@@ -17,6 +17,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ _NOT_SHOWN = re.compile(
 )
 # a part of the path of a webhook that nobody can have chosen as a name: long, with letters and digits
 _KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/?#]*[0-9])(?=[^/?#]*[A-Za-z])[\w:.~-]{20,}(?=[/?#]|\Z)")
+HTTP_SETTINGS = frozenset(
+    {"allow_private_addresses", "attempts", "authorization", "ca_file", "concurrency", "interval", "secret", "timeout"}
+)
+"""What tables for webhooks and feeds may have; one may be for both."""
+_MOST_SECONDS = 3_600
 _FORMS = "kafka://HOST:PORT/TOPIC, jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE, https://HOST/PATH"
 
 
@@ -157,6 +163,18 @@ def address(text: str, connections: Connections | None = None, allowed: Iterable
     if kind == SQLITE and (not sqlite_path(url) or re.match(r"sqlite://(?!/)", url)):
         raise TriplewireError("this is not sqlite:FILE#TABLE", source=url, remedy="an absolute path: sqlite:/FILE")
     return Address(kind, url, table, settings)
+
+
+def timeout_of(settings: Mapping[str, str], usual: float) -> float:
+    """The seconds that an answer of a webhook or a feed may take. Raises `ValueError` for what is no such number, and
+    for a setting that they do not have."""
+    if unknown := sorted(set(settings) - HTTP_SETTINGS):
+        raise ValueError(f"the setting {unknown[0]!r} is unknown; known: {', '.join(sorted(HTTP_SETTINGS))}")
+    text = settings.get("timeout", str(usual))
+    with suppress(ValueError):
+        if 0 < float(text) <= _MOST_SECONDS:
+            return float(text)
+    raise ValueError(f"timeout must be a number of seconds above 0, at most {_MOST_SECONDS:,}, not {text!r}")
 
 
 def brokers(target: Address) -> str:

@@ -18,17 +18,14 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from triplewire.errors import Refusal, RequestError, TriplewireError, UnavailableError
-from triplewire.net.addresses import Address, shown
+from triplewire.net.addresses import Address, shown, timeout_of
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import target_of
 from triplewire.notify.rows import Part, Record, json_text
 
-KEYS = {"allow_private_addresses", "attempts", "authorization", "ca_file", "concurrency", "secret", "timeout"}
 _ATTEMPTS, _SECONDS, _AT_ONCE = 8, 15.0, 4
-_MOST_SECONDS = 3_600
 _PAUSE, _LONGEST = 0.5, 300.0  # seconds before the second attempt, doubled for each, and at most
 _SMALL = 1 << 16  # bytes of an answer that are read, for the next one to come on the same connection
 _LATER = {408, 425, 429}
@@ -42,12 +39,10 @@ class WebhookSink:
     def __init__(self, target: Address) -> None:
         settings, self._address = target.settings, target
         try:
-            if unknown := sorted(set(settings) - KEYS):
-                raise ValueError(f"the setting {unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
+            self._seconds = timeout_of(settings, _SECONDS)
             private = settings.get("allow_private_addresses", "false") == "true"
             to = target_of(target.url, private, settings.get("ca_file", ""))
             self._attempts = _integer(settings, "attempts", _ATTEMPTS, 100)
-            self._seconds = _seconds(settings.get("timeout", str(_SECONDS)))
             self._at_once = _integer(settings, "concurrency", _AT_ONCE, 64)
             self._secret = _secret(settings.get("secret", ""))
             self._authorization = settings.get("authorization", "")
@@ -121,14 +116,6 @@ def _integer(settings: Mapping[str, str], name: str, usual: int, most: int) -> i
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= most:
         raise ValueError(f"{name} must be an integer from 1 to {most}, not {text!r}")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    """A timeout. Raises `ValueError`."""
-    with suppress(ValueError):
-        if 0 < float(text) <= _MOST_SECONDS:
-            return float(text)
-    raise ValueError(f"timeout must be a number of seconds above 0, at most {_MOST_SECONDS:,}, not {text!r}")
 
 
 def _secret(text: str) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from triplewire.errors import ReadError
-from triplewire.net.addresses import Connections
+from triplewire.net.addresses import Connections, timeout_of
 from triplewire.net.client import MOST_BYTES, Client
 from triplewire.net.guard import Target, target_of
 from triplewire.read.charsets import HEAD, by_first_bytes, declared, known
@@ -66,9 +66,9 @@ class Answered:
 
 
 def fetch(address: str, known: Known, connections: Connections, seconds: float) -> Answered:
-    """Ask for a feed; each address on the way has the settings of its own. Each answer has so many seconds. Raises
-    `RequestError` where no server answers, or is one that may not be asked, and `ReadError` for a redirect that leads
-    nowhere."""
+    """Ask for a feed; each address on the way has the settings of its own. Each answer has its `timeout`, else so many
+    seconds. Raises `RequestError` where no server answers, or is one that may not be asked, and `ReadError` for a
+    redirect that leads nowhere."""
     hop, moved, is_permanent = address, "", True
     for _ in range(MOST_HOPS + 1):
         headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip"}
@@ -78,7 +78,7 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         settings = connections.of(hop)
         headers |= {"Authorization": settings["authorization"]} if settings.get("authorization") else {}
         with closing(Client(_target(hop, settings, address))) as client:
-            answer = client.request("GET", headers, seconds=seconds)
+            answer = client.request("GET", headers, seconds=timeout_of(settings, seconds))
         if answer.status not in _REDIRECTS or not answer.headers.get("location"):
             break
         hop = _next_hop(hop, answer.headers["location"], address)

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from triplewire.errors import ReadError, RequestError, TriplewireError
-from triplewire.net.addresses import Connections, shown
+from triplewire.net.addresses import WEBHOOK, Connections, kind_of, shown, timeout_of
 from triplewire.sources.feed_states import Feed, FeedStates, States
 from triplewire.sources.fetch import LONGEST, Answered, fetch
 from triplewire.sources.inbox import FOLDER, Delivered, Inbox
@@ -37,7 +37,7 @@ LEAST = 10.0
 AT_ONCE = 8
 """How many servers are asked at once, usually; of one server, one feed at a time."""
 
-_SECONDS = 20.0  # for one answer
+_SECONDS = 20.0  # for one answer, unless its table says otherwise
 _ENDING = 3.0  # seconds for answers that are under way at the end
 _BETWEEN = 0.2  # seconds between two requests to a server
 _PAUSE = 10.0  # seconds after a failure of the inbox, doubled for each in a row
@@ -62,7 +62,7 @@ class Poller:
     place of a file in the folder. `adapts`: the shortest and the longest interval, in seconds, between which each feed
     gets one of its own: half of that before where it has changed, half as long again where it has not.
 
-    Raises `TriplewireError` for an interval that is no number, and where what is known of feeds is damaged or in use.
+    Raises `TriplewireError` for a wrong setting of feeds, and where what is known of them is damaged or in use.
     """
 
     addresses: Sequence[str]
@@ -82,6 +82,10 @@ class Poller:
             text = settings.get("interval", "0")
             if not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
                 raise TriplewireError(f"the interval {text!r} is no number of seconds", source=beginning)
+            try:
+                _ = kind_of(beginning) != WEBHOOK or timeout_of(settings, _SECONDS)
+            except ValueError as error:
+                raise TriplewireError(shown(str(error)), source=beginning) from None
             if not (settings.get("authorization", "").isascii() and settings.get("authorization", " ").isprintable()):
                 what = "authorization has a character, such as the end of a line, that no header may have"
                 raise TriplewireError(what, source=beginning)

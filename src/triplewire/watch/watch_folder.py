@@ -13,11 +13,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from triplewire.errors import TriplewireError
+from triplewire.errors import TriplewireError, WriteError
 from triplewire.folders import locked, replace_text
 from triplewire.pipeline.connect.delivery import stream_of
 from triplewire.sources.feed_states import FeedStatus, feeds_of
@@ -64,12 +64,17 @@ class WatchFolder:
     @contextmanager
     def alone(self) -> Iterator[bool]:
         """Makes the folder and holds its lock in the block, if it can be had; says whether that is so. Raises
-        `TriplewireError` where something else lies there, and `OSError`."""
+        `TriplewireError` where something else lies there, and `WriteError`."""
         if (self.folder / "_run.json").exists():
             what = "a run of the pipeline wrote it"
             raise TriplewireError(what, source=str(self.folder), remedy="choose another output")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locked(self._lock, _LOOK) as held:
+        with ExitStack() as holding:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                held = holding.enter_context(locked(self._lock, _LOOK))
+            except OSError as error:
+                what = f"it cannot be written: {error.strerror or error}"
+                raise WriteError(what, source=str(self.folder), remedy="choose another output") from error
             yield held
 
     @property
