@@ -172,7 +172,7 @@ class ServiceSettings:
 
     def __post_init__(self) -> None:
         """Raises `ArgumentError` where a number is too small, or a text is none of its choices."""
-        for field in dataclasses.fields(self):
+        for field in dataclasses.fields(ServiceSettings):
             value, choices, least = getattr(self, field.name), field.metadata["choices"], field.metadata["least"]
             if choices and value not in choices:
                 raise refuse(f"ServiceSettings({field.name}=...)", f"one of {', '.join(choices)}", value)

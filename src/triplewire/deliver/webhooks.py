@@ -79,7 +79,7 @@ class _OverHttp(Channel):
     def _posted(self, address: str, headers: dict[str, str], body: bytes) -> Answer | Outcome:
         try:
             return self._client(address).request(
-                "POST", headers, body, seconds=self._settings.seconds, most=_ANSWER, whole=False
+                "POST", headers, body, seconds=self._settings.delivery_seconds, most=_ANSWER, whole=False
             )
         except ValueError as error:
             return Outcome(f"the address cannot be used: {error}")
@@ -89,7 +89,9 @@ class _OverHttp(Channel):
     def _client(self, address: str) -> Client:
         with self._lock:
             if (client := self._clients.get(address)) is None:
-                client = Client(target_of(address, self._settings.allow_private_addresses), self._settings.at_once)
+                client = Client(
+                    target_of(address, self._settings.allow_private_addresses), self._settings.deliveries_at_once
+                )
                 self._clients[address] = client
             return client
 
@@ -110,7 +112,7 @@ class Posts(_OverHttp):
     def ask(self, address: str, origin: str, callback: str) -> Outcome:
         """Ask whether events from this origin (the name of a host) may be posted: CloudEvents HTTP webhook, section 4
         ("Abuse protection"). It can be allowed later, at the callback. An outcome that is not "delivered": not now."""
-        asked = {"Origin": origin, "Callback": callback, "Rate": str(int(self._settings.per_minute))}
+        asked = {"Origin": origin, "Callback": callback, "Rate": str(int(self._settings.deliveries_per_minute))}
         headers = {f"WebHook-Request-{name}": value for name, value in asked.items()}
         try:
             answer = self._client(address).request("OPTIONS", headers, seconds=_ASK)
