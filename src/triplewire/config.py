@@ -151,7 +151,7 @@ class ServiceSettings:
     shortest_poll: float = setting(60.0, "Seconds between two requests for a feed, at least.")
     longest_poll: float = setting(21_600.0, "Seconds between two requests for a feed, at most.")
     most_new: int = setting(100, "Publications with new ids of one document that are told.", least=1)
-    keep_days: float = setting(30.0, "Days that events are kept.")
+    keep_days: float = setting(30.0, "Days that events are kept, and what was delivered in the log.")
     keep_events: int = setting(1_000, "Events that are kept of a subscription.", least=1)
     deliveries_at_once: int = setting(2, "Deliveries to one host at once.", least=1)
     deliveries_per_minute: float = setting(60.0, "Deliveries to one host in a minute, unless it allows more.")
