@@ -12,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from triplewire.errors import StoreError
+from triplewire.store.database import alone_in
 from triplewire.store.tables import metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -24,8 +25,7 @@ def bring_up_to_date(engine: Engine) -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
     known = ScriptDirectory.from_config(config)
     with engine.begin() as connection:
-        if engine.dialect.name != "sqlite":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(7_461_001, 2)))
+        alone_in(connection, "migrating")
         config.attributes["connection"] = connection
         revision = MigrationContext.configure(connection).get_current_revision()
         if revision is None:
