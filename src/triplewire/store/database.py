@@ -113,7 +113,9 @@ class Database:
                 if tables is None:
                     from triplewire.store.migrate import bring_up_to_date
 
-                    bring_up_to_date(database.engine)
+                    with database.engine.begin() as connection:
+                        alone_in(connection, "migrating")
+                        bring_up_to_date(connection)
                 else:
                     database.make(tables)
         except BaseException:
