@@ -151,7 +151,7 @@ class ServiceSettings:
     shortest_poll: float = setting(60.0, "Seconds between two requests for a feed, at least.")
     longest_poll: float = setting(21_600.0, "Seconds between two requests for a feed, at most.")
     most_new: int = setting(100, "Publications with new ids of one document that are told.", least=1)
-    keep_days: float = setting(30.0, "Days that events are kept.")
+    keep_days: float = setting(30.0, "Days that events are kept, and what was delivered in the log.")
     keep_events: int = setting(1_000, "Events that are kept of a subscription.", least=1)
     deliveries_at_once: int = setting(2, "Deliveries to one host at once.", least=1)
     deliveries_per_minute: float = setting(60.0, "Deliveries to one host in a minute, unless it allows more.")
@@ -172,7 +172,7 @@ class ServiceSettings:
 
     def __post_init__(self) -> None:
         """Raises `ArgumentError` where a number is too small, or a text is none of its choices."""
-        for field in dataclasses.fields(self):
+        for field in dataclasses.fields(ServiceSettings):
             value, choices, least = getattr(self, field.name), field.metadata["choices"], field.metadata["least"]
             if choices and value not in choices:
                 raise refuse(f"ServiceSettings({field.name}=...)", f"one of {', '.join(choices)}", value)

@@ -36,7 +36,7 @@ EVENT = Event(
     None, "http://e.x/feed", '[{"title": {"type": "literal", "value": "Olympic games"}}]', None,
 )  # fmt: skip
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-PRIVATE = DeliverySettings(base_url="https://broker.example", allow_private_addresses=True, seconds=20)
+PRIVATE = DeliverySettings(base_url="https://broker.example", allow_private_addresses=True, delivery_seconds=20)
 
 
 def message(address: str, kind: str = "webhook", secret: str = "", event: Event = EVENT) -> Message:
@@ -193,7 +193,7 @@ def test_mail() -> None:
             assert not later.is_delivered
             assert not later.is_gone
         server.shutdown()
-    with channels(smtp=smtp, mail_from="broker@broker.example", seconds=5) as over:
+    with channels(smtp=smtp, mail_from="broker@broker.example", delivery_seconds=5) as over:
         assert over.send(message("mailto:ann@example.org", "mail")).of_target
 
 
@@ -238,7 +238,7 @@ def test_a_digest_is_one_mail_of_all_that_came_in_a_period(database_url: str) ->
 def test_topics(kafka_server: str) -> None:
     import confluent_kafka
 
-    with channels(kafka=frozenset({kafka_server}), seconds=60) as over:
+    with channels(kafka=kafka_server, delivery_seconds=60) as over:
         target = over.target(f"kafka://{kafka_server}/games")
         for number in range(3):
             outcome = over.send(message(target.address, "kafka", event=replace(EVENT, number=number)))
@@ -263,7 +263,7 @@ def test_topics(kafka_server: str) -> None:
 
 def test_topics_that_cannot_be_written_are_failures() -> None:
     nobody = f"127.0.0.1:{servers.free_port()}"
-    with channels(kafka=frozenset({nobody}), seconds=2) as over:
+    with channels(kafka=nobody, delivery_seconds=2) as over:
         outcome = over.send(message(f"kafka://{nobody}/games", "kafka"))
         assert outcome.of_target
         assert not outcome.is_delivered

@@ -216,7 +216,9 @@ def test_hosts_that_hang_hold_up_nobody(broker: Broker, deliver: Deliver) -> Non
         addresses = [f"http://127.0.0.1:{server.getsockname()[1]}/" for server in silent]
         subscribed(broker, *(server.url for server in hanging), *addresses, *(server.url for server in healthy))
         published(broker, *range(10))
-        deliver(workers=44, seconds=100.0)  # none of those that hang answers before the healthy have all of theirs
+        deliver(
+            workers=44, delivery_seconds=100.0
+        )  # none of those that hang answers before the healthy have all of theirs
         until(lambda: all(len(set(server.ids)) == 10 for server in healthy))
         assert not go_on.is_set()
         go_on.set()
@@ -247,7 +249,7 @@ def test_a_rate_is_kept_and_raised_by_the_receiver(broker: Broker, deliver: Deli
     with serving(lambda came: (200, dict(headers), b"")) as server:
         subscribed(broker, server.url)
         published(broker, *range(12))
-        delivering = deliver(clock, per_minute=3.0, without_rate=frozenset())
+        delivering = deliver(clock, deliveries_per_minute=3.0, without_rate=frozenset())
         until(ended(broker, delivered=3))
         clock.now += 19
         delivering.wake()
@@ -259,7 +261,7 @@ def test_a_rate_is_kept_and_raised_by_the_receiver(broker: Broker, deliver: Deli
         until(ended(broker, delivered=12))
         delivering.stop()
         published(broker, *range(20, 40))
-        deliver(clock, per_minute=3.0, without_rate=frozenset())
+        deliver(clock, deliveries_per_minute=3.0, without_rate=frozenset())
         until(ended(broker, delivered=32))  # what a host has said is kept
         assert law(broker)["matched"] == 32
 
@@ -359,7 +361,7 @@ def test_an_end_does_not_wait_for_a_receiver(broker: Broker, deliver: Deliver) -
     with serving(hang) as server:
         subscribed(broker, server.url)
         published(broker, 1)
-        delivering = deliver(seconds=50.0)
+        delivering = deliver(delivery_seconds=50.0)
         until(lambda: server.requests)
         delivering.stop()
         assert "delivery" not in {thread.name for thread in threading.enumerate()}

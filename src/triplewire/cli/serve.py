@@ -104,19 +104,8 @@ def _delivering(broker: Broker, settings: ServiceSettings) -> Deliveries:
     from triplewire.deliver.webhooks import Posts
     from triplewire.service import feeds
 
-    sending = DeliverySettings(
-        base_url=settings.base_url or f"http://{settings.host}:{settings.port}",
-        allow_private_addresses=settings.allow_private_addresses,
-        at_once=settings.deliveries_at_once,
-        per_minute=settings.deliveries_per_minute,
-        seconds=settings.delivery_seconds,
-        smtp=settings.smtp,
-        smtp_user=settings.smtp_user,
-        smtp_password=settings.smtp_password,
-        mail_from=settings.mail_from,
-        kafka=frozenset(settings.kafka.split(",")),
-        messengers=frozenset(settings.messengers.split(",")),
-    )
+    base_url = settings.base_url or f"http://{settings.host}:{settings.port}"
+    sending = DeliverySettings(**{**vars(settings), "base_url": base_url})
     posts = Posts(sending, lambda sent: message_of(broker, sent.event.subscription, sent.target, feeds.rendered))
     return Deliveries(broker, sending, channels={"websub": posts})
 

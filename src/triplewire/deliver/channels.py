@@ -77,7 +77,9 @@ class Channels:
     def ask(self, target: Target, origin: str, callback: str) -> Outcome:
         """Ask a receiver whether it wants events, where its channel can (webhooks)."""
         channel = self._by_kind[target.kind]
-        return channel.ask(target.address, origin, callback) if isinstance(channel, Posts) else Outcome("not asked")
+        if target.kind != "webhook" or not isinstance(channel, Posts):
+            return Outcome("not asked")
+        return channel.ask(target.address, origin, callback)
 
     def close(self) -> None:
         """Give up what stays open."""

@@ -14,26 +14,14 @@ _MOST_PER_MINUTE = 6_000.0  # whatever a receiver allows
 
 
 @dataclass(frozen=True)
-class DeliverySettings:
-    """How deliveries are made."""
+class DeliverySettings(ServiceSettings):
+    """How deliveries are made: the settings of the service, and what is the same for all."""
 
-    base_url: str = ""  # of this service, as receivers reach it
-    allow_private_addresses: bool = False
     schedule: tuple[float, ...] = SCHEDULE
     jitter: float = 0.2  # of each pause, that it is longer at most
-    at_once: int = 2  # deliveries to one host
-    per_minute: float = 60.0  # to one host, unless it allows another rate
     without_rate: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1"})  # hosts: this machine
     workers: int = 64  # deliveries to all hosts at once
     quick: float = 1.0  # seconds: a host that answers in less does not wait for those that do not
-    seconds: float = 15.0  # that a receiver has to answer
-    keep_days: float = 30.0  # what was delivered stays in the log
-    smtp: str = ""  # smtp://HOST:PORT or smtps://HOST:PORT, the server that mail is given to
-    smtp_user: str = ""
-    smtp_password: str = ""
-    mail_from: str = ""
-    kafka: frozenset[str] = frozenset()  # servers HOST:PORT that topics may be at
-    messengers: frozenset[str] = frozenset(ServiceSettings.messengers.split(","))  # services of Apprise
 
 
 class Allowance:

@@ -54,9 +54,9 @@ class Mail(Channel):
         try:
             context = ssl.create_default_context()
             server = (
-                smtplib.SMTP_SSL(host, port, timeout=settings.seconds, context=context)
+                smtplib.SMTP_SSL(host, port, timeout=settings.delivery_seconds, context=context)
                 if is_secure
-                else smtplib.SMTP(host, port, timeout=settings.seconds)
+                else smtplib.SMTP(host, port, timeout=settings.delivery_seconds)
             )
             try:
                 if not is_secure and settings.smtp_user:  # a password goes over no open line

@@ -36,9 +36,8 @@ class Messengers(Channel):
         logging.getLogger("apprise").setLevel(logging.CRITICAL)  # what it tells may have the address in it
         url = address.removeprefix(_PREFIX)
         scheme = url.partition(":")[0].lower()
-        if scheme not in self._settings.messengers:
-            known = ", ".join(sorted(self._settings.messengers))
-            raise ArgumentError(f"this service delivers to no {scheme}:", remedy=f"known: {known}")
+        if scheme not in self._settings.messengers.split(","):
+            raise ArgumentError(f"this service delivers to no {scheme}:", remedy=f"known: {self._settings.messengers}")
         plugin: Any = apprise.Apprise.instantiate(url)
         if plugin is None:
             raise ArgumentError(f"this is no address of {scheme}", remedy="see the documentation of Apprise")

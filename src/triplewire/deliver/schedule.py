@@ -235,7 +235,7 @@ class Deliveries(Repeating):
     def _allowance(self, name: str) -> Allowance | None:
         if name.startswith("kafka:") or name.rpartition(":")[0] in self.settings.without_rate:
             return None
-        return Allowance(self.settings.per_minute, self._clock())
+        return Allowance(self.settings.deliveries_per_minute, self._clock())
 
     def _make_ready(self, host: _Host) -> None:
         if not host.is_ready and not host.is_held:
@@ -273,7 +273,7 @@ class Deliveries(Repeating):
         if not self._shares.has(host.name):
             host.waiting.clear()
             return False
-        if len(host.sending) >= (self.settings.at_once if host.is_quick else 1):
+        if len(host.sending) >= (self.settings.deliveries_at_once if host.is_quick else 1):
             return False
         if not host.is_quick and self._not_quick >= self._most_not_quick:
             host.is_held = True

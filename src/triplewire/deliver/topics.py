@@ -29,7 +29,7 @@ class Topics(Channel):
     def check(self, text: str) -> None:
         """Raises `TriplewireError` where it is no topic, or at a server that the service does not name."""
         servers = brokers(_topic(text))
-        if not set(servers.split(",")) <= self._settings.kafka:
+        if not set(servers.split(",")) <= set(self._settings.kafka.split(",")):
             what, remedy = f"this service delivers to no topics at {servers}", "its setting kafka names the servers"
             raise ArgumentError(what, remedy=remedy)
         kafka_client()
@@ -69,7 +69,7 @@ class Topics(Channel):
     def _producer(self, servers: str) -> Producer:
         with self._lock:
             if servers not in self._producers:
-                milliseconds = int(self._settings.seconds * 1_000)
+                milliseconds = int(self._settings.delivery_seconds * 1_000)
                 self._producers[servers] = kafka_client().Producer(
                     {
                         "bootstrap.servers": servers,

@@ -57,11 +57,12 @@ def key_of(secret: str) -> bytes:
     return secret.encode("utf-8", "surrogatepass")
 
 
-class _OverHttp(Channel):
-    """Posts to addresses, over connections that stay open."""
+class Posts(Channel):
+    """Posts what a function makes of an event, headers and a body, over connections that stay open."""
 
-    def __init__(self, settings: DeliverySettings) -> None:
+    def __init__(self, settings: DeliverySettings, made: Callable[[Message], tuple[dict[str, str], bytes]]) -> None:
         super().__init__(settings)
+        self._made = made
         self._clients: LRUCache[str, Client] = LRUCache(_CLIENTS)  # by address; one that is left out ends with its use
         self._lock = threading.Lock()
 
@@ -76,41 +77,33 @@ class _OverHttp(Channel):
                 client.close()
             self._clients.clear()
 
-    def _posted(self, address: str, headers: dict[str, str], body: bytes) -> Answer | Outcome:
+    def send(self, message: Message) -> Outcome:
+        """One try."""
+        headers, body = self._made(message)
         try:
-            return self._client(address).request(
-                "POST", headers, body, seconds=self._settings.seconds, most=_ANSWER, whole=False
+            answer = self._client(message.target.address).request(
+                "POST", headers, body, seconds=self._settings.delivery_seconds, most=_ANSWER, whole=False
             )
         except ValueError as error:
             return Outcome(f"the address cannot be used: {error}")
         except RequestError as error:
             return Outcome(shown(error.what), of_target=True)
+        return self._judged(answer)
+
+    def _judged(self, answer: Answer) -> Outcome:
+        return outcome_of(answer)
 
     def _client(self, address: str) -> Client:
         with self._lock:
             if (client := self._clients.get(address)) is None:
-                client = Client(target_of(address, self._settings.allow_private_addresses), self._settings.at_once)
-                self._clients[address] = client
+                target = target_of(address, self._settings.allow_private_addresses)
+                client = self._clients[address] = Client(target, self._settings.deliveries_at_once)
             return client
-
-
-class Posts(_OverHttp):
-    """Posts what a function makes of an event: headers and a body."""
-
-    def __init__(self, settings: DeliverySettings, made: Callable[[Message], tuple[dict[str, str], bytes]]) -> None:
-        super().__init__(settings)
-        self._made = made
-
-    def send(self, message: Message) -> Outcome:
-        """One try."""
-        headers, body = self._made(message)
-        answer = self._posted(message.target.address, headers, body)
-        return answer if isinstance(answer, Outcome) else outcome_of(answer)
 
     def ask(self, address: str, origin: str, callback: str) -> Outcome:
         """Ask whether events from this origin (the name of a host) may be posted: CloudEvents HTTP webhook, section 4
         ("Abuse protection"). It can be allowed later, at the callback. An outcome that is not "delivered": not now."""
-        asked = {"Origin": origin, "Callback": callback, "Rate": str(int(self._settings.per_minute))}
+        asked = {"Origin": origin, "Callback": callback, "Rate": str(int(self._settings.deliveries_per_minute))}
         headers = {f"WebHook-Request-{name}": value for name, value in asked.items()}
         try:
             answer = self._client(address).request("OPTIONS", headers, seconds=_ASK)
@@ -121,32 +114,37 @@ class Posts(_OverHttp):
         return outcome._replace(is_delivered=outcome.is_delivered and granted in ("*", origin.lower()))
 
 
+def _signed(message: Message, headers: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    """What is posted, with a signature where the target has a secret."""
+    key = key_of(message.target.secret)
+    return (headers | signature_headers(key, message.id, body) if key else headers), body
+
+
 def cloud_event(message: Message) -> tuple[dict[str, str], bytes]:
     """The headers and the body of a webhook."""
     data, is_whole = message.data()
-    body, attributes = json_bytes(data), message.attributes(is_whole)
+    attributes = message.attributes(is_whole)
     headers = {f"ce-{name}": quote(value, safe=_SAFE, errors="replace") for name, value in attributes.items()}
     headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-    if key := key_of(message.target.secret):
-        headers |= signature_headers(key, message.id, body)
-    return headers, body
+    return _signed(message, headers, json_bytes(data))
 
 
-class XmlRpc(_OverHttp):
+def _call_of_notify(message: Message) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a call. Raises `ArgumentError`."""
+    try:
+        text = xmlrpc.client.dumps((message.data()[0],), "notify")
+    except (TypeError, OverflowError) as error:
+        raise ArgumentError(f"the event cannot be said in XML-RPC: {error}") from None
+    return _signed(message, {"Content-Type": "text/xml"}, _NO_XML.sub("\ufffd", text).encode())
+
+
+class XmlRpc(Posts):
     """Calls `notify` of a program with an event as a struct."""
 
-    def send(self, message: Message) -> Outcome:
-        """One try."""
-        try:
-            text = xmlrpc.client.dumps((message.data()[0],), "notify")
-        except (TypeError, OverflowError) as error:
-            return Outcome(f"the event cannot be said in XML-RPC: {error}")
-        body, headers = _NO_XML.sub("\ufffd", text).encode(), {"Content-Type": "text/xml"}
-        if key := key_of(message.target.secret):
-            headers |= signature_headers(key, message.id, body)
-        answer = self._posted(message.target.address, headers, body)
-        if isinstance(answer, Outcome):
-            return answer
+    def __init__(self, settings: DeliverySettings) -> None:
+        super().__init__(settings, _call_of_notify)
+
+    def _judged(self, answer: Answer) -> Outcome:
         outcome = outcome_of(answer)
         if outcome.is_delivered and answer.body:
             try:

@@ -52,8 +52,7 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     others = (xml_rpc, sparql, metrics, deliveries)
     app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)
     app.state.broker, app.state.owner_of = broker, broker.owner_of
-    how = DeliverySettings(base_url=settings.base_url, allow_private_addresses=settings.allow_private_addresses)
-    app.state.delivering = delivering or Deliveries(broker, how)
+    app.state.delivering = delivering or Deliveries(broker, DeliverySettings(**vars(settings)))
     app.state.first_visit = secrets.token_urlsafe(24)
     broker.listeners.append(lambda batch: app.state.streams.wake({row[1] for row in batch.events}))
     return app

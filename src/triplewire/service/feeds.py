@@ -18,8 +18,7 @@ from starlette.datastructures import Headers
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.events.event_log import UNMATCHED, publication_of, with_numbers
-from triplewire.broker.feeds.digests import feed_of_digests
-from triplewire.broker.feeds.entries import Entry, Feed, bounds_of, feed_of, feed_of_results, instant
+from triplewire.broker.feeds.entries import Entry, Feed, bounds_of, feed_of, feed_of_digests, feed_of_results, instant
 from triplewire.broker.feeds.formats import CONTENT_SECURITY, FORMATS, links
 from triplewire.broker.publications.window import asked
 from triplewire.broker.subscriptions.followed import ENDED

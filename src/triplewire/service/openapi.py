@@ -26,38 +26,6 @@ _PROBLEM = {
         "errors": {"type": "array", "items": {"type": "object"}},
     },
 }
-_NUMBER, _YES, _OBJECT = {"type": "number"}, {"type": "boolean"}, {"type": "object"}
-_TEXTS = {"type": "array", "items": _TEXT}
-_OBJECTS: dict[str, dict[str, Any]] = {
-    "Subscribed": {
-        **dict.fromkeys(("id", "ticket", "feed"), _TEXT),
-        "expires": _NUMBER,
-        "warnings": _TEXTS,
-        "price": _OBJECT,
-    },
-    "Subscription": {
-        **dict.fromkeys(("id", "title", "language", "query", "state", "reason", "feed"), _TEXT),
-        **dict.fromkeys(("revision", "created", "expires"), _NUMBER),
-        **dict.fromkeys(("prefixes", "price"), _OBJECT),
-        "once_per_story": _YES,
-    },
-    "Renewed": {"id": _TEXT, "expires": _NUMBER},
-    "Published": {"publication": _TEXT, "new": _YES},
-    "Matched": {"matched": _YES, "bindings": {"type": "array", "items": _OBJECT}},
-    "Explained": {"matched": _YES},
-}
-"""What answers have, always; they may have more."""
-
-_ANSWERS = {  # the method and the path of a door: the status, the object, is it one, a list, or one or a list
-    ("post", "/subscriptions"): ("201", "Subscribed", "one or many"),
-    ("get", "/subscriptions"): ("200", "Subscription", "many"),
-    ("get", "/subscriptions/{id}"): ("200", "Subscription", "one"),
-    ("patch", "/subscriptions/{id}"): ("200", "Subscription", "one"),
-    ("post", "/subscriptions/{id}/renew"): ("200", "Renewed", "one"),
-    ("post", "/publish"): ("202", "Published", "one or many"),
-    ("post", "/match"): ("200", "Matched", "one"),
-    ("post", "/explain"): ("200", "Explained", "one"),
-}
 _REFUSED = {
     "description": "Refused",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -87,29 +55,12 @@ def install(app: FastAPI) -> None:
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI's documentation has it
 
 
-def _answer(name: str, amount: str) -> dict[str, Any]:
-    """The schema of an answer. In a list, what was refused stands in its place."""
-    object_, problem = ({"$ref": f"#/components/schemas/{of}"} for of in (name, "Problem"))
-    if amount == "one":
-        return object_
-    if amount == "many":
-        return {"type": "array", "items": object_}
-    return {"anyOf": [object_, {"type": "array", "items": {"anyOf": [object_, problem]}}]}
-
-
 def _described(app: FastAPI) -> dict[str, Any]:
     said = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes)
     schemas = said.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas["Problem"] = _PROBLEM
-    for name, properties in _OBJECTS.items():
-        schemas[name] = {"title": name, "type": "object", "required": list(properties), "properties": properties}
-    for (method, path), (status, name, amount) in _ANSWERS.items():
-        if path not in said["paths"]:  # of another application: a broker has those, a provider others
-            continue
-        answer = said["paths"][path][method]["responses"][status]
-        answer["content"] = {"application/json": {"schema": _answer(name, amount)}}
     said["components"]["securitySchemes"] = {"token": _BEARER}
     for door in doors(app.routes):
         if not isinstance(door, APIRoute) or not door.include_in_schema:

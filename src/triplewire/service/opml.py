@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import sqlalchemy as sa
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from triplewire.broker.broker import LONGEST, SHORTEST, Made
 from triplewire.broker.feeds.formats import FORMATS
 from triplewire.broker.feeds.outlines import Outline, of_owner, read_outlines
+from triplewire.broker.incoming.registered_sources import POLL
 from triplewire.broker.subscriptions.followed import ENDED, PAUSED
 from triplewire.broker.tickets import feed_key
 from triplewire.errors import ReadError, TriplewireError
@@ -19,7 +19,6 @@ from triplewire.service.access import OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import check_address, told
 from triplewire.store.database import DAY
-from triplewire.store.tables import sources
 
 router = APIRouter(tags=["lists"])
 
@@ -30,9 +29,7 @@ def export(request: Request) -> Response:
     """All subscriptions and sources of an owner as OPML 2.0. `POST /opml` takes it again."""
     by, of, base = owner(request), broker(request), base_of(request)
     rows = [row for row in reversed(of.subscriptions_of(by)) if row.state != ENDED]
-    with of.database.reading() as connection:
-        polled = sa.select(sources).where(sources.c.owner == by, sources.c.kind == "poll").order_by(sources.c.number)
-        feeds = connection.execute(polled).all()
+    feeds = [row for row in reversed(of.sources.of_owner(by)) if (row.owner, row.kind) == (by, POLL)]
 
     def address(key: str) -> Any:
         return lambda form: f"{base}/s/{key}.{form}"

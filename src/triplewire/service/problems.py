@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import WithJsonSchema
 from starlette.exceptions import HTTPException
 
 from triplewire.errors import BusyError, LimitError, StoreError, TriplewireError, UnavailableError
@@ -53,6 +54,9 @@ def problem(status: int, what: str, remedy: str = "", headers: Any = None, **mor
     """A refusal as an answer."""
     return JSONResponse(details(status, what, remedy, **more), status, headers, "application/problem+json")
 
+
+ProblemDetails = Annotated[dict[str, Any], WithJsonSchema({"$ref": "#/components/schemas/Problem"})]
+"""What stands in a list of answers for what was refused; described in `triplewire.service.openapi`."""
 
 Refused = Callable[[Request, dict[str, Any]], Response | None]
 

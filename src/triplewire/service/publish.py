@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 from sqlalchemy.engine import Row
 from starlette.concurrency import run_in_threadpool
 
@@ -35,7 +35,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
 from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, broker, owner, settings, subscription
 from triplewire.service.openapi import RAW_BODY
-from triplewire.service.problems import Problem, details, details_of, status_of
+from triplewire.service.problems import Problem, ProblemDetails, details, details_of, status_of
 from triplewire.service.source_doors import publisher
 
 router = APIRouter(tags=["publications"])
@@ -84,7 +84,20 @@ class Taking:
         return take(of, gone, self.rows, source=self.source, readers=(), revision=self.revision)
 
 
-@router.post("/publish", status_code=202, openapi_extra=RAW_BODY)
+class Published(BaseModel):
+    """What became of a publication: its id, whether it was new, and how many subscriptions it matched."""
+
+    publication: str
+    new: bool
+    matched: int | None = None
+
+
+@router.post(
+    "/publish",
+    status_code=202,
+    openapi_extra=RAW_BODY,
+    responses={202: {"model": Published | list[Published | ProblemDetails]}},
+)
 @allowed(PUBLISHER)
 async def publish(
     request: Request,
@@ -153,10 +166,9 @@ def _published(request: Request, taking: Taking, body: bytes, wait: bool) -> Res
 
 def _told(taken: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
     """What is said of a publication: by how many subscriptions it was matched now."""
-    said: dict[str, Any] = {"publication": taken.id, "new": taken.is_new}
-    if wait and (not taken.is_new or taken.number in counts):
-        said["matched"] = counts.get(taken.number, 0)
-    return said
+    is_counted = wait and (not taken.is_new or taken.number in counts)
+    matched = counts.get(taken.number, 0) if is_counted else None
+    return Published(publication=taken.id, new=taken.is_new, matched=matched).model_dump(exclude_none=True)
 
 
 def came_in(body: bytes, content_type: str, limits: Settings) -> Came:
@@ -204,7 +216,14 @@ class DryRun(_Tried):
     prefixes: dict[str, str] = Field({})
 
 
-@router.post("/match")
+class Matched(BaseModel):
+    """What a query finds in publications."""
+
+    matched: bool
+    bindings: list[dict[str, Any]]
+
+
+@router.post("/match", responses={200: {"model": Matched}})
 @allowed(OWNER)
 def match(request: Request, body: DryRun) -> dict[str, Any]:
     """Does a query match a publication? Nothing is kept."""

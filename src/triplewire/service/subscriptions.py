@@ -30,10 +30,12 @@ from triplewire.service.access import (
     subscription,
 )
 from triplewire.service.deliveries import ask
-from triplewire.service.problems import Problem, details, details_of
+from triplewire.service.problems import Problem, ProblemDetails, details, details_of
 from triplewire.store.database import DAY
 
 router = APIRouter(tags=["subscriptions"])
+
+_OF_MADE = ("id", "ticket", "expires", "warnings", "price")
 
 
 class NewSubscription(Body):
@@ -77,6 +79,44 @@ class Renewal(BaseModel):
     seconds: float = DAY
 
 
+class Subscribed(BaseModel):
+    """What is answered to who has subscribed. The ticket is told this once."""
+
+    id: str
+    user: str = ""
+    ticket: str
+    feed: str
+    expires: float
+    warnings: list[str]
+    price: dict[str, Any]
+
+
+class Subscription(BaseModel):
+    """A subscription as its owner sees it."""
+
+    id: str
+    user: str = ""
+    title: str
+    language: str
+    query: str
+    prefixes: dict[str, str]
+    state: str
+    reason: str
+    revision: int
+    created: float
+    expires: float
+    once_per_story: bool
+    price: dict[str, Any]
+    feed: str
+
+
+class Renewed(BaseModel):
+    """Until when a subscription is valid."""
+
+    id: str
+    expires: float
+
+
 def feed_address(request: Request, key: str, form: str = "atom") -> str:
     """The address of the feed of a subscription."""
     return f"{base_of(request)}/s/{key}.{form}"
@@ -84,15 +124,9 @@ def feed_address(request: Request, key: str, form: str = "atom") -> str:
 
 def told(request: Request, made: Made, user: str = "") -> dict[str, Any]:
     """What is answered to who has subscribed."""
-    return {
-        "id": made.id,
-        **({"user": user} if user else {}),
-        "ticket": made.ticket,
-        "feed": feed_address(request, made.feed_key),
-        "expires": made.expires,
-        "warnings": list(made.warnings),
-        "price": dict(made.price),
-    }
+    feed = feed_address(request, made.feed_key)
+    answer = Subscribed(user=user, feed=feed, **{name: getattr(made, name) for name in _OF_MADE})
+    return answer.model_dump(exclude_defaults=True)
 
 
 def wanted_of(request: Request, new: NewSubscription) -> Wanted:
@@ -114,7 +148,9 @@ def check_address(request: Request, url: str) -> None:
         raise Problem(400, error.what) from None
 
 
-@router.post("/subscriptions", status_code=201)
+@router.post(
+    "/subscriptions", status_code=201, responses={201: {"model": Subscribed | list[Subscribed | ProblemDetails]}}
+)
 @allowed(OWNER)
 def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
     """Make a subscription, or many: then each is answered in its place, and those that are right are made."""
@@ -146,17 +182,12 @@ def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
 
 def shown(request: Request, of: Broker, row: Row[Any]) -> dict[str, Any]:
     """A subscription as its owner sees it."""
-    as_they_are = ("id", "title", "language", "query", "state", "reason", "revision", "created", "expires")
-    return {
-        **{name: getattr(row, name) for name in (*as_they_are, "once_per_story")},
-        "prefixes": prefixes_of(row) or {},
-        **({"user": user} if (user := name_of_user(row.owner)) else {}),
-        "price": json.loads(row.price),
-        "feed": feed_address(request, feed_key(row.number, of.secret)),
-    }
+    values = {**row._mapping, "user": name_of_user(row.owner), "prefixes": prefixes_of(row) or {}}
+    values |= {"price": json.loads(row.price), "feed": feed_address(request, feed_key(row.number, of.secret))}
+    return Subscription(**values).model_dump(exclude_defaults=True)
 
 
-@router.get("/subscriptions")
+@router.get("/subscriptions", responses={200: {"model": list[Subscription]}})
 @allowed(OWNER)
 def list_subscriptions(request: Request, user: str = "", state: str = "") -> list[dict[str, Any]]:
     """All subscriptions of an owner and of its users, or of one user, or in one state, the newest first."""
@@ -165,14 +196,14 @@ def list_subscriptions(request: Request, user: str = "", state: str = "") -> lis
     return [shown(request, of, row) for row in rows if state in ("", row.state)]
 
 
-@router.get("/subscriptions/{id}")
+@router.get("/subscriptions/{id}", responses={200: {"model": Subscription}})
 @allowed(OWNER_OR_TICKET)
 def look(request: Request, row: Owned) -> dict[str, Any]:
     """One subscription."""
     return shown(request, broker(request), row)
 
 
-@router.patch("/subscriptions/{id}")
+@router.patch("/subscriptions/{id}", responses={200: {"model": Subscription}})
 @allowed(OWNER_OR_TICKET)
 def change(request: Request, row: Owned, body: Change) -> dict[str, Any]:
     """Change a subscription: what the body names, and nothing else."""
@@ -192,7 +223,7 @@ def renew_together(request: Request, body: Renewals) -> list[dict[str, Any]]:
     ]
 
 
-@router.post("/subscriptions/{id}/renew")
+@router.post("/subscriptions/{id}/renew", responses={200: {"model": Renewed}})
 @allowed(OWNER_OR_TICKET)
 def renew(request: Request, id: str, body: Renewal) -> dict[str, Any]:
     """Have a subscription last for so many seconds from now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -108,14 +108,9 @@ def try_query(request: Request, body: Attempt) -> dict[str, Any]:
     told = [by_number[number] for number in outcome.matched[:_TOLD]]
     places = {each.number: place for place, each in enumerate(window)}
     return {
-        "matched": outcome.matched,
+        **asdict(outcome),
         "places": [places[number] for number in outcome.matched],
         "count": len(outcome.matched),
-        "of": outcome.of,
         "share": outcome.share,
-        "a_day": outcome.a_day,
-        "asks": outcome.asks,
-        "warnings": list(outcome.warnings),
-        "undecided": outcome.undecided,
         "publications": [{"number": each.number, "title": each.title, "at": each.received} for each in told],
     }

@@ -115,7 +115,9 @@ class Database:
                 if tables is None:
                     from triplewire.store.migrate import bring_up_to_date
 
-                    bring_up_to_date(database.engine)
+                    with database.engine.begin() as connection:
+                        alone_in(connection, "migrating")
+                        bring_up_to_date(connection)
                 else:
                     database.make(tables)
         except BaseException:
@@ -127,7 +129,7 @@ class Database:
     def make(self, tables: sa.MetaData) -> None:
         """Make the tables that are not there; other processes wait meanwhile."""
         with self._writing() as connection, connection.begin():
-            self._alone_in(connection, "migrating")
+            alone_in(connection, "migrating")
             tables.create_all(connection)
 
     def __enter__(self) -> Database:
@@ -212,12 +214,6 @@ class Database:
             if writes:
                 self._commit(writes)
 
-    @staticmethod
-    def _alone_in(connection: Connection, work: str) -> None:
-        """Have other processes wait, until this transaction ends. One process at a time writes to other databases."""
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS[work])))
-
     def _writing(self) -> Connection:
         return self.engine.connect().execution_options(is_writing=True)
 
@@ -227,7 +223,7 @@ class Database:
         failed: list[tuple[_Write, BaseException]] = []
         try:
             with errors_of_database(""), self._writing() as connection, connection.begin():
-                self._alone_in(connection, "writing")
+                alone_in(connection, "writing")
                 for write in writes:
                     if len(writes) == 1:
                         results.append((write, write.work(connection)))
@@ -286,6 +282,12 @@ class Database:
         now = connection.execute(sa.select(terms.c.term).where(terms.c.work == work).with_for_update()).scalar()
         if now != term:
             raise BusyError(f"another process has taken over {work}")
+
+
+def alone_in(connection: Connection, work: str) -> None:
+    """Have other processes wait, until this transaction ends. One process at a time writes to other databases."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CLASS, _WORKS[work])))
 
 
 def inserted_number(connection: Connection, table: sa.Table, values: Mapping[str, Any]) -> int:

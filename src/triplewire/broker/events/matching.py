@@ -503,7 +503,9 @@ class Matching(Repeating):
         for part in parts(list(batch.matched)):
             done = publications.update().where(publications.c.number.in_(part))
             connection.execute(done.values(state="matched"))
-        self._refuse(connection, batch.refused)
+        for number, reason in batch.refused.items():
+            here = publications.update().where(publications.c.number == number)
+            connection.execute(here.values(state="refused", reason=reason))
         crash.point("events.written")
 
     def _insert(self, connection: Connection, batch: Batch) -> None:
@@ -532,12 +534,6 @@ class Matching(Repeating):
             connection.execute(deliveries.insert(), rows)
             add_total(connection, "matched", len(rows))
             batch.hosts.update(host for of in of_subscription.values() for _, host, due in of if due <= at)
-
-    @staticmethod
-    def _refuse(connection: Connection, refused: dict[int, str]) -> None:
-        for number, reason in refused.items():
-            here = publications.update().where(publications.c.number == number)
-            connection.execute(here.values(state="refused", reason=reason))
 
 
 def _decoded(column: TextColumn) -> list[str]:

@@ -41,7 +41,7 @@ def safe_markup(text: str) -> Markup:
 def web_address(text: str) -> str:
     """An address of the web in one line, or "" for another text."""
     text = one_line(text)
-    return text if text.startswith(("http://", "https://")) else ""
+    return text if text.lower().startswith(("http://", "https://")) else ""
 
 
 def for_rss(title: str) -> str:

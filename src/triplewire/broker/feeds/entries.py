@@ -3,7 +3,8 @@
 The newest page has the newest `PAGE` entries and those since: the pages behind it are archives (RFC 5005, section 4),
 which hold the same sequences of events for ever, so no entry is on two pages. The id of an entry is made of its
 subscription, its sequence and its time with the secret of the service, and never used again, even where an older copy
-of the database is taken up.
+of the database is taken up. The feed as digests has an entry for each hour or day that is over, with what came in it,
+of the events that are kept.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +30,7 @@ from triplewire.broker.events.event_log import (
     UNDELIVERED,
     UNMATCHED,
     Event,
+    newest_of_subscription,
     of_subscription,
     repeats_of,
 )
@@ -35,13 +38,16 @@ from triplewire.broker.feeds.cleaning import one_line, rendered, web_address
 from triplewire.broker.publications.kept_contents import origins_of, restored, text_of
 from triplewire.broker.publications.window import Result
 from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, PAUSED, SUSPENDED
+from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import identity
 from triplewire.model.publication import Publication
+from triplewire.store.database import now
 from triplewire.store.tables import events, publications
 
 PAGE = 50
 """Entries of an archived page; the newest page has up to twice as many."""
 
+_DIGESTS = 30  # entries of the feed of digests
 _LONGEST = 20_000  # characters of the contents of an entry
 _ROWS = 20  # of its table of bindings
 _TITLES = {
@@ -229,6 +235,41 @@ def feed_of_results(results: Iterable[Result], title: str, secret: bytes, addres
     id = urn_of(secret, f"query {title}")
     subtitle = "What matches a query among the publications that are kept."
     return Feed(id, one_line(title), subtitle, updated, address, entries)
+
+
+def feed_of_digests(connection: Connection, row: Row[Any], secret: bytes, address: Address, digest: str) -> Feed:
+    """The newest digests of a subscription: `digest` is a name of `DIGESTS`."""
+    period = DIGESTS[digest]
+    over = now() // period * period
+    newest = newest_of_subscription(connection, row.number, MOST)
+    told = [event for event in newest if event.at < over and event.type != REPEATED]
+    told.sort(key=lambda event: -event.at)  # a clock may have been set back
+    digests = [(begin * period, list(of)) for begin, of in groupby(told, key=lambda event: event.at // period)]
+    if len(newest) == MOST:
+        digests.pop()  # it may have begun before the first of them
+    entries = [_digest(row, secret, digest, begin, of) for begin, of in digests[:_DIGESTS]]
+    return Feed(
+        id=urn_of(secret, f"{digest} {row.number} {row.created!r}"),
+        title=one_line(row.title or row.id),
+        subtitle=f"Digests, {digest}.",
+        updated=entries[0].updated if entries else row.created,
+        address=address,
+        entries=entries,
+        has_ended=row.state == ENDED,
+    )
+
+
+def _digest(row: Row[Any], secret: bytes, digest: str, begin: float, told: Sequence[Event]) -> Entry:
+    end = begin + DIGESTS[digest]
+    return Entry(
+        id=urn_of(secret, f"{digest} {row.number} {row.created!r} {begin}"),
+        title=f"{len(told)} events, {instant(begin):%Y-%m-%d %H:%M} to {instant(end):%Y-%m-%d %H:%M} UTC",
+        link="",
+        updated=end,
+        published=end,
+        markup=rendered("digest.html", entries=[entry_of(event, row, secret, None) for event in told]),
+        more={"events": [event.to_json() for event in told]},
+    )
 
 
 def urn_of(secret: bytes, what: str) -> str:

@@ -82,16 +82,16 @@ def kafka_client() -> Any:
     return confluent_kafka
 
 
+def kafka_consumer(servers: str, group: str, topic: str, **more: Any) -> Any:
+    """What reads a topic from where its group has come to, or from the beginning; it is committed by who reads. Raises
+    `UnavailableError`."""
+    settings = {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False}
+    consumer = kafka_client().Consumer({**settings, "auto.offset.reset": "earliest", **more})
+    consumer.subscribe([topic])
+    return consumer
+
+
 def _consumer(row: Row[Any]) -> Any:
     target = address(row.url, allowed=(KAFKA,))
-    consumer = kafka_client().Consumer(
-        {
-            "bootstrap.servers": brokers(target),
-            "group.id": f"triplewire-{row.id}",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.subscribe([target.name])
-    return consumer
+    by_hand = {"enable.auto.offset.store": False}
+    return kafka_consumer(brokers(target), f"triplewire-{row.id}", target.name, **by_hand)

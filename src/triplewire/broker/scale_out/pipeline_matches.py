@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from triplewire.broker.incoming.topic_sources import kafka_client
+from triplewire.broker.incoming.topic_sources import kafka_client, kafka_consumer
 from triplewire.errors import TriplewireError, UnavailableError
 from triplewire.net.addresses import KAFKA, SQLITE, address, brokers, kind_of, sqlite_path
 from triplewire.notify.rows import KEY, TABLES
@@ -114,11 +114,8 @@ class MatchTopic:
         """The records that came since."""
         kafka = kafka_client()
         if self._consumer is None:
-            settings = {"bootstrap.servers": self._servers, "group.id": _GROUP, "enable.auto.commit": False}
-            self._consumer = kafka.Consumer(
-                {**settings, "auto.offset.reset": "earliest", "allow.auto.create.topics": True}
-            )
-            self._consumer.subscribe([self._topic])
+            made = {"allow.auto.create.topics": True}
+            self._consumer = kafka_consumer(self._servers, _GROUP, self._topic, **made)
         rows: list[MatchRow] = []
         try:
             for record in self._consumer.consume(most, _POLL):

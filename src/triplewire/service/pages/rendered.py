@@ -6,7 +6,6 @@ The text of a page is written in its template in English, as `_("...")`; another
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import json
 import tomllib
@@ -15,12 +14,13 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import jinja2
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from triplewire.broker.feeds.cleaning import web_address
+from triplewire.broker.feeds.entries import written
 from triplewire.net.addresses import shown
 from triplewire.service.access import ANYBODY, allowed, base_of, preferences
 from triplewire.service.problems import Problem
@@ -46,22 +46,6 @@ def _span(seconds: float) -> str:
     """A time for people, in the largest unit that it has two of."""
     size, unit = next(((size, unit) for size, unit in _SPANS if seconds >= 2 * size), _SPANS[-1])
     return f"{seconds / size:.0f} {unit}"
-
-
-def _iso(at: float) -> str:
-    """An instant as HTML's `datetime` has it; "" for one beyond the calendar."""
-    try:
-        return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return ""
-
-
-def _web_address(text: str) -> str:
-    """An address that a link may lead to; "" for another, as one of a script."""
-    try:
-        return text if urlsplit(text).scheme.lower() in ("http", "https") else ""
-    except ValueError:
-        return ""
 
 
 def _share(part: float) -> str:
@@ -94,7 +78,7 @@ def _environment(language: str) -> jinja2.Environment:
         return translation.format(**values) if values else translation
 
     made.globals |= {"_": translated, "language": language, "static": _addresses()}
-    made.filters |= {"span": _span, "web": _web_address, "share": _share, "indented": _indented, "iso": _iso}
+    made.filters |= {"span": _span, "web": web_address, "share": _share, "indented": _indented, "iso": written}
     made.filters["without_secrets"] = shown
     return made
 
