@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +15,7 @@ import sqlalchemy as sa
 
 from broker.items import item, opened, publish
 from broker.receivers import until
+from broker.serving import OWNER, broker_at, served
 from triplewire import Engine
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.broker.subscriptions import followed, registration, trial
@@ -90,6 +93,37 @@ def test_a_long_list_holds_up_nobody(database_url: str, monkeypatch: pytest.Monk
         thread.join()
         assert publish(broker, [item(2, "w7")]) == {2: 3}
     assert [isinstance(each, Made) for each in made] == [True] * 290 + [False] * 10, "an id is taken over portions, too"
+
+
+def test_thousands_through_the_door_are_each_answered(tmp_path: Path) -> None:
+    """In their order, the wrong ones with why; what is published meanwhile is answered before they are."""
+    query = 'SELECT ?t {{ ?i rss:title ?t FILTER ftcontains(?t, "w{number}") }}'
+    wanted = [{"id": f"s{number}", "query": query.format(number=number)} for number in range(5_000)]
+    wanted[7]["query"] = "SELECT ?t {"
+    wanted[-1]["id"] = "s0"
+    answers, order = list[Any](), list[str]()
+    with broker_at(f"sqlite:///{tmp_path}/broker.db") as (_, app), served(app) as url:
+
+        def ask(path: str, body: bytes, kind: str) -> Any:
+            request = urllib.request.Request(f"{url}{path}", body, {**OWNER, "Content-Type": kind})
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                return json.load(answer)
+
+        def subscribe() -> None:
+            answers.extend(ask("/subscriptions", json.dumps(wanted).encode(), "application/json"))
+            order.append("subscribed")
+
+        thread = threading.Thread(target=subscribe)
+        thread.start()
+        assert "matched" in ask("/publish?wait=1", b'<urn:a> <urn:b> "c" .', "text/turtle")
+        order.append("published")
+        thread.join()
+        told = ask("/publish?wait=1", b'<urn:i> <http://purl.org/rss/1.0/title> "w8 w4998" .', "text/turtle")
+    assert order == ["published", "subscribed"]
+    assert [answer.get("id") for answer in answers[:7]] == [f"s{number}" for number in range(7)]
+    assert [place for place, answer in enumerate(answers) if "status" in answer] == [7, 4_999]
+    assert (answers[7]["line"], len(answers)) == (1, 5_000)
+    assert told["matched"] == 2
 
 
 def test_who_loads_holds_up_no_matching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.engine.interfaces import ReflectedColumn
 
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
 from triplewire.store.database import Database, has_wal_bug, inserted_number, now
@@ -286,6 +287,32 @@ def test_a_database_of_the_first_version_is_brought_up_to_date(database_url: str
                 assert {column["name"] for column in there.get_columns(table.name)} == set(table.columns.keys())
                 indexes = {index["name"] for index in there.get_indexes(table.name)}
                 assert indexes >= {index.name for index in table.indexes}, table.name
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+def test_who_runs_with_the_tables_before_goes_on(database_url: str) -> None:
+    """Processes of several versions over one database: a newer one brings the tables up to date while older ones read
+    and write, so it takes nothing away, and fills what they do not know of."""
+
+    def columns() -> dict[str, dict[str, ReflectedColumn]]:
+        with sa.create_engine(database.engine.url).connect() as connection:
+            there = sa.inspect(connection)
+            return {name: {each["name"]: each for each in there.get_columns(name)} for name in there.get_table_names()}
+
+    with Database.open(database_url) as database:
+        for text in UNDONE:
+            database.write(lambda connection, text=text: connection.execute(sa.text(text)))
+        before = columns()
+        with Database.open(database_url) as newer:
+            newer.write(keep("of the newer one"))
+            database.write(keep("of the older one"))
+            assert kept(database) == kept(newer) == {"of the newer one", "of the older one"}
+        after = columns()
+    for table, known in before.items():
+        kinds = {name: (str(column["type"]), column["nullable"]) for name, column in known.items()}
+        assert kinds.items() <= {n: (str(c["type"]), c["nullable"]) for n, c in after[table].items()}.items(), table
+        for name in after[table].keys() - known.keys():
+            assert after[table][name]["nullable"] or after[table][name]["default"] is not None, f"{table}.{name}"
 
 
 def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:

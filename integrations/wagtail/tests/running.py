@@ -9,7 +9,8 @@ import threading
 import time
 import urllib.request
 import xmlrpc.client
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,33 @@ class Between:
         """Stop."""
         self._server.shutdown()
         self._server.server_close()
+
+
+@contextmanager
+def feed_of(*titles: str) -> Iterator[tuple[str, list[str]]]:
+    """The address of a feed with these items while it is served, and the addresses that were asked for."""
+    items = "".join(f"<item><guid>urn:item:{n}</guid><title>{title}</title></item>" for n, title in enumerate(titles))
+    body = f"<rss version='2.0'><channel><title>News</title><link>http://a.example/</link>{items}</channel></rss>"
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/rss+xml")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *arguments: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/news.xml", asked
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _method(body: bytes) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import os
 import signal
 import threading
+import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.core import mail
 from django.core.management import call_command
-from django.db import connections
+from django.db import connections, transaction
+from django.utils import timezone
 from wagtail.models import PageViewRestriction
 
 from conftest import Coast
 from pages.models import Article, Category, Thread
-from running import Between, Broker, until
+from running import Between, Broker, feed_of, until
 from wagtail_triplewire import inbox, sender
 from wagtail_triplewire.models import Inbox, Outbox, Request, Sender, VocabularyMap, new_id
 from wagtail_triplewire.names import name_of, term_iri
@@ -162,25 +167,60 @@ def test_a_deleted_account_leaves_nothing(joined: Coast, broker: Broker) -> None
     assert not [event for event in Service().call("notifications", after=0) if event.get("user") == name]
 
 
-def test_what_is_saved_while_the_service_is_away_arrives_once_and_in_order(joined: Coast, broker: Broker) -> None:
+def test_what_is_saved_in_an_hour_without_the_service_arrives_once_and_in_order(joined: Coast, broker: Broker) -> None:
+    """A save a minute, and a sender that tries in vain meanwhile. Another page is deleted at the end."""
+    versions, pages = "abcdefgh", 8
     joined.request(OLYMPIC)
     send()
     broker.kill()
-    posts = [joined.post(f"Olympic {number} a") for number in range(5)]
-    send()
-    for version in "bc":
+    posts = [joined.post(f"Olympic {number:02} a") for number in range(pages)]
+    for version in versions[1:]:
         for number, post in enumerate(posts):
-            joined.change(post, title=f"Olympic {number} {version}")
-    assert len(joined.waiting()) == 15
+            joined.change(post, title=f"Olympic {number:02} {version}")
+        send()
+    joined.post("Olympic, but no more").delete()
+    rows = list(Outbox.objects.filter(state="waiting"))
+    assert len(rows) == len(versions) * pages + 2
+    begin = timezone.now() - dt.timedelta(minutes=len(rows))
+    for number, row in enumerate(rows):
+        row.written, row.due = begin + number * dt.timedelta(minutes=1), 0
+    Outbox.objects.bulk_update(rows, ["written", "due"])
     broker.start()
     send()
     assert joined.waiting() == []
-    until(lambda: len(joined.told()) >= 15)
+    until(lambda: len(joined.told()) >= len(versions) * pages)
     pulled()
-    told = [entry.title for entry in Inbox.objects.order_by("seq")]
-    assert sorted(told) == sorted(f"Olympic {number} {version}" for number in range(5) for version in "abc")
-    for number in range(5):
-        assert [title[-1] for title in told if title.startswith(f"Olympic {number}")] == ["a", "b", "c"]
+    told = [entry.title for entry in Inbox.objects.order_by("seq") if entry.title != "Olympic, but no more"]
+    assert sorted(told) == sorted(f"Olympic {number:02} {version}" for number in range(pages) for version in versions)
+    for number in range(pages):
+        assert "".join(title[-1] for title in told if title.startswith(f"Olympic {number:02}")) == versions
+
+
+def test_a_feed_of_the_form_is_polled_and_told_of_until_nobody_asks(joined: Coast, client: Any) -> None:
+
+    def polled() -> list[str]:
+        of = joined.settings.TRIPLEWIRE
+        request = urllib.request.Request(f"{of['SERVICE']}/sources", headers={"Authorization": f"Bearer {of['TOKEN']}"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return [source["url"] for source in json.load(answer)]
+
+    with feed_of("News of seals", "News of puffins") as (url, asked):
+        for name in ("ben", "ann"):
+            client.force_login(joined.user(name))
+            given = {"title": "seals", "url": url, "query": "", "interval": 0, "categories": "coast"}
+            assert client.post("/triplewire/requests/new/", given).status_code == 302
+        send()
+        until(lambda: len(joined.told()) == 2)
+        assert sorted(joined.told()) == ["News of puffins", "News of seals"]
+        assert asked, "the service asks the feed itself"
+        for name in ("ben", "ann"):
+            assert polled().count(url) == 1
+            client.force_login(joined.user(name))
+            row = Request.objects.get(user=joined.user(name), kind="feed")
+            assert client.post(f"/triplewire/requests/{row.pk}/delete/").status_code == 302
+            send()
+        assert url not in polled()
+        assert not Inbox.objects.filter(title__startswith="News of"), "with the request goes what it was told"
 
 
 def test_leases_are_renewed_in_bulk_and_the_lists_agree_after_a_restart(joined: Coast) -> None:
@@ -281,15 +321,57 @@ def test_a_sender_that_is_killed_at_any_call_loses_and_doubles_nothing(
     assert told == sorted((f"Olympic {n}", kind) for n in range(rounds) for kind in ("matched", "changed"))
 
 
+def killed(*_: Any) -> None:
+    """End this process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("step", ["before the commit", "before the send", "before the mark"])
+def test_a_site_that_is_killed_between_save_and_mark_loses_and_doubles_nothing(joined: Coast, step: str) -> None:
+    """The processes of the site are killed at a step of the flow; then it goes on with others."""
+    joined.request(OLYMPIC)
+    send()
+    number = Outbox.objects.count()
+
+    def save() -> None:
+        with transaction.atomic():
+            joined.post("Olympic games")
+            if step == "before the commit":
+                killed()
+        killed()
+
+    def send_without_a_mark() -> None:
+        sender._sent = killed
+        send()
+
+    assert _in_a_child(save)
+    assert Outbox.objects.count() == number + (step != "before the commit")
+    if step == "before the mark":
+        assert _in_a_child(send_without_a_mark)
+    send()
+    assert joined.waiting() == []
+    joined.post("Olympic again")
+    send()
+    until(lambda: "Olympic again" in joined.told())
+    pulled()
+    assert joined.told() == ["Olympic games"] * (step != "before the commit") + ["Olympic again"]
+
+
 def _send_in_a_child(sending: list[int]) -> bool:
     """Send in a process of its own, whose number is put in the list first. Returns whether it was killed."""
+    return _in_a_child(send, sending)
+
+
+def _in_a_child(work: Callable[[], None], number: list[int] | None = None) -> bool:
+    """Do it in a process of its own, whose number is put in the list first. Returns whether it was killed."""
+    sending = [] if number is None else number
     connections.close_all()
     begin, go = os.pipe()
     child = os.fork()
     if not child:
         try:
             os.read(begin, 1)
-            send()
+            work()
         finally:
             os._exit(0)
     sending.append(child)

@@ -209,9 +209,15 @@ def subscribe(service: Service) -> int:
 
 
 def _subscribed(service: Service, request: Request) -> dict[str, Any]:
-    user = name_of(request.user_id)
+    """Set up a subscription, and then the feed it is of, so that it is told what the feed has by now."""
+    told = _registered(service, request)
     if request.kind == Request.Kind.FEED:
         _poll(service, request.url)
+    return told
+
+
+def _registered(service: Service, request: Request) -> dict[str, Any]:
+    user = name_of(request.user_id)
     try:
         made: dict[str, Any] = service.call(
             "subscribe",
