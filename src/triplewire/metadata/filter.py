@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from itertools import compress
+from itertools import compress, groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -40,6 +41,7 @@ from triplewire.metadata.working import (
     empty,
     emptying,
     fill,
+    fulfilled,
     grams,
     hits,
     in_order,
@@ -261,8 +263,17 @@ def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: 
     )
     if not steps:
         return
-    for level, kind, driver in compress(steps, connection.execute(_which_steps(table, steps)).one()):
-        _insert_hits(connection, hits, _joined(table, kind, level, driver))
+    there_are = compress(steps, connection.execute(_which_steps(table, steps)).one())
+    for _, of_level in groupby(there_are, key=itemgetter(0)):
+        connection.execute(emptying(fulfilled))
+        connection.execute(_fulfilled())
+        for level, kind, driver in of_level:
+            _insert_hits(connection, hits, _joined(table, kind, level, driver))
+
+
+@cache
+def _fulfilled() -> sa.Insert:
+    return fulfilled.insert().from_select(["rule"], sa.select(hits.c.rule).distinct())
 
 
 @lru_cache(64)
@@ -285,12 +296,12 @@ def _joined(table: sa.Table, kind: Kind, level: int, driver: str) -> Any:
 def _begun(j: sa.Table, kind: Kind, level: int, side: str, *others: tuple[Any, Any]) -> tuple[Any, Any]:
     """Results of one input of the join rules of a level, and their join with these rules and `others`. A rule with
     results is looked up once, however many it has: most drive no join rule of the kind."""
-    h, with_results = hits.alias("h"), sa.select(hits.c.rule).distinct().subquery("with_results")
+    h = hits.alias("h")
     driver = "parent" if kind is Kind.OR else side
     # `+ 0`: without statistics, PostgreSQL would read all rules of a level by its index
     of_level = sa.and_(j.c.driver == driver, j.c.kind == kind.value, j.c.level + 0 == level)
-    is_driven = sa.and_(j.c[side] == with_results.c.rule, of_level)
-    return h, in_order(with_results, (j, is_driven), *others, (h, h.c.rule == with_results.c.rule))
+    is_driven = sa.and_(j.c[side] == fulfilled.c.rule, of_level)
+    return h, in_order(fulfilled, (j, is_driven), *others, (h, h.c.rule == fulfilled.c.rule))
 
 
 def _group(j: sa.Table) -> tuple[Any, Any]:

@@ -76,6 +76,9 @@ hits = _hits("hits", is_looked_up=True)
 changes = _hits("changes", is_looked_up=False)
 """The same of triggering rules alone, where the batch changes it."""
 
+fulfilled = _table("fulfilled", _number("rule"))
+"""The rules in `hits`, each once."""
+
 asked = _table("asked", _number("rule"))
 """Rules that are evaluated over all documents, and all that they depend on."""
 asked_triggers = _table(
@@ -122,13 +125,14 @@ told = _table(
 _SIZE = (
     "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'"
 )
+_PLANNING = "SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL enable_seqscan = off"  # there is an index
 _MOST = 64 << 20  # bytes of these tables, beyond which they are made anew
 
 
 def prepare(connection: Connection) -> None:
     """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SET LOCAL jit = off; SET LOCAL enable_seqscan = off")  # there is an index
+        connection.exec_driver_sql(_PLANNING)
         if (connection.exec_driver_sql(_SIZE).scalar() or 0) > _MOST:  # rows that were removed keep their places there
             connection.exec_driver_sql("DISCARD TEMP")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection

@@ -49,7 +49,7 @@ _SESSION = (
     "temp_buffers=64MB",
 )
 """Of a session of PostgreSQL: what a process holds that has stopped or lost its network is free within 20 seconds.
-Memory of temporary tables is taken as they grow; with less, half of their pages are read again and again."""
+Memory of temporary tables is taken as they grow; with the usual 8 MB, every tenth access reads a page again."""
 
 
 def has_wal_bug(version: tuple[int, ...]) -> bool:
