@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from triplewire import plugins
@@ -9,6 +10,9 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.show import show
 from triplewire.languages import parse
 from triplewire.languages.context import Context, Language
+from triplewire.languages.templates import Templates
+from triplewire.languages.templates.splitting import Queries
+from triplewire.languages.templates.template import Parameters, ParsedForm
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 
@@ -89,3 +93,17 @@ def outcome(text: str, language: str, file: str) -> str:
         return f"=! {type(error).__name__} {error}"
     words = [*(f"?{name}" for name in parsed.select), show(parsed.where)]
     return "=> " + " ".join(words) + "".join(f" -- {warning}" for warning in parsed.warnings)
+
+
+def by_template(
+    templates: Templates, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
+) -> tuple[ParsedForm, Parameters] | None:
+    """What templates make of a text, and its parameters; None where it has to be parsed in full."""
+    try:
+        queries = Queries.of([text.encode()], [(language, base, tuple((prefixes or {}).items()))])
+    except UnicodeEncodeError:
+        return None
+    forms = templates.find_all(queries)
+    if forms.calls:
+        return forms.calls[0], ()
+    return forms.form(0) if forms.has_form[0] else None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from outcomes import by_template
 
 from triplewire import Engine, Publication
 from triplewire.config import Settings
@@ -60,7 +61,7 @@ TEXTS = st.builds(
 def test_a_list_of_calls_is_what_parsing_gives(texts: list[str]) -> None:
     templates = Templates(operators=OPERATORS)
     for text in texts * 2:
-        known = templates.find(text, "predicates")
+        known = by_template(templates, text, "predicates")
         try:
             wanted = parse(text, "predicates", id="s", operators=OPERATORS)
         except TriplewireError:
@@ -76,7 +77,7 @@ def test_a_list_of_calls_is_what_parsing_gives(texts: list[str]) -> None:
 def test_plain_lists_are_not_parsed_one_by_one() -> None:
     templates = Templates(operators=OPERATORS)
     for number in range(500):
-        known = templates.find(f"holds({number}), near({number % 7}, {number}), holds(3)", "predicates")
+        known = by_template(templates, f"holds({number}), near({number % 7}, {number}), holds(3)", "predicates")
         assert known is not None
         assert isinstance(known[0], CallList)
     assert templates.parsed < 10
@@ -84,7 +85,7 @@ def test_plain_lists_are_not_parsed_one_by_one() -> None:
 
 def test_a_list_deeper_than_the_limit_is_left_to_the_parser() -> None:
     shallow = Templates(Settings(max_query_depth=1), OPERATORS)
-    assert shallow.find(", ".join(f"holds({number})" for number in range(50)), "predicates") is None
+    assert by_template(shallow, ", ".join(f"holds({number})" for number in range(50)), "predicates") is None
 
 
 def test_what_is_known_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,8 +93,8 @@ def test_what_is_known_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(call_lists, "MOST_CALLS", 8)
     templates = Templates(None, OPERATORS)
     for number in range(50):
-        assert templates.find(f"unknown{number}(3)", "predicates") is None
-        assert templates.find("holds(3)", "predicates", None, f"urn:base{number}") is not None
+        assert by_template(templates, f"unknown{number}(3)", "predicates") is None
+        assert by_template(templates, "holds(3)", "predicates", None, f"urn:base{number}") is not None
     assert max(map(len, (templates._call_lists._calls, templates._call_lists._plain))) <= 8
 
 

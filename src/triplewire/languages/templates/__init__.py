@@ -10,9 +10,11 @@ which also says what is wrong with it: no text that is refused has a template. W
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +45,6 @@ from triplewire.languages.templates.template import (
     Conjunction,
     Environment,
     Parameters,
-    ParsedForm,
     Template,
     content,
     is_word,
@@ -53,6 +54,8 @@ from triplewire.operators import built_in_operators
 
 __all__ = ["Templates", "TextForms"]
 
+T = TypeVar("T")
+
 KEYWORDS = "keywords"
 LANGUAGES = frozenset(["gql", "sparql", "mdv", KEYWORDS])
 MOST_TEMPLATES = 65_536  # past that, or past so many environments or four times as many forms, all are forgotten
@@ -61,8 +64,6 @@ ADVANCE = 20_000  # texts that may be parsed for templates before as many were l
 _MODES = {"gql": GQL, "sparql": SPARQL}
 _NONE = -1
 _VARIABLE = ord("?")
-UNKNOWN, TRUSTED, REFUSED = 0, 1, 2
-"""Of a part of conjunctions: is it, beside others, what it is alone?"""
 
 
 @dataclass
@@ -152,6 +153,21 @@ class TextForms:
         return form, tuple(parameter for _, parameters in others for parameter in parameters)
 
 
+class Numbered(list[T]):
+    """Things that are numbered as they come, each once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[T, int] = {}
+
+    def number(self, thing: T) -> int:
+        """The number of a thing, which is added where it is new."""
+        number = self._numbers.setdefault(thing, len(self))
+        if number == len(self):
+            self.append(thing)
+        return number
+
+
 class Templates:
     """The templates of the texts that were met. For one thread at a time.
 
@@ -180,30 +196,14 @@ class Templates:
     def _clear(self) -> None:
         """Forget all templates; then a form has to come twice again to have one."""
         self._skeletons = Pool()
-        self._environments: dict[Environment, int] = {}
+        self._environments = Numbered[Environment]()
+        self._scopes = Numbered[tuple[int, str | None]]()  # what parts are parsed with: environment, prologue of a head
         self._families: dict[int, Family] = {}
-        self._scopes: dict[tuple[int, str | None], int] = {}
-        self._stated: list[Environment] = []  # by number of the environment
-        self._scope: list[tuple[int, str | None]] = []  # by number of the scope
         self._head_places: dict[tuple[int, int], int] = {}  # environment, skeleton -> place, -1 for none
         self.templates: list[Template] = []
         self.heads: list[Head] = []
-        self._patterns: list[int] = []
-        self._trusted: set[Template | Head] = set()
-        self._refused: set[Template | Head] = set()
-
-    def find(
-        self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
-    ) -> tuple[ParsedForm, Parameters] | None:
-        """The same of one text; None where it has to be parsed in full."""
-        stated = language, base, tuple(prefixes.items()) if prefixes else ()
-        try:
-            forms = self.find_all(Queries.of([text.encode()], [stated]))
-        except UnicodeEncodeError:
-            return None
-        if forms.calls:
-            return forms.calls[0], ()
-        return forms.form(0) if forms.has_form[0] else None
+        self.patterns = array("i")  # of the first clause of each template
+        self.trusted: dict[Template | Head, bool] = {}  # may it stand with others?
 
     def find_all(self, queries: Queries) -> TextForms:
         """The templates and parameters of texts.
@@ -224,7 +224,7 @@ class Templates:
         mode = np.array(modes, np.uint8)[which]
         texts = self._with_quotes(queries.texts, np.array([its == KEYWORDS for its in languages], np.bool_)[which])
         mode[texts.lengths > self.settings.max_query_bytes] = UNSURE
-        forms = self._looked_up_in(texts, mode, np.array(list(map(self._environment, stated)), np.int32)[which])
+        forms = self._looked_up_in(texts, mode, np.array(list(map(self._environments.number, stated)), np.int32)[which])
         for number in np.flatnonzero(np.array([language == CALLS for language in languages], np.bool_)[which]).tolist():
             if calls := self._call_lists.find(texts[number].decode(), stated[which[number]]):
                 forms.calls[number] = calls
@@ -271,12 +271,6 @@ class Templates:
         place[rows] = len(texts) + np.arange(len(rows))
         return its.take(place)
 
-    def _environment(self, stated: Environment) -> int:
-        number = self._environments.setdefault(stated, len(self._environments))
-        if number == len(self._stated):
-            self._stated.append(stated)
-        return number
-
     # --- what `_Lookup` asks for
 
     def skeletons(self, split: SplitTexts) -> NDArray[np.int32]:
@@ -287,7 +281,7 @@ class Templates:
         """The place of a head, -1 where it is none of a conjunction."""
         place = self._head_places.get((environment, skeleton))
         if place is None:
-            head = conjunctions.head_of(self._stated[environment][0], self._skeletons[skeleton])
+            head = conjunctions.head_of(self._environments[environment][0], self._skeletons[skeleton])
             place = _NONE
             if head is not None:
                 place = len(self.heads)
@@ -297,19 +291,15 @@ class Templates:
 
     def scope(self, environment: int, head: int) -> int:
         """The number of what parts are parsed with: an environment and, with a head, its prologue."""
-        key = environment, None if head == _NONE else self.heads[head].prologue
-        number = self._scopes.setdefault(key, len(self._scopes))
-        if number == len(self._scope):
-            self._scope.append(key)
-        return number
+        return self._scopes.number((environment, None if head == _NONE else self.heads[head].prologue))
 
     def family(self, scope: int, skeleton: int) -> Family:
         """All parts of one form."""
         key = scope << 32 | skeleton
         family = self._families.get(key)
         if family is None:
-            number, prologue = self._scope[scope]
-            environment = self._stated[number]
+            number, prologue = self._scopes[scope]
+            environment = self._environments[number]
             form = Form.of(self._skeletons[skeleton], environment[0], prologue)
             builder = TemplateBuilder(
                 environment[0],
@@ -325,7 +315,9 @@ class Templates:
         return family
 
     def _registered_template(self, template: Template) -> int:
+        clauses = template.example_form.clauses
         self.templates.append(template)
+        self.patterns.append(len(clauses[0].patterns) if clauses else 0)
         return len(self.templates) - 1
 
     def _may_build(self) -> bool:
@@ -348,33 +340,19 @@ class Templates:
             settings=self.settings,
         )
 
-    def patterns(self) -> NDArray[np.int32]:
-        """How many patterns the first clause of each template has; behind them, 0."""
-        forms = [template.example_form.clauses for template in self.templates[len(self._patterns) :]]
-        self._patterns += [len(clauses[0].patterns) if clauses else 0 for clauses in forms]
-        return np.array([*self._patterns, 0], np.int32)
-
-    def part(self, name: int) -> Template | Head:
-        """A template by its place, or a head by -1 minus its place."""
-        return self.templates[name] if name >= 0 else self.heads[-1 - name]
-
-    def trusts(self, part: Template | Head) -> int:
-        """May it stand with others?"""
-        return TRUSTED if part in self._trusted else REFUSED if part in self._refused else UNKNOWN
-
     def trust(self, text: str, number: int, head: Head, form: Conjunction, parameters: Parameters) -> bool:
         """Compare a conjunction with its text parsed in full, and trust or refuse its parts from now on. `number`: of
         the environment."""
-        environment = self._stated[number]
+        environment = self._environments[number]
         try:
             stated = self._parse(text, environment)
         except TriplewireError:
             return False
         if conjunctions.says(form, parameters, stated, environment, self.settings.max_branches):
-            self._trusted |= {head, *form.templates}
+            self.trusted |= dict.fromkeys((head, *form.templates), True)
             return True
-        new: set[Template | Head] = {template for template in form.templates if template not in self._trusted}
-        self._refused |= new or {head}
+        new: list[Template | Head] = [part for part in form.templates if part not in self.trusted]
+        self.trusted |= dict.fromkeys(new or [head], False)
         return False
 
 
@@ -441,12 +419,12 @@ class _Lookup:
         is_asked = (self.good & (heads >= 0))[row_of_part] & (self.template >= 0)
         names = np.where(is_head, -1 - self.template, self.template)
         used, which = np.unique(names[is_asked], return_inverse=True)
-        parts = [self._templates.part(name) for name in used.tolist()]
+        known, templates, all_heads = self._templates.trusted, self._templates.templates, self._templates.heads
+        parts = [templates[name] if name >= 0 else all_heads[-1 - name] for name in used.tolist()]
         row = row_of_part[is_asked]
         while True:
-            state = np.array([self._templates.trusts(part) for part in parts], np.int8)[which]
-            self.good[row[state == REFUSED]] = False
-            waiting = row[(state == UNKNOWN) & self.good[row]]
+            self.good[row[np.array([known.get(part) is False for part in parts], np.bool_)[which]]] = False
+            waiting = row[np.array([part not in known for part in parts], np.bool_)[which] & self.good[row]]
             if not len(waiting):
                 return
             row_number = int(waiting[0])
@@ -469,7 +447,8 @@ class _Lookup:
         joined = self.good & (heads >= 0)
         is_head = np.zeros(len(self.template), np.bool_)
         is_head[heads[joined]] = True
-        patterns = self._templates.patterns()[np.where(is_head | ~joined[row_of_part], _NONE, self.template)]
+        count = np.array([*self._templates.patterns, 0], np.int32)
+        patterns = count[np.where(is_head | ~joined[row_of_part], _NONE, self.template)]
         most = self._templates.settings.max_patterns
         self.good &= ~joined | (np.bincount(row_of_part, patterns, len(heads)) <= most)
         part = np.repeat(np.arange(len(self.template)), np.diff(self._split.parameter_offset))

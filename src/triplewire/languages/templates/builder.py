@@ -4,17 +4,15 @@ A parameter may vary where its example stands in the tree as a whole term, word 
 parameter is fixed. Why that is enough: a token ends where a parameter ends, whatever its characters (`parameters` finds
 no others), and a parser compares constants with each other, with those of the tree, and with terms of RDF and RDFS, but
 looks at them in no other way. Further texts with odd parameters are parsed and must give what the template gives.
-For which equal parameters a template must not be used: `Guard`. The templates of all texts that are the same beside
-their parameters: `Variants`.
+A template holds for texts in which the same parameters are equal. The templates of all texts that are the same beside
+their parameters: `triplewire.languages.templates.families`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import (
@@ -37,13 +35,12 @@ from triplewire.ir.nodes import (
     Where,
     Word,
 )
-from triplewire.ir.normal_form import Clause, NormalForm, normal_form
+from triplewire.ir.normal_form import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import children, walk
 from triplewire.languages.templates.template import (
     FIXED,
     IRI_KIND,
-    LEAVES,
     LITERAL,
     NUMBER,
     TEXT,
@@ -54,9 +51,7 @@ from triplewire.languages.templates.template import (
     SplitText,
     Template,
     content,
-    has_suffix,
     leaves,
-    number_form,
 )
 from triplewire.model.terms import IRI, RDF, RDFS, XSD_STRING, Literal
 
@@ -64,38 +59,6 @@ _PARTS = frozenset([And, Pattern, Filter])
 _CONDITIONS = frozenset([Compare, FullText, TextAnd, Word, Analyzer, TextTest, InstanceOf, AllOf])
 _CONJUNCTION = _PARTS | _CONDITIONS | frozenset([Variable, IRI, Literal, Label])
 _MOST_PARTS = 64
-
-Part: TypeAlias = tuple[object, ...]
-"""The kinds of nodes and the leaves of a pattern or a test in order; a placeholder is a `_Number`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """What keeps a template from holding.
-
-    `reserved`: contents that no parameter may have, since the tree has them already. `alike`: groups of parts that
-    differ in their parameters only; each function takes those of one part. `compares`: the template holds for one
-    pattern of equal parameters only.
-    """
-
-    reserved: frozenset[str]
-    alike: tuple[tuple[Callable[[Parameters], Any], ...], ...] = ()
-    compares: bool = False
-
-    def allows(self, parameters: Parameters) -> bool:
-        """Does the template hold for these parameters?"""
-        if self.reserved and not self.reserved.isdisjoint(map(content, parameters)):
-            return False
-        if not self.alike or len(set(parameters)) == len(parameters):
-            return True
-        return all(len({key(parameters) for key in group}) == len(group) for group in self.alike)
-
-
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """A placeholder in a part, by its number; -1 for any."""
-
-    number: int
 
 
 def is_conjunction(where: Where, form: NormalForm) -> bool:
@@ -106,41 +69,9 @@ def is_conjunction(where: Where, form: NormalForm) -> bool:
     return len(clause.patterns) + len(clause.tests) <= _MOST_PARTS and all(type(n) in _CONJUNCTION for n in walk(where))
 
 
-def guard_of_conjunction(clause: Clause, placeholders: tuple[Placeholder, ...]) -> Guard:
-    """The guard of a plain conjunction."""
-    numbers: dict[object, _Number] = {}
-    for number, placeholder in enumerate(placeholders):
-        for node in placeholder.replacement(placeholder.example):
-            numbers[node] = _Number(number)
-    alike: dict[Part, list[Callable[[Parameters], Any]]] = {}
-    for item in (*clause.patterns, *clause.tests):
-        part = tuple(_flattened(item, numbers))
-        if used := [leaf.number for leaf in part if isinstance(leaf, _Number)]:
-            anonymous = tuple([_Number(-1) if isinstance(leaf, _Number) else leaf for leaf in part])
-            alike.setdefault(anonymous, []).append(itemgetter(*used))
-    parts = (clause.patterns, tuple([test for _, test in clause.tests]))
-    constants = [leaf for leaf in leaves(parts) if not isinstance(leaf, Variable) and leaf not in numbers]
-    reserved = frozenset(_strings(tuple(constants)))
-    return Guard(reserved, tuple([tuple(group) for group in alike.values() if len(group) > 1]))
-
-
 def _strings(root: object) -> set[str]:
     """All strings in a tree."""
     return {str(text) for text in leaves(root, {str})}
-
-
-def _flattened(node: object, numbers: dict[object, _Number]) -> Iterator[object]:
-    """The members of a `Part`."""
-    kind = type(node)
-    if kind in LEAVES:
-        yield numbers.get(node, node)
-        return
-    parts = children(node)
-    yield kind if parts or kind is tuple else node
-    if kind is tuple:
-        yield len(parts)
-    for part in parts:
-        yield from _flattened(part, numbers)
 
 
 # --- building --------------------------------------------------------------------------------------------------------
@@ -218,13 +149,14 @@ class TemplateBuilder:
         return None if example is None else _kinds(example[0], examples, frozenset(), self._takes_any)
 
     def build(
-        self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int], equal: Equal | None
-    ) -> tuple[Template, Guard] | None:
-        """The template of a text, and for which parameters it holds; None where it has none.
+        self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int]
+    ) -> tuple[Template, frozenset[str]] | None:
+        """The template of texts in which the same parameters are equal as in this one, and what it reserves: contents
+        that no parameter may have, since the tree has them already. None where it has none.
 
-        `fixed`: numbers of parameters that are those of this text for good. `equal`: None where all parameters are
-        different, or where it does not matter.
+        `fixed`: numbers of parameters that are those of this text for good.
         """
+        equal = tuple(map(text.parameters.index, text.parameters))
         examples = _examples(text, fixed, equal)
         example = self._example(text, examples)
         if example is None:
@@ -246,18 +178,17 @@ class TemplateBuilder:
             stated.warnings,
             tuple([by_name.get(name, name) for name in asked_rules]),
         )
-        if self._language != "mdv" and is_conjunction(meant.where, template.example_form):
-            guard = guard_of_conjunction(template.example_form.clauses[0], placeholders)
-        else:
-            guard = Guard(frozenset(_strings(meant.where).difference(map(content, examples))), compares=True)
+        reserved = frozenset(_strings(meant.where).difference(map(content, examples)))
         odd = _odd_examples(placeholders, equal, self.may_have_suffix)
-        if not self._agrees(text, template, guard, odd) or not self._agrees(text, template, guard, text.parameters):
+        if not self._agrees(text, template, reserved, odd) or not self._agrees(
+            text, template, reserved, text.parameters
+        ):
             return None
         for term in _VOCABULARY if self._any_term else ():
             with_term = [term if parameter[0] == "<" else parameter for parameter in odd]
             if not self._agrees(text, template, None, with_term):
                 return None
-        return template, guard
+        return template, reserved
 
     def _example(self, text: SplitText, parameters: Sequence[str]) -> _Example | None:
         """The parsed text with these parameters; the last one is remembered."""
@@ -270,8 +201,10 @@ class TemplateBuilder:
             self._last = filled, example
         return self._last[1]
 
-    def _agrees(self, text: SplitText, template: Template, guard: Guard | None, parameters: Sequence[str]) -> bool:
-        """Is the text with these parameters what the template says? Without a guard, its tree only."""
+    def _agrees(
+        self, text: SplitText, template: Template, reserved: frozenset[str] | None, parameters: Sequence[str]
+    ) -> bool:
+        """Is the text with these parameters what the template says? With None reserved, its tree only."""
         places = zip(template.placeholders, parameters, strict=True)
         values = tuple([place.example if place.kind == FIXED else parameter for place, parameter in places])
         stated, asked_rules = self._example(text, values) or (None, ())
@@ -280,7 +213,7 @@ class TemplateBuilder:
         expected = template.subscription(values, stated.id, stated.text, dict(stated.prefixes), stated.base)
         if stated != expected or stated.warnings != expected.warnings:
             return False
-        if guard is None or not guard.allows(values):
+        if reserved is None or not reserved.isdisjoint(map(content, values)):
             return True
         return normal_form(self._meant(stated), most=self._most) == template.normal_form(values)
 
@@ -395,68 +328,3 @@ def _kind_of_node(node: object) -> str:
     if isinstance(node, TextTest):
         return FIXED if node.relation is TextRelation.REGEX else TEXT
     return FIXED
-
-
-# --- variants --------------------------------------------------------------------------------------------------------
-
-Built: TypeAlias = tuple[Template, Guard] | None
-
-Key: TypeAlias = tuple[tuple[tuple[int, str], ...], tuple[str, ...], Equal | None]
-"""What of the parameters decides between the templates: those that are fixed here, each with its number; the forms of
-the numbers; which parameters are equal, where that matters."""
-
-USUAL: Key = ((), (), None)
-
-
-class Variants:
-    """The templates of the texts that are the same beside their parameters, by key.
-
-    `built` has None for a key without a template; `kinds` is None where no key has one. `compares`: each pattern of
-    equal parameters has a template of its own. `equal` says which variables are equal, if variables are parameters.
-    """
-
-    def __init__(
-        self, builder: TemplateBuilder, text: SplitText, equal: Equal | None, is_word: Callable[[str], bool]
-    ) -> None:
-        self._builder = builder
-        self._equal = equal
-        self._is_word = is_word
-        self.compares = False
-        self.built: dict[Key, Built] = {}
-        self.kinds = builder.kinds(text, equal)
-        plain = (TEXT,) if builder.may_have_suffix else (TEXT, LITERAL)
-        of_kinds = ((WORD,), plain, (FIXED,), (NUMBER,))  # plain: strings without tag and datatype
-        self.words, self.plain, self.fixed, self.numeric = (
-            tuple([number for number, kind in enumerate(self.kinds or ()) if kind in kinds]) for kinds in of_kinds
-        )
-        self._is_simple = not (self.words or self.plain or self.fixed or self.numeric)
-        if any(text.parameters[number][0] == "?" for number in self.fixed):
-            self.kinds = None
-
-    def key(self, parameters: Parameters) -> Key:
-        """The key of a text with these parameters."""
-        if self._is_simple and not self.compares:
-            return USUAL
-        fixed = [(number, parameters[number]) for number in self.words if not self._is_word(parameters[number])]
-        fixed += [(number, parameters[number]) for number in self.plain if has_suffix(parameters[number])]
-        fixed += [(number, parameters[number]) for number in self.fixed]
-        forms = [number_form(parameters[number]) for number in self.numeric]
-        compares = self.compares and len(set(parameters)) < len(parameters)
-        return tuple(fixed), tuple(forms), equal_to(parameters) if compares else None
-
-    def build(self, key: Key, text: SplitText) -> Built:
-        """Build the template of a text for its key. `compares` may become true; then all keys change."""
-        assert self.kinds is not None
-        fixed = frozenset([number for number, _ in key[0]])
-        built = self._builder.build(text, self.kinds, fixed, key[2] or self._equal)
-        if built is not None and built[1].compares and not self.compares:
-            self.compares = True
-            self.built.clear()
-            if key[2] is None and len(set(text.parameters)) < len(text.parameters):
-                built = self._builder.build(text, self.kinds, fixed, equal_to(text.parameters))
-        return built
-
-
-def equal_to(parameters: Parameters) -> Equal:
-    """For each parameter, the number of the first one that is equal to it."""
-    return tuple(map(parameters.index, parameters))

@@ -18,7 +18,7 @@ from triplewire.ir.nodes import And, Filter, Pattern, Variable
 from triplewire.ir.normal_form import Clause, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
-from triplewire.languages.templates.builder import Guard, guard_of_conjunction, is_conjunction
+from triplewire.languages.templates.builder import is_conjunction
 from triplewire.languages.templates.template import (
     VARIABLE,
     Conjunction,
@@ -78,13 +78,15 @@ def is_condition(text: str, language: str) -> bool:
     return language == "sparql" and _CONDITION.match(text) is not None
 
 
-def part(built: tuple[Template, Guard], count: int, is_condition: bool) -> tuple[Template, Guard] | None:
+def part(
+    built: tuple[Template, frozenset[str]], count: int, is_condition: bool
+) -> tuple[Template, frozenset[str]] | None:
     """A template as a part with the first `count` of its parameters; None where other parts might change what it means.
     Of a condition, the patterns that bind its variables are taken off."""
-    template, guard = built
+    template, reserved = built
     form, parts = template.example_form, template.stated.parts if isinstance(template.stated, And) else ()
     names = {content(holder.example) for holder in template.placeholders if holder.kind == VARIABLE}
-    if template.warnings or template.ask or template.named or guard.compares:
+    if template.warnings or template.ask or template.named:
         return None
     if not is_conjunction(template.stated, form):
         return None
@@ -112,7 +114,7 @@ def part(built: tuple[Template, Guard], count: int, is_condition: bool) -> tuple
         stated=conditions[0],
         example_form=replace(form, clauses=(clause,)),
     )
-    return taken_off, guard_of_conjunction(clause, placeholders)
+    return taken_off, reserved
 
 
 def says(form: Conjunction, parameters: Parameters, stated: Subscription, environment: Environment, most: int) -> bool:

@@ -12,9 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.languages.templates import conjunctions
-from triplewire.languages.templates.builder import USUAL, Built, Equal, Guard, Key, TemplateBuilder, Variants, equal_to
+from triplewire.languages.templates.builder import Equal, TemplateBuilder
 from triplewire.languages.templates.splitting import ParameterPool
-from triplewire.languages.templates.template import Parameters, SplitText, Template, content, number_form
+from triplewire.languages.templates.template import (
+    FIXED,
+    LITERAL,
+    NUMBER,
+    TEXT,
+    WORD,
+    Parameters,
+    SplitText,
+    Template,
+    content,
+    number_form,
+)
 
 Numbers: TypeAlias = NDArray[np.int32]
 _FIXED = 8  # codes below are forms of numbers
@@ -72,6 +83,12 @@ class Form:
         return (*parameters, *(parameters[number] for number in self.behind))
 
 
+Key: TypeAlias = tuple[tuple[int, int], ...]
+"""What of the parameters of a text decides between the templates of its form: places with codes other than 0. First
+come the deciding placeholders: the form of a number, or a parameter that is fixed there; then all constants: 1 more
+than the number of the first parameter that is equal."""
+
+
 class Family:
     """The templates of the texts of one form. `may_build`: is there time for another one? `registered` gives a template
     its number."""
@@ -87,104 +104,89 @@ class Family:
     ) -> None:
         self._form, self._builder, self._pool = form, builder, pool
         self._is_word, self._may_build, self._registered = is_word, may_build, registered
-        self._variants: Variants | None = None
+        self._kinds: tuple[str, ...] | None = None
+        self._deciding: tuple[int, ...] = ()  # placeholders
+        # without a template: with both quotations, equal strings could be written in two ways
+        self._has_none = '"' in form.delimiters and "'" in form.delimiters
         self._met: set[int] = set()
-        self._numbers: dict[int, int] = {}  # template, by its identity -> its number
-        # with both quotations, equal strings could be written in two ways
-        self._has_any = not ('"' in form.delimiters and "'" in form.delimiters)
+        self._built: dict[Key, tuple[int, frozenset[str]] | None] = {}  # number of a template, what it reserves
 
     def templates(self, parameters: Numbers) -> Numbers:
         """The numbers of the templates of some texts, -1 for none. `parameters`: a row for each text."""
-        none = np.full(len(parameters), _NONE, np.int32)
-        if not self._has_any:
-            return none
-        if self._variants is None:
-            if (len(parameters) == 1 and self._is_new(USUAL)) or not self._may_build():
-                return none
-            text = self._text(self._texts(parameters[0]))
-            self._variants = Variants(self._builder, text, self._form.equal, self._is_word)
-        variants = self._variants
-        if variants.kinds is None:
-            return none
-        for rows in list(self._alike(parameters)):
-            compares = variants.compares
-            none[rows] = self._of_alike(parameters[rows], variants)
-            if variants.compares is not compares:  # then others are alike
-                return self.templates(parameters)
-        return none
-
-    def _alike(self, parameters: Numbers) -> Iterator[NDArray[np.int64]]:
-        """The rows of texts that have one key."""
-        variants = self._variants
-        assert variants is not None
-        columns = [self._fixed(parameters[:, n]) for n in variants.words if n < parameters.shape[1]]
-        for its in (parameters[:, n] for n in variants.plain):
-            columns.append(np.where(self._pool.first[its] != self._pool.last[its], _FIXED + its, 0))
-        columns += [_FIXED + parameters[:, n] for n in variants.fixed]
-        for n in variants.numeric:
-            distinct, which = np.unique(parameters[:, n], return_inverse=True)
-            forms = [_FORMS[number_form(self._pool.text(number))] for number in distinct.tolist()]
-            columns.append(np.array(forms, np.int32)[which])
-        if variants.compares:
-            columns += [
-                (parameters[:, : n + 1] == parameters[:, n : n + 1]).argmax(1) for n in range(parameters.shape[1])
-            ]
-        varying = [column for column in columns if (column != column[0]).any()]
-        if not varying:
-            yield np.arange(len(parameters))
-            return
-        which = np.unique(np.stack(varying, 1), axis=0, return_inverse=True)[1].reshape(-1)
-        order = np.argsort(which, kind="stable")
-        yield from np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
-
-    def _fixed(self, parameters: Numbers) -> Numbers:
-        """0 for parameters that are words, others by their number."""
-        distinct, which = np.unique(parameters, return_inverse=True)
-        is_word = np.array([self._is_word(self._pool.text(number)) for number in distinct.tolist()])
-        return np.where(is_word, 0, distinct + _FIXED).astype(np.int32)[which]
-
-    def _of_alike(self, parameters: Numbers, variants: Variants) -> Numbers:
-        """The templates of texts with one key, but for equal parameters."""
-        first = self._form.whole(self._texts(parameters[0]))
-        key = variants.key(first)
-        built = self._built(variants, key, first, len(parameters) > 1)
-        if built is None:
-            return np.full(len(parameters), _NONE, np.int32)
-        template, guard = built
-        numbers = np.full(len(parameters), self._number(template), np.int32)
-        numbers[self._has_reserved(guard, parameters)] = _NONE
-        if guard.alike and not variants.compares:
-            ordered = np.sort(parameters, axis=1)
-            for row in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)).tolist():
-                numbers[row] = self._one(variants, key, guard, numbers[row], self._texts(parameters[row]))
+        numbers = np.full(len(parameters), _NONE, np.int32)
+        if self._kinds is None and not self._has_none and self._may_build_for(parameters, ()):
+            self._decide(self._text(parameters[0]))
+        if self._kinds is None or self._has_none:
+            return numbers
+        codes = self._codes(parameters)
+        for rows in _alike(codes):
+            first = codes[rows[0]]
+            key = tuple([(place, int(first[place])) for place in np.flatnonzero(first).tolist()])
+            if (built := self._template(key, parameters[rows])) is not None:
+                number, reserved = built
+                numbers[rows] = np.where(self._has_any(parameters[rows], reserved), _NONE, number)
         return numbers
 
-    def _one(self, variants: Variants, key: Key, guard: Guard, number: int, parameters: Parameters) -> int:
-        """The template of a text with equal parameters."""
-        if number == _NONE or guard.allows(parameters):
-            return number
-        whole = self._form.whole(parameters)
-        built = self._built(variants, (*key[:2], equal_to(whole)), whole, False)
-        return self._number(built[0]) if built is not None and built[1].allows(parameters) else _NONE
+    def _decide(self, text: SplitText) -> None:
+        """What of the parameters decides."""
+        self._kinds = self._builder.kinds(text, self._form.equal)
+        kinds = dict(enumerate(self._kinds or ()))
+        is_odd = any(text.parameters[number][0] == "?" for number, kind in kinds.items() if kind == FIXED)
+        self._has_none = self._kinds is None or is_odd
+        plain = (TEXT,) if self._builder.may_have_suffix else (TEXT, LITERAL)  # strings without tag and datatype
+        self._deciding = tuple([number for number, kind in kinds.items() if kind in (WORD, *plain, FIXED, NUMBER)])
 
-    def _built(self, variants: Variants, key: Key, parameters: Parameters, several: bool) -> Built:
-        """The template for this key, built now where it has to be."""
-        if key in variants.built:
-            return variants.built[key]
-        if (key != USUAL and not several and self._is_new(key)) or not self._may_build():
-            return None
-        built = variants.build(key, SplitText(self._form.pieces, parameters))
-        if built is not None and self._form.is_part:
-            built = conjunctions.part(built, len(self._form.delimiters), self._form.is_condition)
-        variants.built[variants.key(parameters) if variants.compares else key] = built
-        return built
+    def _codes(self, parameters: Numbers) -> Numbers:
+        """A row for each text, from which its key is made."""
+        columns = [np.zeros((len(parameters), 0), np.int32)]
+        for placeholder in self._deciding:
+            distinct, which = np.unique(parameters[:, placeholder], return_inverse=True)
+            columns.append(self._codes_of(placeholder, distinct)[which][:, None])
+        ordered = np.sort(parameters, axis=1)
+        if (ordered[:, 1:] == ordered[:, :-1]).any():
+            for number in (number for number, delimiter in enumerate(self._form.delimiters) if delimiter != "?"):
+                equal = (parameters[:, : number + 1] == parameters[:, number : number + 1]).argmax(1)
+                columns.append(np.where(equal < number, equal + 1, 0)[:, None])
+        return np.concatenate(columns, 1)
 
-    def _has_reserved(self, guard: Guard, parameters: Numbers) -> NDArray[np.bool_]:
+    def _codes_of(self, placeholder: int, parameters: Numbers) -> Numbers:
+        """The codes of some parameters at a deciding placeholder."""
+        assert self._kinds is not None
+        kind, texts = self._kinds[placeholder], map(self._pool.text, parameters.tolist())
+        if kind == NUMBER:
+            return np.array([_FORMS[number_form(text)] for text in texts], np.int32)
+        if kind == WORD:
+            varies = np.array(list(map(self._is_word, texts)), np.bool_)
+        else:
+            varies = (self._pool.first[parameters] == self._pool.last[parameters]) & (kind != FIXED)
+        return np.where(varies, 0, parameters + _FIXED).astype(np.int32)
+
+    def _template(self, key: Key, parameters: Numbers) -> tuple[int, frozenset[str]] | None:
+        """The template for this key, built now where it has to be. `parameters`: those of texts with it."""
+        if key not in self._built:
+            if not self._may_build_for(parameters, key):
+                return None
+            assert self._kinds is not None
+            text, count = self._text(parameters[0]), len(self._deciding)
+            fixed = frozenset([self._deciding[place] for place, code in key if place < count and code >= _FIXED])
+            built = self._builder.build(text, self._kinds, fixed)
+            if built is not None and self._form.is_part:
+                built = conjunctions.part(built, len(self._form.delimiters), self._form.is_condition)
+            self._built[key] = None if built is None else (self._registered(built[0]), built[1])
+        return self._built[key]
+
+    def _may_build_for(self, parameters: Numbers, key: Key) -> bool:
+        """Is it time to build a template for texts with this key? Not for the first text of this form, nor, once there
+        is a template, for the first one with the key."""
+        is_first = len(parameters) == 1 and (self._kinds is None or self._built) and self._is_new(key)
+        return not is_first and self._may_build()
+
+    def _has_any(self, parameters: Numbers, reserved: frozenset[str]) -> NDArray[np.bool_]:
         """Which texts have a parameter with a reserved content?"""
-        if not guard.reserved:
+        if not reserved:
             return np.zeros(len(parameters), np.bool_)
         distinct, which = np.unique(parameters, return_inverse=True)
-        is_reserved = [content(self._pool.text(number)) in guard.reserved for number in distinct.tolist()]
+        is_reserved = [content(self._pool.text(number)) in reserved for number in distinct.tolist()]
         return np.asarray(np.array(is_reserved, np.bool_)[which].reshape(parameters.shape).any(axis=1))
 
     def _is_new(self, key: Key) -> bool:
@@ -197,14 +199,16 @@ class Family:
         self._met.add(number)
         return True
 
-    def _number(self, template: Template) -> int:
-        number = self._numbers.get(id(template))
-        if number is None:
-            number = self._numbers[id(template)] = self._registered(template)
-        return number
+    def _text(self, parameters: Numbers) -> SplitText:
+        return SplitText(self._form.pieces, self._form.whole(tuple(map(self._pool.text, parameters.tolist()))))
 
-    def _text(self, parameters: Parameters) -> SplitText:
-        return SplitText(self._form.pieces, self._form.whole(parameters))
 
-    def _texts(self, numbers: Numbers) -> Parameters:
-        return tuple(map(self._pool.text, numbers.tolist()))
+def _alike(codes: Numbers) -> Iterator[NDArray[np.int64]]:
+    """The rows of texts that have one key."""
+    varying = codes[:, (codes != codes[:1]).any(0)]
+    if not varying.shape[1]:
+        yield np.arange(len(codes))
+        return
+    which = np.unique(varying, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(which, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
