@@ -88,7 +88,7 @@ _LOOK_AT_ENDS = 1.0  # seconds between looks at subscriptions whose time is over
 _LOOK = 0.5  # seconds between looks at what another process has accepted, or tries to become the one that matches
 
 _before = publications.alias("before")
-_IS_SAME = sa.and_(  # another source has brought what was there: `triplewire.broker.accepted`
+_IS_SAME = sa.and_(  # another source has brought what was there: `triplewire.broker.publications.accepted`
     _before.c.content == publications.c.content, _before.c.readers.is_not_distinct_from(publications.c.readers)
 )
 _NEXT = (
