@@ -1,9 +1,9 @@
 """Accepting publications: what is written of them, and requests that come again.
 
 A publication that is there with the same content is not taken again, unless another source brings it: then its row
-names all sources that it came from, and who asks for this one is told (`triplewire.broker.events.matching`). A revision of a
-page of a CMS that is not newer than what was taken of it is not taken either. Where documents have no ids of their own,
-a request that is sent again is known by its key: `Idempotency-Key`, or source and id of a CloudEvent.
+names all sources that it came from, and who asks for this one is told (`triplewire.broker.events.matching`). A
+revision of a page of a CMS that is not newer than what was taken of it is not taken either. Where documents have no ids
+of their own, a request that is sent again is known by its key: `Idempotency-Key`, or source and id of a CloudEvent.
 """
 
 from __future__ import annotations
