@@ -25,7 +25,7 @@ from triplewire.store.database import Database
 TESTS = Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent / "src" / "triplewire" / "broker"
 POINTS = sorted(
-    {name for file in SOURCE.glob("*.py") for name in re.findall(r'crash\.point\("(.+?)"\)', file.read_text())}
+    {name for file in SOURCE.rglob("*.py") for name in re.findall(r'crash\.point\("(.+?)"\)', file.read_text())}
 )
 SEED = 61
 
