@@ -24,9 +24,7 @@ from triplewire.store.database import Database
 
 TESTS = Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent / "src" / "triplewire" / "broker"
-ROOMS = (
-    file for file in SOURCE.rglob("*.py") if file.parent.name != "network"
-)  # whose points `test_killed_network` has
+ROOMS = (file for file in SOURCE.rglob("*.py") if file.parent.name != "network")  # which `test_killed_network` kills
 POINTS = sorted({name for file in ROOMS for name in re.findall(r'crash\.point\("(.+?)"\)', file.read_text())})
 SEED = 61
 
