@@ -29,7 +29,7 @@ class Points:
         self.taxonomy = work / "classes.ttl"
         write_taxonomy(self.taxonomy)
         self._costs: dict[tuple[Any, ...], Cost] = {}  # several figures have points in common
-        self._loaded: tuple[tuple[Any, ...], Loaded] | None = None  # the last one
+        self._loaded: dict[tuple[Any, ...], Loaded] = {}  # the last two: a phase compares two settings
 
     def lines(self, figure: PaperFigure) -> tuple[Lines, list[str]]:
         """The lines of a figure; and what of it was not measured, and why."""
@@ -99,12 +99,13 @@ class Points:
 
     def _load(self, workload: str, setting: dict[str, Any]) -> Loaded:
         key = (workload, *sorted(setting.items()))
-        if self._loaded is None or self._loaded[0] != key:
-            self._loaded = None  # its memory is free before the next one is loaded
+        if key not in self._loaded:
+            for older in list(self._loaded)[:-1]:
+                del self._loaded[older]  # its memory is free before the next one is loaded
             case, count = self._case(workload, setting)
             publications = list(islice(read(case.publications), count))
-            self._loaded = key, Loaded(case.subscriptions, publications, self.taxonomy)
-        return self._loaded[1]
+            self._loaded[key] = Loaded(case.subscriptions, publications, self.taxonomy)
+        return self._loaded[key]
 
     def _case(self, workload: str, setting: dict[str, Any]) -> tuple[Case, int | None]:
         """The files of a setting, and how many of the publications count."""
