@@ -281,15 +281,21 @@ def load_learned(directory: Path) -> Any:
     return _of_one_state(directory, partial(_learned, directory))
 
 
+_UNCHANGED = 3  # times that reading is tried again where the manifest is the same
+
+
 def _of_one_state(directory: Path, read: Callable[[Mapping[str, Any]], R]) -> R:
-    """What `read` gives for the manifest; again where a save came in between. Raises `StoreError`."""
+    """What `read` gives for the manifest; again where a save came in between, or two that end with the same manifest.
+    Raises `StoreError`."""
+    unchanged = 0
     try:
         while True:
             manifest = read_manifest(directory)
             try:
                 return read(manifest)
             except (StoreError, OSError):
-                if read_manifest(directory) == manifest:
+                unchanged += read_manifest(directory) == manifest
+                if unchanged > _UNCHANGED:
                     raise
     except OSError as error:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error

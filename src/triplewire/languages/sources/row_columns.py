@@ -39,7 +39,14 @@ FEW = 256  # lines that are read one by one, where they cannot be taken together
 _BLOCK = 8 << 20  # bytes of JSON Lines that are read at a time
 _ROWS = 1 << 13  # single rows that make columns together
 _PIECE = 16 << 20  # bytes of texts of Parquet that make columns together; many rows may have one text
-_NAMES = pa.array(BUILT_IN["language"], pa.large_string())
+
+
+def _array(texts: Iterable[str | None], type_: pa.DataType) -> pa.Array:
+    """An array of these texts. `pyarrow.array` would load data frames."""
+    return pa.concat_arrays([pa.repeat(pa.scalar(text, type_), 1) for text in texts])
+
+
+_NAMES = _array(BUILT_IN["language"], pa.large_string())
 _USUAL = [(name, "", ()) for name in BUILT_IN["language"]]
 _NO_TEXT = b"\0"  # of a query that is no UTF-8, which is parsed in full
 _NEWLINE, _RETURN, _BEGIN, _END = b"\n\r{}"
@@ -174,7 +181,7 @@ def _says_nothing(column: pa.Array, nothing: list[str]) -> bool:
     if column.null_count == len(column) or column.type == _FIELDS["prefixes"]:
         return True
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return is_text and bool(pc.all(pc.is_in(column, pa.array([*nothing, None], column.type))).as_py())
+    return is_text and bool(pc.all(pc.is_in(column, _array([*nothing, None], column.type))).as_py())
 
 
 def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array:

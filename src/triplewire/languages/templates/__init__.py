@@ -208,7 +208,8 @@ class Templates:
     def find_all(self, queries: Queries) -> TextForms:
         """The templates and parameters of texts.
 
-        A template is built when such a text comes for the second time, as many texts are the only one of their kind.
+        A template is built when a second such text comes behind the first text of its form, or two come at once: many
+        texts are the only one of their kind.
         Building takes several parses, and not more for all templates than texts came, beside an advance (`ADVANCE`):
         however many kinds of texts come in whatever order, they take at most twice as long as when parsed in full.
         """

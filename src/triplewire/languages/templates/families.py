@@ -176,9 +176,9 @@ class Family:
         return self._built[key]
 
     def _may_build_for(self, parameters: Numbers, key: Key) -> bool:
-        """Is it time to build a template for texts with this key? Not for the first text of this form, nor, once there
-        is a template, for the first one with the key."""
-        is_first = len(parameters) == 1 and (self._kinds is None or self._built) and self._is_new(key)
+        """Is it time to build a template for texts with this key? Not for the first text of this form, nor for the
+        first one with the key."""
+        is_first = len(parameters) == 1 and self._is_new(key)
         return not is_first and self._may_build()
 
     def _has_any(self, parameters: Numbers, reserved: frozenset[str]) -> NDArray[np.bool_]:
