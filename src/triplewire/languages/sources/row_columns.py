@@ -7,7 +7,7 @@ one (`triplewire.languages.sources.rows`): of JSON Lines, after the others have 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -41,12 +41,14 @@ _ROWS = 1 << 13  # single rows that make columns together
 _PIECE = 16 << 20  # bytes of texts of Parquet that make columns together; many rows may have one text
 
 
-def _array(texts: Iterable[str | None], type_: pa.DataType) -> pa.Array:
-    """An array of these texts. `pyarrow.array` would load data frames."""
-    return pa.concat_arrays([pa.repeat(pa.scalar(text, type_), 1) for text in texts])
+def _array(texts: Sequence[str]) -> pa.LargeStringArray:
+    """An array of these texts. `pyarrow.array` and `pyarrow.scalar` would load data frames."""
+    pieces = [text.encode() for text in texts]
+    offset = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(pieces), pa.py_buffer(offset), pa.py_buffer(b"".join(pieces)))
 
 
-_NAMES = _array(BUILT_IN["language"], pa.large_string())
+_NAMES = _array(list(BUILT_IN["language"]))
 _USUAL = [(name, "", ()) for name in BUILT_IN["language"]]
 _NO_TEXT = b"\0"  # of a query that is no UTF-8, which is parsed in full
 _NEWLINE, _RETURN, _BEGIN, _END = b"\n\r{}"
@@ -54,7 +56,7 @@ _FIELDS = {**dict.fromkeys(REQUIRED, pa.string()), "prefixes": pa.struct([]), "b
 _FORM = pj.ParseOptions(explicit_schema=pa.schema(_FIELDS.items()), unexpected_field_behavior="error")
 _SAYING_NOTHING = {"prefixes": ["", "{}"], "base": [""]}
 _AROUND = [
-    pa.scalar(piece, pa.large_string())  # in a kept line
+    _array([piece])[0]  # in a kept line
     for piece in ('{"id": "', '", "language": "', '", "query": "', '", "prefixes": {}, "base": ""}\n', "")
 ]
 
@@ -181,7 +183,9 @@ def _says_nothing(column: pa.Array, nothing: list[str]) -> bool:
     if column.null_count == len(column) or column.type == _FIELDS["prefixes"]:
         return True
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return is_text and bool(pc.all(pc.is_in(column, _array([*nothing, None], column.type))).as_py())
+    return is_text and bool(
+        pc.all(pc.or_(pc.is_null(column), pc.is_in(column, _array(nothing).cast(column.type)))).as_py()
+    )
 
 
 def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array:
