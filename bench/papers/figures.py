@@ -36,7 +36,7 @@ class PaperFigure:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-_SHARED = "times of single batches, of some tenths of a millisecond; at another size it may hold"
+_SHARED = "not known: no profile was made of it"
 _SAME_LOOK = "an index of numbers in arrays: what the paper's prototype allocates for each object is not there"
 
 _THOUSANDS_000 = (6_000, 12_000, 18_000, 24_000, 30_000)

@@ -281,21 +281,21 @@ def load_learned(directory: Path) -> Any:
     return _of_one_state(directory, partial(_learned, directory))
 
 
-_UNCHANGED = 3  # times that reading is tried again where the manifest is the same
+_MOST_RETRIES = 3  # of reading, where the manifest is the same as before
 
 
 def _of_one_state(directory: Path, read: Callable[[Mapping[str, Any]], R]) -> R:
     """What `read` gives for the manifest; again where a save came in between, or two that end with the same manifest.
     Raises `StoreError`."""
-    unchanged = 0
+    retries = 0
     try:
         while True:
             manifest = read_manifest(directory)
             try:
                 return read(manifest)
             except (StoreError, OSError):
-                unchanged += read_manifest(directory) == manifest
-                if unchanged > _UNCHANGED:
+                retries += read_manifest(directory) == manifest
+                if retries > _MOST_RETRIES:
                     raise
     except OSError as error:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error

@@ -54,7 +54,7 @@ _NO_TEXT = b"\0"  # of a query that is no UTF-8, which is parsed in full
 _NEWLINE, _RETURN, _BEGIN, _END = b"\n\r{}"
 _FIELDS = {**dict.fromkeys(REQUIRED, pa.string()), "prefixes": pa.struct([]), "base": pa.string()}
 _FORM = pj.ParseOptions(explicit_schema=pa.schema(_FIELDS.items()), unexpected_field_behavior="error")
-_SAYING_NOTHING = {"prefixes": ["", "{}"], "base": [""]}
+_EMPTY_VALUES = {"prefixes": ["", "{}"], "base": [""]}
 _AROUND = [
     _array([piece])[0]  # in a kept line
     for piece in ('{"id": "', '", "language": "', '", "query": "', '", "prefixes": {}, "base": ""}\n', "")
@@ -162,8 +162,8 @@ def together(items: Iterable[Row | Refusal | RowColumns]) -> Iterator[RowColumns
 def _usual(rows: pa.RecordBatch | pa.Table, source: str, record: int) -> RowColumns | None:
     """The rows, of which the first is this record; None where one has no id, no language that is known or no query, or
     has prefixes or a base, or where something is no UTF-8."""
-    for name, nothing in _SAYING_NOTHING.items():
-        if name in rows.schema.names and not _says_nothing(rows.column(name), nothing):
+    for name, empty_values in _EMPTY_VALUES.items():
+        if name in rows.schema.names and not _is_empty(rows.column(name), empty_values):
             return None
     try:
         id, language, query = (_as_text(rows.column(name)) for name in REQUIRED)
@@ -178,14 +178,14 @@ def _usual(rows: pa.RecordBatch | pa.Table, source: str, record: int) -> RowColu
     return RowColumns(ids, queries, lines, source, np.arange(record, record + len(ids)))
 
 
-def _says_nothing(column: pa.Array, nothing: list[str]) -> bool:
-    """Has no row anything there?"""
+def _is_empty(column: pa.Array, empty_values: list[str]) -> bool:
+    """Is every value null, or one of those that stand for none?"""
     if column.null_count == len(column) or column.type == _FIELDS["prefixes"]:
         return True
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return is_text and bool(
-        pc.all(pc.or_(pc.is_null(column), pc.is_in(column, _array(nothing).cast(column.type)))).as_py()
-    )
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    is_empty = pc.or_(pc.is_null(column), pc.is_in(column, _array(empty_values).cast(column.type)))
+    return bool(pc.all(is_empty).as_py())
 
 
 def _as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array:

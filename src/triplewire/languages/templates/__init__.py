@@ -2,8 +2,8 @@
 
 `Templates.find_all` splits many texts by a kernel (`splitting`) and looks their templates up, those of all parts of one
 form together (`families`). SPARQL queries of triples and conditions and GQL texts are taken part by part
-(`conjunctions`), those of operator predicates call by call (`call_lists`), others as a whole. When a form comes for the
-second time, its template is built and checked (`builder`), unless that was done for so many texts already that parsing
+(`conjunctions`), those of operator predicates call by call (`call_lists`), others as a whole. A template is built
+and checked (`builder`) once several texts would have it, unless that was done for so many texts already that parsing
 all of them in full would have been cheaper. What has no template is parsed in full by `triplewire.languages.parse`,
 which also says what is wrong with it: no text that is refused has a template. What a template is: `template`.
 """
