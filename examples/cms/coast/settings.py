@@ -60,7 +60,7 @@ TEMPLATES = [
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DATA / "site.db",
+        "NAME": DATA / f"site-{PORT}.db",  # at another port it is another site
         "OPTIONS": {"timeout": 20, "transaction_mode": "IMMEDIATE"},  # a writer waits for the one before
     }
 }

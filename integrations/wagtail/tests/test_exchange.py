@@ -279,6 +279,25 @@ def test_the_vocabulary_follows_the_site(joined: Coast, broker: Broker) -> None:
     assert VocabularyMap.objects.get(term=f"category-{birds.pk}").exported.count("subClassOf") == 2
 
 
+def test_a_site_at_another_address_is_told_anew(joined: Coast, broker: Broker) -> None:
+    request, birds = joined.request(OLYMPIC), Category.objects.get(name="Birds")
+    send()
+    there = joined.url.replace("localhost", "127.0.0.1")
+    token = broker.token("moved", "--namespace", f"{there}/triplewire/")
+    joined.settings.TRIPLEWIRE = {**joined.settings.TRIPLEWIRE, "SITE": there, "TOKEN": token}
+    Sender.objects.update(cursor=0)
+    send()
+    exported = dict(VocabularyMap.objects.values_list("term", "exported"))
+    assert f"category-{birds.pk}" in exported
+    assert all(text.startswith(f"<{there}/") for text in exported.values())
+    assert not Sender.objects.get().taxonomy, "the service takes all of it"
+    assert Request.objects.get(pk=request.pk).subscription != request.subscription
+    joined.post("Olympic games", "<p>They begin.</p>")
+    send()
+    until(joined.told)
+    assert joined.told() == ["Olympic games"]
+
+
 def test_a_cycle_of_categories_is_refused_with_its_path(joined: Coast) -> None:
     wildlife, birds = Category.objects.get(name="Wildlife"), Category.objects.get(name="Birds")
     wildlife.parents = [birds]

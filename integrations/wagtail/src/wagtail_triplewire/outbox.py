@@ -78,10 +78,17 @@ def wake() -> None:
     transaction.on_commit(WOKEN.set)
 
 
+def is_of_another_address() -> bool:
+    """Has the site another address than when rows were written?"""
+    return Outbox.objects.exclude(site=conf().base).exists()
+
+
 def reconcile() -> int:
     """Write what is missing: of pages that were changed past the signals (imports, changes of a slug above them), and
     before the app was installed. At another address of the site all is new. Returns how many pages that were."""
-    Outbox.objects.filter(page__isnull=False).exclude(site=conf().base).delete()
+    if is_of_another_address():
+        Outbox.objects.filter(page__isnull=False).exclude(site=conf().base).delete()
+        Outbox.objects.filter(page__isnull=True).update(site=conf().base)
     of_site = Outbox.objects.filter(page__isnull=False)
     last = dict(of_site.order_by().values_list("page").annotate(Max("seq")))
     told = {row.page: row for row in Outbox.objects.filter(seq__in=last.values()).defer("payload")}

@@ -97,6 +97,8 @@ class Looks:
 
     def _everything(self, service: Service) -> int:
         if not self._is_reconciled:
+            if outbox.is_of_another_address():
+                _begin_anew()
             outbox.reconcile()
             reconcile(service)
             self._is_reconciled = True
@@ -164,6 +166,15 @@ class Looks:
             self._taxonomy_from = time.time() + LONGEST_PAUSE
             _log.warning("the service does not take the vocabulary: %s", error)
         Sender.objects.filter(pk=1).exclude(taxonomy=reason).update(taxonomy=reason)
+
+
+def _begin_anew() -> None:
+    """At another address of the site the vocabulary is told anew, and requests are set up with the new call-back."""
+    taxonomy.forget()
+    if conf().categories:
+        outbox.categories_changed()
+    for request in Request.objects.filter(state=Request.State.ACTIVE):
+        Request.objects.filter(pk=request.pk).update(state=Request.State.WANTED, subscription=new_id(), expires=None)
 
 
 def _end(service: Service, row: Outbox) -> None:

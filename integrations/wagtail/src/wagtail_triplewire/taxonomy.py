@@ -51,6 +51,13 @@ def refresh_categories(service: Service) -> None:
     _tell(service, {**{term: ("", []) for term in known}, **now})
 
 
+def forget() -> None:
+    """At another address of the site all names are new: what the service has of the old ones is not the site's any
+    more. Classes that people have declared equal stay so."""
+    VocabularyMap.objects.filter(equivalent="").delete()
+    VocabularyMap.objects.update(exported="")
+
+
 def all_statements() -> str:
     """The whole export, as N-Triples (which are Turtle)."""
     return "".join(VocabularyMap.objects.values_list("exported", flat=True))
