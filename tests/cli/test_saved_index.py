@@ -13,19 +13,17 @@ from triplewire.cli import saved_index
 PUBLICATION = '<urn:s> <urn:p1> "x" . <urn:s> <urn:q> <urn:o> .'
 
 
-def _file(changed: int) -> None:
+def _file(changed: int, name: str = "queries.jsonl") -> None:
     """Sixty subscriptions, of which one is refused and one has a warning; a few differ by `changed`."""
     rows = {f"q{n}": f"SELECT * WHERE {{ ?s <urn:p{n % 3}> ?o }}" for n in range(60)}
     rows |= {f"q{n}": f'SELECT * WHERE {{ ?s <urn:p1> "x" . ?s <urn:q> ?o{n} }}' for n in range(changed)}
     rows |= {"wrong": "SELECT * {", "odd": "SELECT * WHERE { ?s <http://purl.org/dc/elements/1.1/titel> ?o }"}
     lines = (json.dumps({"id": id, "language": "sparql", "query": query}) + "\n" for id, query in rows.items())
-    Path("queries.jsonl").write_text("".join(lines), "utf-8")
+    Path(name).write_text("".join(lines), "utf-8")
 
 
-def _match(*more: str) -> Done:
-    return triplewire(
-        "match", "--subscriptions", "queries.jsonl", "--publications", "p.ttl", "--format", "jsonl", *more
-    )
+def _match(*more: str, name: str = "queries.jsonl") -> Done:
+    return triplewire("match", "--subscriptions", name, "--publications", "p.ttl", "--format", "jsonl", *more)
 
 
 def _as_told(done: Done) -> tuple[int, str, list[str]]:
@@ -45,4 +43,14 @@ def test_the_next_command_finds_the_index(
         wanted, done = _match(), _match("--cache", cache)
         assert _as_told(done) == _as_told(wanted)
         assert ("0 new subscriptions, 5 changed, 0 gone" in done.err) == (changed > 0)
-    assert len(list(Path(cache).iterdir())) == 1
+    for changed, told, name in (
+        (7, "2 changed", "queries.jsonl"),  # of what was saved with five
+        (7, "2 changed", "queries.jsonl"),  # met again, and saved
+        (7, "", "queries.jsonl"),
+        (8, "1 changed", "others.jsonl"),  # of the newest index of other files
+    ):
+        _file(changed, name)
+        wanted, done = _match(name=name), _match("--cache", cache, name=name)
+        assert _as_told(done) == _as_told(wanted)
+        assert told in done.err
+        assert ("changed" in done.err) == bool(told)

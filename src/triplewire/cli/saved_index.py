@@ -2,7 +2,9 @@
 
 A folder of the cache holds a saved engine for each set of files, taxonomy, operators, limits and matcher; beside it,
 which contents the files had, and what was said of them. Where the contents are the same, the engine is opened; where
-they are not, it takes over what has not changed.
+they are not, or the files have no folder yet, what has not changed is taken over from there, or from the newest engine
+of other files. An engine in which little has changed is saved when the same contents are met again: files that change
+each time are not written each time.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _LEAST = 1 << 17  # bytes of files: smaller ones are read sooner than a saved index
 _STATE = "subscriptions.json"
 _ENGINE = "engine"
+_LAST = "last-contents"
+_MANY = 16  # of so many subscriptions, more than one has changed
 _DIGITS = 32  # of the name of a folder
 
 
@@ -78,11 +83,12 @@ def load_with(
     """An engine with the subscriptions of the files. `meaning` names what else they depend on; `new` makes an engine
     without subscriptions, `opened` opens a saved one; `loaded` loads the files, in place of what an engine has where
     that is asked for. Raises `StoreError` where the folder cannot be written to."""
-    place = cache / digest((), meaning, *map(str, files))[:_DIGITS]
+    of_meaning = cache / digest((), meaning)[:_DIGITS]
+    place = of_meaning / digest((), *map(str, files))[:_DIGITS]
     place.mkdir(parents=True, exist_ok=True)
     with alone(place):
         contents, said = digest(files), Said(report, [], [])
-        engine, before = _saved(place, opened)
+        engine, before = _saved([place, *_newest_first(of_meaning)], opened)
         if engine is not None and before["contents"] == contents:
             for id, warning in before["warnings"]:
                 report.warn(id, warning)
@@ -97,6 +103,8 @@ def load_with(
                 if id in engine and id not in count.anew:
                     said.warn(id, warning)
             say(f"{counted(count.new, 'new subscription')}, {count.changed:,} changed, {count.gone:,} gone")
+            if (count.new + count.changed + count.gone) * _MANY <= len(engine) and not _was_met(place, contents):
+                return engine
         (place / _STATE).unlink(missing_ok=True)
         engine.save(place / _ENGINE)
         state = {"contents": contents, "warnings": said.warnings, "refusals": list(map(asdict, said.refusals))}
@@ -104,9 +112,24 @@ def load_with(
     return engine
 
 
-def _saved(place: Path, opened: Callable[[Path], Engine]) -> tuple[Engine | None, dict[str, Any]]:
-    """The engine that was saved, and what is known of its files; none where it is not there, or is damaged."""
-    try:
-        return opened(place / _ENGINE), json.loads((place / _STATE).read_text("utf-8"))
-    except (OSError, ValueError, StoreError):
-        return None, {}
+def _was_met(place: Path, contents: str) -> bool:
+    """Were these the contents of the files when this was asked before?"""
+    last = place / _LAST
+    before = last.read_text("utf-8") if last.exists() else ""
+    replace_text(last, contents)
+    return before == contents
+
+
+def _newest_first(of_meaning: Path) -> list[Path]:
+    """The folders of all files, the last that was written first."""
+    states = ((state.stat().st_mtime, state.parent) for state in of_meaning.glob(f"*/{_STATE}"))
+    return [place for _, place in sorted(states, reverse=True)]
+
+
+def _saved(places: Iterable[Path], opened: Callable[[Path], Engine]) -> tuple[Engine | None, dict[str, Any]]:
+    """The engine that was saved in the first of these folders where one is there and not damaged, and what is known of
+    its files."""
+    for place in places:
+        with suppress(OSError, ValueError, StoreError):
+            return opened(place / _ENGINE), json.loads((place / _STATE).read_text("utf-8"))
+    return None, {}

@@ -321,9 +321,12 @@ def folding() -> word_kernels.Folding:
             fold[code] = -2 - len(expansion)
             expansion += [*points, word_kernels.END]
     fold[fold == codes] = word_kernels.SAME
-    pages, page = np.unique(fold.reshape(-1, 1 << word_kernels.PAGE_BITS), axis=0, return_inverse=True)
-    begin = (len(page) + (page.reshape(-1) << word_kernels.PAGE_BITS)).astype(np.int32)
-    return word_kernels.Folding(np.concatenate((begin, pages.reshape(-1))), np.array(expansion, np.int32))
+    data, size = fold.tobytes(), fold.itemsize << word_kernels.PAGE_BITS
+    number: dict[bytes, int] = {}  # of each page that differs from those before it
+    page = [number.setdefault(data[n : n + size], len(number)) for n in range(0, len(data), size)]
+    begin = (len(page) + (np.array(page, np.int32) << word_kernels.PAGE_BITS)).astype(np.int32)
+    pages = np.frombuffer(b"".join(number), np.int32)
+    return word_kernels.Folding(np.concatenate((begin, pages)), np.array(expansion, np.int32))
 
 
 def _changed(every: str) -> Iterator[tuple[int, str]]:

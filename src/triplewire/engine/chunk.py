@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from triplewire.engine.compiler import Compiler
     from triplewire.engine.segments.segment import SegmentRows
     from triplewire.engine.stats import Clock
+    from triplewire.languages.sources.row_columns import RowColumns
+    from triplewire.languages.sources.rows import Row
     from triplewire.select.index import Prepared
 
 _KEPT_TRIPLES = 1 << 15  # in publications of a batch that are kept as objects: some 10 MB with their look-ups
@@ -342,11 +344,14 @@ class Snapshot(Protocol):
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered."""
 
+    def registered(self, ids: Collection[str]) -> set[str]:
+        """Those of these distinct ids that are registered."""
+
     def left_to_verification(self) -> list[str]:
         """The ids of subscriptions that the index tells it never accepts (`triplewire.select.index.TellsLeft`)."""
 
-    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
-        """The ids of those of these rows that are surely registered as they are; `lines`: what is kept of each."""
+    def unchanged(self, rows: Sequence[Row] | RowColumns) -> NDArray[np.bool_]:
+        """Which of these rows of subscription files are surely registered as they are? Their ids are distinct."""
 
     def all_ids(self) -> list[str]:
         """The ids in the order of registration."""

@@ -67,7 +67,7 @@ class CurrentSnapshot:
 
     def compiled(self) -> Snapshot:
         """The snapshot of the compiled tier, after waiting for the kernels; unchanged where kernels are not used."""
-        while isinstance(snapshot := self.snapshot, InterpretedSnapshot) and KERNELS.wait():
+        while isinstance(snapshot := self.snapshot, InterpretedSnapshot) and KERNELS.wait(in_advance=False):
             self._install(snapshot.take_over())
         return self.snapshot
 

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias
+
+import numpy as np
 
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
@@ -15,11 +18,13 @@ from triplewire.engine.subscriptions import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import ParsedRow, RowBatch, parsed_rows, read_batches
-from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts, kept_line
+from triplewire.languages.sources.rows import Row
+from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.read.documents import bytes_of
 
 if TYPE_CHECKING:
     from triplewire.engine.segments.loading import SegmentRegistrar
+    from triplewire.languages.templates.splitting import Texts
 
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
@@ -95,32 +100,40 @@ class Difference:
     as it is stays. MDV rules are always registered anew, as what one means depends on others."""
 
     def __init__(self, current: CurrentSnapshot) -> None:
-        self._current = current
-        self._before = frozenset(current.snapshot.all_ids())
-        self._there: set[str] = set()  # of the rows that stay
-        self._anew: list[str] = []
+        self._current, self._before = current, current.snapshot
+        self._staying: list[Sequence[str] | Texts] = []  # ids that are decoded where they must be
+        self._anew: set[str] = set()
         self.count = LoadedCount()
 
     def of(self, batch: RowBatch) -> RowBatch:
         """The rows of a batch that are to be registered. What is registered with their ids is removed."""
-        rows = [row for row in batch.rows if not isinstance(row, Refusal)]
-        lines = {row.id: kept_line(row) for row in rows if row.id in self._before and row.language != "mdv"}
-        same = self._current.snapshot.unchanged(lines) if lines else set()
-        self._there |= same
-        anew = [row.id for row in rows if row.id not in same]
-        self._anew += anew
-        self._remove(self._before.intersection(anew))
-        return batch._replace(rows=[row for row in batch.rows if isinstance(row, Refusal) or row.id not in same])
+        if isinstance(batch.rows, Sequence):
+            rows = [row for row in batch.rows if isinstance(row, Row)]
+            stays = self._before.unchanged(rows) & np.array([row.language != "mdv" for row in rows], np.bool_)
+            self._staying.append([row.id for row in compress(rows, stays)])
+            anew = frozenset(row.id for row in compress(rows, ~stays))
+            changed = batch._replace(rows=[row for row in batch.rows if isinstance(row, Refusal) or row.id in anew])
+        else:
+            stays = self._before.unchanged(batch.rows) & ~batch.rows.are_in("mdv")
+            self._staying.append(batch.rows.ids.take(np.flatnonzero(stays)))
+            changed = batch._replace(rows=(columns := batch.rows.where(~stays)))
+            anew = frozenset(columns.ids.decoded())
+        self._anew |= anew
+        self._remove(self._before.registered(anew))
+        return changed
 
     def finish(self) -> None:
         """Remove what the files do not have, once all rows are registered, and count."""
         snapshot = self._current.snapshot
         anew = frozenset(id for id in self._anew if id in snapshot)
-        self._remove(self._before - self._there - anew)
-        self.count = LoadedCount(len(anew))
-        self.count.anew, self.count.changed = anew, len(anew & self._before)
-        self.count.new = len(anew) - self.count.changed
-        self.count.gone = len(self._before) - self.count.changed - len(self._there)
+        count = LoadedCount(len(anew))
+        count.anew, count.changed = anew, len(self._before.registered(anew))
+        count.new = len(anew) - count.changed
+        count.gone = len(self._before) - count.changed - sum(map(len, self._staying))
+        if count.gone:
+            here = (ids if isinstance(ids, Sequence) else ids.decoded() for ids in self._staying)
+            self._remove(frozenset(self._before.all_ids()).difference(anew, *here))
+        self.count = count
 
     def _remove(self, ids: Collection[str]) -> None:
         with self._current.lock:

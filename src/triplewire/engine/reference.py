@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice
 from operator import attrgetter
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,16 @@ from triplewire.encode.strings import TextColumn
 from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows
 from triplewire.engine.compiler import Compiler, row_of
 from triplewire.engine.stats import Clock
-from triplewire.errors import TriplewireError
+from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.tables import line_of
+from triplewire.languages.sources.tables import kept_line, line_of
 from triplewire.model.match import first_bindings
 from triplewire.verify.operators import CallCounts, OperatorStage, threaded_map
+
+if TYPE_CHECKING:
+    from triplewire.languages.sources.row_columns import RowColumns
+    from triplewire.languages.sources.rows import Row
 
 
 class Reference:
@@ -103,10 +107,15 @@ class ReferenceSnapshot:
     def __len__(self) -> int:
         return self._count
 
-    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
+    def registered(self, ids: Collection[str]) -> set[str]:
         """See `triplewire.engine.chunk.Snapshot`."""
-        stated = {id: self.get(id) for id in lines}
-        return {id for id, each in stated.items() if each is not None and line_of(row_of(each)) == lines[id]}
+        return {id for id in ids if id in self}
+
+    def unchanged(self, rows: Sequence[Row] | RowColumns) -> NDArray[np.bool_]:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        each = ((row, self.get(row.id)) for row in rows if not isinstance(row, Refusal))
+        same = [stated is not None and line_of(row_of(stated)) == kept_line(row) for row, stated in each]
+        return np.array(same, np.bool_)
 
     def all_ids(self) -> list[str]:
         """See `triplewire.engine.chunk.Snapshot`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -37,6 +37,8 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
+from triplewire.languages.sources.row_columns import RowColumns
+from triplewire.languages.sources.rows import Row
 from triplewire.select.index import TellsLeft, can_grow
 
 DELTA = 128  # subscriptions in the delta, at most
@@ -178,25 +180,26 @@ class SegmentSnapshot:
         new = Layer(segment.within(self.context), tombstones)
         return SegmentSnapshot(self.context, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
 
-    def registered(self, ids: Sequence[str]) -> set[str]:
-        """Those of these distinct ids that are registered."""
-        table = IdTable.of(ids)
+    def registered(self, ids: Collection[str]) -> set[str]:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        table = IdTable.of(list(ids))
         waiting = {compiled.subscription.id for compiled in self.delta}
         return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
 
-    def unchanged(self, lines: Mapping[str, bytes]) -> set[str]:
+    def unchanged(self, rows: Sequence[Row] | RowColumns) -> NDArray[np.bool_]:
         """See `triplewire.engine.chunk.Snapshot`."""
-        table = IdTable.of(tuple(lines))
-        ids, same = list(lines), set[str]()
+        columns = rows if isinstance(rows, RowColumns) else RowColumns.of(rows)
+        table = IdTable.of_spans(columns.ids)
+        is_same = np.zeros(len(columns), np.bool_)
         for layer in self.layers:
             number = layer.segment.ids.find_all(table)
             is_here = number >= 0
             if layer.is_removed is not None:
                 is_here[is_here] = ~layer.is_removed[number[is_here]]
-            for row in np.flatnonzero(is_here).tolist():
-                if layer.segment.texts.read(int(number[row])) == lines[ids[row]]:
-                    same.add(ids[row])
-        return same
+            here = np.flatnonzero(is_here)
+            here = here[layer.segment.texts.length[number[here]] == columns.lines.lengths[here]]
+            is_same[here] = layer.segment.texts.take(number[here]).are_equal(columns.lines.take(here))
+        return is_same
 
     def background_work(self) -> Callable[[], Install] | None:
         """See `triplewire.engine.chunk.Snapshot`."""

@@ -31,6 +31,7 @@ from triplewire.encode.strings import TextColumn, of_text
 from triplewire.errors import StoreError, WriteError
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.kernels.text.names import fill_slots
+from triplewire.languages.templates.splitting import Texts as Spans
 
 IN_MEMORY = 1 << 20  # bytes of rows before they go to a file
 MOST_SOURCES = 200  # of one segment
@@ -175,6 +176,14 @@ class Texts:
         """The texts of the subscriptions with these numbers."""
         return Texts(self.sources, self.source[rows], self.start[rows], self.length[rows])
 
+    def are_equal(self, others: Spans) -> NDArray[np.bool_]:
+        """Which of them are the same as others, each as long as the other? None is empty."""
+        if not len(self):
+            return np.zeros(0, np.bool_)
+        mine = np.frombuffer(b"".join(self.blocks()), np.uint8)
+        differs = mine != np.frombuffer(others.joined(), np.uint8)
+        return ~np.logical_or.reduceat(differs, np.cumsum(self.length, dtype=np.int64) - self.length)
+
     @classmethod
     def joined(cls, parts: Sequence[Texts]) -> Texts:
         """The texts of several segments, one behind the other. The rows stay where they are, unless there are more than
@@ -306,6 +315,12 @@ class IdTable:
     def of(cls, ids: Sequence[str]) -> IdTable:
         """The table of ids, which are distinct."""
         return cls(Names.build([to_bytes(id_) for id_ in ids], SEED))
+
+    @classmethod
+    def of_spans(cls, ids: Spans) -> IdTable:
+        """The same of ids in bytes."""
+        offset = np.concatenate((np.zeros(1, np.int64), np.cumsum(ids.lengths)))
+        return cls(Names.of(np.frombuffer(ids.joined(), np.uint8), offset, SEED))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -114,23 +114,24 @@ class Kernels:
             self.ask()
         return (are_needed or self.spent >= LOAD_SECONDS) and self.are_usable() and self.are_compiled()
 
-    def wait(self) -> bool:
-        """Return when they are loaded: load them, compile them, or wait for the process that does. False if they are
-        not to be used, or cannot be kept."""
+    def wait(self, *, in_advance: bool = True) -> bool:
+        """Return when they can be called: load them, compile them, or wait for the process that does. False if they are
+        not to be used, or cannot be kept. Those that are compiled are loaded `in_advance`, or else each when it is
+        called first, which takes less where the work is done at once."""
         if not self.are_usable():
             return False
         if not (self._are_all_loaded() or _without_compiler()):
             with self._lock:
                 if not self._are_all_loaded() and self.refused is None:
                     try:
-                        self._obtain()
+                        self._obtain(in_advance)
                         self._is_loaded, self._sources = True, len(kernel_cache.registered())
                     except OSError as error:
                         self.refused = error
                         self.warn(FULL.format(folder=kernel_cache.folder(), reason=error.strerror or error))
         return self.refused is None
 
-    def _obtain(self) -> None:
+    def _obtain(self, in_advance: bool) -> None:
         told = False
         while missing := kernel_cache.incomplete():
             if not told:
@@ -147,7 +148,10 @@ class Kernels:
                     return
             time.sleep(_LOOK_SECONDS)
         kernel_cache.note_use()
-        self._run(_LOAD)
+        if in_advance:
+            self._run(_LOAD)
+        else:
+            kernel_cache.import_numba()
 
     def _run(self, work: str) -> None:
         """Do it in this thread, with compiled kernels."""

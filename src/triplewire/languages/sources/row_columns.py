@@ -174,7 +174,8 @@ def _usual(rows: pa.RecordBatch | pa.Table, source: str, record: int) -> RowColu
         return None
     pieces = _AROUND[0], _escaped(ids), _AROUND[1], language, _AROUND[2], _escaped(texts), *_AROUND[3:]
     lines = _texts(pc.binary_join_element_wise(*pieces))
-    queries = Queries(texts, number.to_numpy(), _USUAL)
+    environment = np.frombuffer(number.buffers()[1], np.int32, len(number))  # `to_numpy` would load data frames
+    queries = Queries(texts, environment, _USUAL)
     return RowColumns(ids, queries, lines, source, np.arange(record, record + len(ids)))
 
 
