@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,7 +13,8 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.broker import Broker, Made, Target, Wanted
 from triplewire.broker.owners import name_of_user
-from triplewire.broker.subscriptions.followed import prefixes_of
+from triplewire.broker.subscriptions.followed import parts, prefixes_of
+from triplewire.broker.subscriptions.registration import AT_ONCE
 from triplewire.broker.tickets import feed_key
 from triplewire.deliver.webhooks import checked_target
 from triplewire.errors import TriplewireError
@@ -154,17 +156,22 @@ def check_address(request: Request, url: str) -> None:
 @allowed(OWNER)
 def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
     """Make a subscription, or many: then each is answered in its place, and those that are right are made."""
-    of = broker(request)
     if isinstance(body, NewSubscription):
-        made = of.subscribe(wanted_of(request, body), acting(request, body.user))
+        made = broker(request).subscribe(wanted_of(request, body), acting(request, body.user))
         if body.webhook:
             ask(request, made.number)
         address = {"Location": f"/subscriptions/{made.id}"}
         return JSONResponse(told(request, made, body.user), 201, address)
     owner(request)
-    answers: list[Any] = [None] * len(body)
+    # portion by portion, so that what is made of an entry goes with its portion
+    return JSONResponse([told for part in parts(body, AT_ONCE) for told in _answered(request, part)], 201)
+
+
+def _answered(request: Request, entries: Sequence[Any]) -> list[Any]:
+    """Make those of many subscriptions that are right; the answer to each."""
+    answers: list[Any] = [None] * len(entries)
     wanted: dict[str, list[tuple[int, Wanted]]] = {}
-    for place, entry in enumerate(body):
+    for place, entry in enumerate(entries):
         try:
             new = NewSubscription.model_validate(entry)
             acting(request, new.user)
@@ -174,10 +181,10 @@ def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
         except (Problem, TriplewireError) as error:
             answers[place] = details_of(error)
     for user, of_user in wanted.items():
-        results = of.subscribe_all([each for _, each in of_user], acting(request, user))
+        results = broker(request).subscribe_all([each for _, each in of_user], acting(request, user))
         for (place, _), result in zip(of_user, results, strict=True):
             answers[place] = details_of(result) if isinstance(result, TriplewireError) else told(request, result, user)
-    return JSONResponse(answers, 201)
+    return answers
 
 
 def shown(request: Request, of: Broker, row: Row[Any]) -> dict[str, Any]:

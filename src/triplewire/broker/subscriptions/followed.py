@@ -57,8 +57,8 @@ class StoreTexts:
         table, last = subscriptions, 0
         columns = sa.select(table.c.number, table.c.query, table.c.language, table.c.prefixes).order_by(table.c.number)
         if ids is not None:
-            for part in parts(sorted(map(int, ids))):
-                yield from map(_row, self._database.rows(columns.where(table.c.number.in_(part))))
+            for these in are_among(table.c.number, sorted(map(int, ids))):
+                yield from map(_row, self._database.rows(columns.where(these)))
             return
         while True:  # portions, so that no query stays open
             here = columns.where(table.c.state == ACTIVE, table.c.number > last).limit(_AT_ONCE)
@@ -85,6 +85,16 @@ def parts(keys: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
         yield keys[begin : begin + size]
 
 
+def are_among(column: sa.Column[int], numbers: Sequence[int]) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions that a number in a column is one of these, which ascend, each of a portion of them: a range, where
+    none is left out, as of subscriptions that were registered together."""
+    for part in parts(numbers, _AT_ONCE):
+        if part[-1] - part[0] == len(part) - 1:
+            yield column.between(part[0], part[-1])
+        else:
+            yield from map(column.in_, parts(part))
+
+
 class Followed:
     """An engine with the active subscriptions of a store. `follow` takes over what has changed since."""
 
@@ -97,6 +107,7 @@ class Followed:
         self._folder: Path | None = None  # where the engine is saved
         self._unsaved = 0  # subscriptions that have changed since it was saved
         self._last = 0  # the number of the last change that was taken over
+        self._highest = 0  # the number of a subscription, above which the engine has none
         self.sources_seen = 0  # grows with each change of the sources
         self.owners: list[str] = []
         self._owner_numbers: dict[str, int] = {}
@@ -118,6 +129,7 @@ class Followed:
                 self._about(connection, None)
         if saved is None:
             self._register_all(progress)
+        self._highest = self._database.value(sa.select(sa.func.max(subscriptions.c.number))) or 0
         self.follow()
         self.save()
 
@@ -175,12 +187,13 @@ class Followed:
     def _take_over(self, numbers: Sequence[int]) -> None:
         active: set[int] = set()
         with self._database.reading() as connection:
-            for part in parts(numbers):
-                here = sa.select(subscriptions.c.number).where(subscriptions.c.number.in_(part))
-                active.update(connection.execute(here.where(subscriptions.c.state == ACTIVE)).scalars())
+            for these in are_among(subscriptions.c.number, numbers):
+                here = sa.select(subscriptions.c.number).where(these, subscriptions.c.state == ACTIVE)
+                active.update(connection.execute(here).scalars())
         for number in set(numbers) - active:
             self.engine.unsubscribe(str(number))
-        new = [number for number in active if str(number) not in self.engine]
+        new = [number for number in active if number > self._highest or str(number) not in self.engine]
+        self._highest = max(self._highest, *numbers)
         if len(new) > MANY:
             self._load(list(map(str, new)))
             active.difference_update(new)
@@ -210,16 +223,15 @@ class Followed:
 
     def _about(self, connection: Connection, numbers: Sequence[int] | None) -> None:
         """Learn of these subscriptions, or of all, what matching asks beside the query."""
-        table, rows = subscriptions, list[Any]()
-        has_targets: set[int] = set()
-        for part in [None] if numbers is None else parts(numbers):
-            columns = sa.select(table.c.number, table.c.owner, table.c.once_per_story)
-            with_target = sa.select(targets.c.subscription).where(targets.c.state == "active").distinct()
-            if part is not None:
-                columns = columns.where(table.c.number.in_(part))
-                with_target = with_target.where(targets.c.subscription.in_(part))
-            rows += connection.execute(columns).all()
-            has_targets.update(connection.execute(with_target).scalars())
+        table = subscriptions
+
+        def read(query: sa.Select[Any], number: sa.Column[int]) -> Iterator[Any]:
+            for these in [sa.true()] if numbers is None else are_among(number, numbers):
+                yield from connection.execute(query.where(these))
+
+        rows = list(read(sa.select(table.c.number, table.c.owner, table.c.once_per_story), table.c.number))
+        with_target = sa.select(targets.c.subscription).where(targets.c.state == "active").distinct()
+        has_targets = {row.subscription for row in read(with_target, targets.c.subscription)}
         most = max((row.number for row in rows), default=0)
         if most >= len(self.flags):
             size = 2 * most

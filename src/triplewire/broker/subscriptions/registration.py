@@ -17,8 +17,8 @@ from triplewire.errors import ArgumentError, LimitError, SubscriptionError, Trip
 from triplewire.store.database import DAY, inserted_numbers, now
 from triplewire.store.tables import changes, subscriptions
 
-AT_ONCE = 5_000
-"""Subscriptions of one transaction."""
+AT_ONCE = 20_000
+"""Subscriptions of one transaction: of fewer, an engine would be made anew too often."""
 
 SHORTEST, LONGEST = 60.0, 30 * DAY
 """Seconds that a subscription is valid for."""
@@ -98,8 +98,7 @@ class Registration:
                 add_target(connection, number, replace(target, secret=tickets.sealed(target.secret, self.secret)))
             told = (self.answers[place], self.prices[place])
             made[place] = Made(number, row["id"], ticket, tickets.feed_key(number, self.secret), row["expires"], *told)  # type: ignore[arg-type]  # a tuple
-        if new:
-            connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
+        inserted_numbers(connection, changes, [{"subscription": number} for number in numbers])
         return made
 
     def _refusals(self, connection: Connection) -> list[TriplewireError | None]:

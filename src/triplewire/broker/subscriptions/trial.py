@@ -89,7 +89,7 @@ class Trial:
 
     def prices(self, window: Sequence[Kept]) -> list[dict[str, Any]]:
         """The price of each query by these publications; {} where it is not known, or the query is refused."""
-        self._remove_calls()
+        calling = self._remove_calls()
         prices: list[dict[str, Any]] = [{} for _ in self._queries]
         if not (window and len(self._engine)):
             return prices
@@ -104,16 +104,19 @@ class Trial:
         days = max((window[0].received - window[tried - 1].received) / DAY, 1 / 24)
         microseconds = round(seconds * 1e6 / tried / len(self._engine), 1)
         for place, price in enumerate(prices):
-            if str(place) in self._engine:
+            if place not in calling and isinstance(self.answers[place], tuple):
                 count = counts[str(place)]
                 price |= {"matches_a_day": round(count / days, 2), "share": count / tried}
                 price |= {"microseconds": microseconds, "of": tried}
         return prices
 
-    def _remove_calls(self) -> None:
-        """Take queries that call operators out of the engine."""
+    def _remove_calls(self) -> set[int]:
+        """Take queries that call operators out of the engine; returns their places."""
+        calling: set[int] = set()
         named = re.compile("|".join(map(re.escape, {*self._engine.operators} - {FROM_SOURCE})) or "(?!)")
         for place, query in enumerate(self._queries):
             subscription = self._engine.get(str(place)) if named.search(query.text) else None
             if subscription and any(call.operator != FROM_SOURCE for call in calls_in(subscription.where)):
                 self._engine.unsubscribe(str(place))
+                calling.add(place)
+        return calling
