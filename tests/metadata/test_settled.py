@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 import sqlalchemy as sa
 
 from metadata.naive import Cache
-from triplewire.errors import Refusal, SubscriptionError
+from triplewire.errors import Refusal, SubscriptionError, UnavailableError
 from triplewire.metadata.messages import Dropped, Put, RuleText, Told, Withdraw
 from triplewire.metadata.registry import Registry
+from triplewire.store.database import Database
 
 SPACE = "http://harbour.example/"
 SCHEMA = """
@@ -181,6 +183,19 @@ def test_what_is_written_with_a_change_is_there_exactly_if_the_change_is(registr
     assert registry.apply([SAID], lambda connection, applied: seen.append(applied.version)).version == version + 1
     assert seen == [version + 1]
     assert registry.apply([SAID]).version == version + 1  # it says what it said
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+def test_a_transaction_may_compute_longer_than_one_of_a_broker(
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As parsing 40,000 rules does. The server ends one that seems to be forgotten."""
+    monkeypatch.setattr("triplewire.store.database.PAUSE", 0.1)
+    with Registry.open(new_database()) as registry:
+        registry.apply([COVE], lambda connection, applied: time.sleep(0.5))
+        assert list(registry.classes())
+    with Database.open(new_database()) as database, pytest.raises(UnavailableError, match="idle-in-transaction"):
+        database.write(lambda connection: time.sleep(0.5))
 
 
 def _statements(registry: Registry, call: Callable[[], object]) -> int:

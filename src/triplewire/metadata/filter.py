@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.languages.mdv import CONTAINS, EXISTS
+from triplewire.languages.mdv import CONTAINS
 from triplewire.metadata.conditions import OPERATORS, compared
 from triplewire.metadata.decompose import Kind
 from triplewire.metadata.rule_graph import BOTH_WAYS, grams_of
@@ -41,6 +41,7 @@ from triplewire.metadata.working import (
     empty,
     emptying,
     fill,
+    filter_data,
     fulfilled,
     grams,
     hits,
@@ -132,6 +133,9 @@ def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_o
     come of it."""
     rows = 0
     is_used = connection.execute(_which_operators(given.triggers)).one()
+    if given is not _OF_ALL:
+        empty(connection, filter_data)
+        connection.execute(_gathered(given))
     for operator in compress(OPERATORS, is_used):
         contains, _, size = operator.partition(" ")
         if contains == CONTAINS:
@@ -146,21 +150,37 @@ def _which_operators(table: sa.Table) -> sa.Select[*tuple[Any, ...]]:
 
 
 @cache
-def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
-    s, y, v, t, g = statements, types, terms, given.triggers, grams
-    others: list[tuple[Any, Any]] = [(s, given.condition)]
-    is_found = sa.and_(t.c.operator == operator, t.c.class_ == y.c.class_, t.c.property == s.c.property, given.only)
-    if operator.startswith(CONTAINS):
-        others.append((g, g.c.term == s.c.value))
-        is_found = sa.and_(is_found, t.c.brief == g.c.gram)
-    others.append((y, y.c.resource == s.c.resource))
-    if operator != EXISTS:
-        others.append((v, v.c.number == s.c.value))
-    others.append((t, sa.and_(is_found, OPERATORS[operator](v.c, t.c))))
-    was, stays = s.c.was * y.c.was, s.c.stays * y.c.stays
-    return sa.select(t.c.rule, s.c.resource, was.label("was"), stays.label("stays")).select_from(
-        in_order(given.first, *others)
+def _gathered(given: _Input) -> sa.Insert:
+    return filter_data.insert().from_select(filter_data.c.keys(), _data(given))
+
+
+def _data(given: _Input) -> sa.Select[Any]:
+    """The statements as rows of `filter_data`."""
+    s, y, v = statements, types, terms
+    was, stays = (s.c[version] * y.c[version] for version in ("was", "stays"))
+    return sa.select(
+        *(s.c.resource, s.c.property, y.c.class_.label("class_"), s.c.value, was.label("was"), stays.label("stays")),
+        *(v.c.label, v.c.literal, v.c.number_key, v.c.instant_key),
+    ).select_from(
+        in_order(given.first, (s, given.condition), (y, y.c.resource == s.c.resource), (v, v.c.number == s.c.value))
     )
+
+
+def _data_of(given: _Input) -> Any:
+    """All statements are too many to be gathered: they are joined as they come."""
+    return _data(given).subquery("filter_data") if given is _OF_ALL else filter_data
+
+
+@cache
+def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
+    d, t, g = _data_of(given), given.triggers, grams
+    others: list[tuple[Any, Any]] = []
+    is_found = sa.and_(t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property, given.only)
+    if operator.startswith(CONTAINS):
+        others.append((g, g.c.term == d.c.value))
+        is_found = sa.and_(is_found, t.c.brief == g.c.gram)
+    others.append((t, sa.and_(is_found, OPERATORS[operator](d.c, t.c))))
+    return sa.select(t.c.rule, d.c.resource, d.c.was, d.c.stays).select_from(in_order(d, *others))
 
 
 def _cut(connection: Connection, given: _Input, operator: str, size: int) -> None:
@@ -175,14 +195,9 @@ def _cut(connection: Connection, given: _Input, operator: str, size: int) -> Non
 
 @cache
 def _searched(given: _Input, operator: str) -> sa.Select[Any]:
-    s, y, v, t = statements, types, terms, given.triggers
-    is_searched = is_in(t, t.c.operator == operator, t.c.class_ == y.c.class_, t.c.property == s.c.property)
-    source = in_order(
-        given.first, (s, given.condition), (y, y.c.resource == s.c.resource), (v, v.c.number == s.c.value)
-    )
-    return (
-        sa.select(v.c.number, v.c.literal).select_from(source).where(v.c.literal.is_not(None), is_searched).distinct()
-    )
+    d, t = _data_of(given), given.triggers
+    is_searched = is_in(t, t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property)
+    return sa.select(d.c.value, d.c.literal).where(d.c.literal.is_not(None), is_searched).distinct()
 
 
 def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> int:

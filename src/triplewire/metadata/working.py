@@ -55,6 +55,16 @@ batch = _table("batch", _number("document"))
 
 dirty = _table("dirty", _number("resource"), _number("property"))
 """Where a statement goes or comes."""
+filter_data = _table(
+    "filter_data",
+    *(_number(name, is_key=False) for name in ("resource", "property")),
+    Column("class", BIG, nullable=False, key="class_"),
+    _number("value", is_key=False),
+    *(Column(version, SmallInteger, nullable=False) for version in ("was", "stays")),
+    *(Column(key, ByCodePoint) for key in ("label", "literal", "number_key", "instant_key")),
+)
+"""The paper's FilterData: the statements that are joined with triggering rules, each with a class of its resource and
+what its value is compared by. Like `changes`, it is read as a whole only."""
 region = _table("region", _number("resource"), Column("step", Integer, nullable=False))
 """Resources on which join rules are evaluated; `step`: in which step it came."""
 grams = _table("grams", _number("term"), Column("gram", ByCodePoint, primary_key=True))

@@ -41,15 +41,17 @@ _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several conn
 _LOCK_SECONDS = 2.0
 _CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
 _WORKS = {"matching": 1, "migrating": 2, "writing": 3, "polling": 11, "network": 12}
+PAUSE, LONG_PAUSE = 20.0, 600.0
+"""Seconds between two statements of a transaction in PostgreSQL, after which the server ends it: in a broker, and in a
+store of other tables, whose transactions compute, as a registry of metadata that parses all rules of a subscription."""
 _SESSION = (
-    "idle_in_transaction_session_timeout=20s",
     "tcp_keepalives_idle=5",
     "tcp_keepalives_interval=5",
     "tcp_keepalives_count=3",
     "temp_buffers=64MB",
 )
-"""Of a session of PostgreSQL: what a process holds that has stopped or lost its network is free within 20 seconds.
-Memory of temporary tables is taken as they grow; with the usual 8 MB, every tenth access reads a page again."""
+"""Of a session of PostgreSQL: what a process holds that has lost its network is free within 20 seconds. Memory of
+temporary tables is taken as they grow; with the usual 8 MB, every tenth access reads a page again."""
 
 
 def has_wal_bug(version: tuple[int, ...]) -> bool:
@@ -103,7 +105,7 @@ class Database:
             lock = _locked(Path(parsed.database or "")) if alone else None
             engine = _sqlite(parsed.render_as_string(hide_password=False), warn)
         elif parsed.get_backend_name() == "postgresql":
-            engine = _postgres(parsed)
+            engine = _postgres(parsed, PAUSE if tables is None else LONG_PAUSE)
         elif parsed.get_backend_name() == "spark":  # `pipeline.sql_dialect`, which whoever gives such a URL registers
             lock = _locked(Path(parsed.database or "", "served")) if alone else None
             engine = sa.create_engine(parsed, pool_use_lifo=True)
@@ -392,9 +394,10 @@ def _locked(file: Path) -> FileLock:
     return lock
 
 
-def _postgres(url: sa.URL) -> Engine:
+def _postgres(url: sa.URL, pause: float) -> Engine:
     """An engine for PostgreSQL, whose commits are synced as the server does it."""
-    options = " ".join(f"-c {setting}" for setting in _SESSION)
+    settings = (*_SESSION, f"idle_in_transaction_session_timeout={round(pause * 1e3)}ms")
+    options = " ".join(f"-c {setting}" for setting in settings)
     return sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_size=12,
