@@ -55,9 +55,7 @@ def run(
         for figure in (each for each in mdv.FIGURES if each.name in wanted):
             yield from _judged(figure, mdv.lines_of(figure, Path(work), size, progress), [], folder)
         yield from _calls(wanted, size, folder, progress)
-        if wanted & set(_CLUSTERS):
-            progress("001/9c to 10: partitioning ...")
-            yield from _clusters(wanted, Path(work), size, folder)
+        yield from _clusters(wanted, Path(work), size, folder, progress)
 
 
 def _figure(figure: PaperFigure, points: Points, folder: Path | None) -> Iterator[Verdict]:
@@ -90,7 +88,7 @@ def _calls(
         if name not in wanted:
             continue
         progress(f"{name}: {plot.varies} ...")
-        made = operators.points(plot, SEED)
+        made = operators.points(plot, range(SEED, SEED + operators.SEEDS), operators.paper_events)
         if folder is not None:
             lines: Lines = {}
             for (recipe, place, order), run_ in made.items():
@@ -102,21 +100,31 @@ def _calls(
             yield Verdict(name, f"{claim.recipe}: {claim.claim}", claim.measured, claim.held, why)
 
 
-def _clusters(wanted: set[str], work: Path, size: int | None, folder: Path | None) -> Iterator[Verdict]:
+def _clusters(
+    wanted: set[str], work: Path, size: int | None, folder: Path | None, progress: Callable[[str], None]
+) -> Iterator[Verdict]:
     """Figures 9c to 9i and 10 of the cluster paper."""
-    place, points = Place(work, size), nodes.Points()
-    for _ in partition.measure(place, partition.cases(place), "trie", points):
-        pass
-    for drawing in nodes.DRAWINGS:
-        name, lines = f"001/{drawing.name.split(',')[0]}", points.lines.get(drawing.name)
-        if name not in wanted or not lines:
-            continue
-        if folder is not None:
-            write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
-        kind = drawing.name.partition(", ")[2]
-        for text, measured, held in drawing.claims(lines):
-            why = "" if held else "docs/decisions/034 says what each way of partitioning costs here"
-            yield Verdict(name, f"{kind}: {text}" if kind else text, measured, held, why)
+    place = Place(work, size)
+    groups = [group for group in partition.GROUPS if wanted.intersection(f"001/{number}" for number in group)]
+    cases = partition.cases(place) if groups else []
+    for group in groups:
+        points = nodes.Points()
+        for row in partition.measure(place, cases, "trie", points, [group]):
+            progress(f"001/{group[0]}: {row.name} ...")
+        for drawing in nodes.DRAWINGS:
+            name, lines = f"001/{drawing.name.split(',')[0]}", points.lines.get(drawing.name)
+            if name in wanted and lines:
+                yield from _drawn(drawing, name, lines, folder)
+
+
+def _drawn(drawing: nodes.Drawing, name: str, lines: Lines, folder: Path | None) -> Iterator[Verdict]:
+    """Write a figure of the cluster paper, and judge its claims."""
+    if folder is not None:
+        write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
+    kind = drawing.name.partition(", ")[2]
+    for text, measured, held in drawing.claims(lines):
+        why = "" if held else "docs/decisions/034 says what each way of partitioning costs here"
+        yield Verdict(name, f"{kind}: {text}" if kind else text, measured, held, why)
 
 
 def write(folder: Path, name: str, title: str, across: str, up: str, lines: Lines) -> None:
