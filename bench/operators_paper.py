@@ -198,7 +198,7 @@ SUBSCRIPTIONS, PREDICATES = 80_000, 40_000
 EVENTS = 8  # of a point, where a few are enough: the mean of 1,000 differs by less than 2 %
 SEEDS = 10  # workloads of a point, as in the paper; each has the same share of the events
 PAPER_EVENTS = 1_000  # of a point, at most
-PAIRS = 4_000_000  # of an event and a subscription, of a point, at most
+PAIRS = 2_000_000  # of an event and a subscription, of a point, at most
 COMPLETE_SUBSCRIPTIONS = 2_000  # at most, for the order by the complete graph
 UNIFORM = "uniform"
 NAIVE, SEQUENTIAL, SUB_ORDER = "naive", "sequential", "sub-order"
@@ -257,7 +257,7 @@ def _least(size: float) -> int:
 
 
 def paper_events(setting: Setting) -> int:
-    """The events of a point in each of `SEEDS` workloads: together 1,000 at 2,000 subscriptions, 50 at 80,000."""
+    """The events of a point in each of `SEEDS` workloads: together 1,000 at 2,000 subscriptions, 20 at 80,000."""
     return max(1, min(PAPER_EVENTS, PAIRS // setting.subscriptions) // SEEDS)
 
 
