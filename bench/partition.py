@@ -100,8 +100,8 @@ def measure(
     sizes, merged, of_nodes = rest[: len(SHARES)], rest[len(SHARES)], rest[len(SHARES) + 1 :]
     if GROUPS[0] in groups:
         for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
-            target = INDEX_SHARE if full and percent == AIMED_OVERLAP else None
-            yield from _containment(case, world, target, percent, points)
+            most = INDEX_SHARE if full and percent == AIMED_OVERLAP else None
+            yield from _containment(case, world, most, percent, points)
     if GROUPS[1] in groups:
         for case in sizes:
             yield from _sizes(case, world, points)
