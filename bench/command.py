@@ -132,8 +132,8 @@ def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figur
     if json_file is not None:
         with output.text_output(json_file) as stream:
             stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
-    if figures is not None and not only:
-        (figures / "README.md").write_text(runner.page(rows, runner.sizes_of(size)), "utf-8")
+    if figures is not None:
+        runner.update(figures, rows, size)
 
 
 def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:

@@ -27,6 +27,7 @@ from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators import function_operator
 from triplewire.operators.http import declared
 from triplewire.operators.order import ORDERS
+from triplewire.operators.order.greedy import order_named
 
 # --- engines ---------------------------------------------------------------------------------------------------------
 # Engines with subscriptions of calls, and what they take.
@@ -204,7 +205,7 @@ def _row(name: str, value: float, unit: str, target: float | None = None, at_lea
 
 def _paper(workload: CallWorkload, events: list[Truths], full: bool) -> Iterator[Figure]:
     """The paper's generator at its largest size."""
-    runs = {order: known_chances(workload, order, events) for order in ORDERS}
+    runs = {order: known_chances(workload, order_named(order), events) for order in ORDERS}
     below = 100 * (1 - runs[SUB_ORDER].calls / runs[NAIVE].calls)
     name = f"generated, Zipf 1, {_INVERSE}: sub-order below naive"
     yield _row(name, below, "%", BELOW if full else None, at_least=True)

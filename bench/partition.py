@@ -83,22 +83,35 @@ def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) 
     return overlap.write_overlap(workload, path, size, percent, SEED)
 
 
-def measure(place: Place, given: list[Case], matcher: str, points: Points | None = None) -> Iterator[Figure]:
-    """All figures; with tables and pictures where the place has a folder for them. `points` gets their points."""
+GROUPS = (("9d",), ("9c", "9f"), ("9e", "9g", "9h"), ("9i",), ("10",))  # figures that are measured together
+
+
+def measure(
+    place: Place,
+    given: list[Case],
+    matcher: str,
+    points: Points | None = None,
+    groups: Sequence[Sequence[str]] = GROUPS,
+) -> Iterator[Figure]:
+    """The figures of these groups; with tables and pictures where the place has a folder for them. `points` gets their
+    points."""
     full, world, points = place.size is None, World(EMPTY, {}, Settings()), points or Points()
     with_overlaps, rest = given[: len(OVERLAPS)], given[len(OVERLAPS) :]
-    for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
-        yield from _containment(
-            case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None, percent, points
-        )
-    for case in rest[: len(SHARES)]:
-        yield from _sizes(case, world, points)
-    case = rest[len(SHARES)]
-    for percent in PERCENTS:
-        target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
-        yield from _merging(case, world, matcher, percent, target, points)
-    for case, number in zip(rest[len(SHARES) + 1 :], ("9i", "10"), strict=True):
-        yield from nodes.measure(_for_nodes(case, number, world, matcher), points)
+    sizes, merged, of_nodes = rest[: len(SHARES)], rest[len(SHARES)], rest[len(SHARES) + 1 :]
+    if GROUPS[0] in groups:
+        for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
+            most = INDEX_SHARE if full and percent == AIMED_OVERLAP else None
+            yield from _containment(case, world, most, percent, points)
+    if GROUPS[1] in groups:
+        for case in sizes:
+            yield from _sizes(case, world, points)
+    if GROUPS[2] in groups:
+        for percent in PERCENTS:
+            target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
+            yield from _merging(merged, world, matcher, percent, target, points)
+    for case, (number,) in zip(of_nodes, GROUPS[3:], strict=True):
+        if (number,) in groups:
+            yield from nodes.measure(_for_nodes(case, number, world, matcher), points)
     yield from figures(points, place.figures)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,9 +57,7 @@ def run(
         for figure in (each for each in mdv.FIGURES if each.name in wanted):
             yield from _judged(figure, mdv.lines_of(figure, Path(work), size, progress), [], folder)
         yield from _calls(wanted, size, folder, progress)
-        if wanted & set(_CLUSTERS):
-            progress("001/9c to 10: partitioning ...")
-            yield from _clusters(wanted, Path(work), size, folder)
+        yield from _clusters(wanted, Path(work), size, folder, progress)
 
 
 def _figure(figure: PaperFigure, points: Points, folder: Path | None) -> Iterator[Verdict]:
@@ -90,7 +90,7 @@ def _calls(
         if name not in wanted:
             continue
         progress(f"{name}: {plot.varies} ...")
-        made = operators.points(plot, SEED)
+        made = operators.points(plot, range(SEED, SEED + operators.SEEDS), operators.paper_events)
         if folder is not None:
             lines: Lines = {}
             for (recipe, place, order), run_ in made.items():
@@ -102,21 +102,31 @@ def _calls(
             yield Verdict(name, f"{claim.recipe}: {claim.claim}", claim.measured, claim.held, why)
 
 
-def _clusters(wanted: set[str], work: Path, size: int | None, folder: Path | None) -> Iterator[Verdict]:
+def _clusters(
+    wanted: set[str], work: Path, size: int | None, folder: Path | None, progress: Callable[[str], None]
+) -> Iterator[Verdict]:
     """Figures 9c to 9i and 10 of the cluster paper."""
-    place, points = Place(work, size), nodes.Points()
-    for _ in partition.measure(place, partition.cases(place), "trie", points):
-        pass
-    for drawing in nodes.DRAWINGS:
-        name, lines = f"001/{drawing.name.split(',')[0]}", points.lines.get(drawing.name)
-        if name not in wanted or not lines:
-            continue
-        if folder is not None:
-            write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
-        kind = drawing.name.partition(", ")[2]
-        for text, measured, held in drawing.claims(lines):
-            why = "" if held else "docs/decisions/034 says what each way of partitioning costs here"
-            yield Verdict(name, f"{kind}: {text}" if kind else text, measured, held, why)
+    place = Place(work, size)
+    groups = [group for group in partition.GROUPS if wanted.intersection(f"001/{number}" for number in group)]
+    cases = partition.cases(place) if groups else []
+    for group in groups:
+        points = nodes.Points()
+        for row in partition.measure(place, cases, "trie", points, [group]):
+            progress(f"001/{group[0]}: {row.name} ...")
+        for drawing in nodes.DRAWINGS:
+            name, lines = f"001/{drawing.name.split(',')[0]}", points.lines.get(drawing.name)
+            if name in wanted and lines:
+                yield from _drawn(drawing, name, lines, folder)
+
+
+def _drawn(drawing: nodes.Drawing, name: str, lines: Lines, folder: Path | None) -> Iterator[Verdict]:
+    """Write a figure of the cluster paper, and judge its claims."""
+    if folder is not None:
+        write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
+    kind = drawing.name.partition(", ")[2]
+    for text, measured, held in drawing.claims(lines):
+        why = "" if held else "docs/decisions/034 says what each way of partitioning costs here"
+        yield Verdict(name, f"{kind}: {text}" if kind else text, measured, held, why)
 
 
 def write(folder: Path, name: str, title: str, across: str, up: str, lines: Lines) -> None:
@@ -130,25 +140,51 @@ def write(folder: Path, name: str, title: str, across: str, up: str, lines: Line
     (folder / f"{file}.svg").write_text(to_svg(f"{name}: {title}", across, up, places, drawn), "utf-8")
 
 
-def sizes_of(size: int | None) -> str:
-    """The sizes of a run, in words."""
-    return "the papers' sizes" if size is None else f"at most {size:,} subscriptions a figure"
+def update(folder: Path, rows: Sequence[Verdict], size: int | None) -> None:
+    """Put the claims of these figures among those of earlier runs in a folder (`claims.json`: figure -> its sizes, and
+    rows as `--json` writes them), and write the page of all."""
+    file = folder / "claims.json"
+    known: dict[str, dict[str, Any]] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    for name in {row.figure for row in rows}:
+        claims = [row.to_json() for row in rows if row.figure == name]
+        known[name] = {"sizes": sizes_of(name, size), "claims": claims}
+    in_order = {name: known[name] for name in NAMES if name in known}
+    file.write_text(json.dumps(in_order, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    (folder / "README.md").write_text(page(in_order), "utf-8")
 
 
-def page(rows: Sequence[Verdict], sizes: str) -> str:
-    """The page of all claims."""
+def sizes_of(name: str, size: int | None) -> str:
+    """The sizes of a figure in a run, in words."""
+    sizes = "the paper's sizes" if size is None else f"at most {size:,} subscriptions"
+    if name in _CALLS:
+        sizes += (
+            f"; a point is the mean of {operators.SEEDS} workloads, with {operators.PAPER_EVENTS:,} events together"
+        )
+        sizes += f" or {operators.PAIRS:,} / subscriptions, where these are fewer"
+    return sizes
+
+
+def page(figures: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page of all claims, from `claims.json`."""
+    rows = [Verdict(**row) for figure in figures.values() for row in figure["claims"]]
     held = sum(row.held for row in rows)
+    names_of: dict[str, list[str]] = defaultdict(list)
+    for name, figure in figures.items():
+        names_of[figure["sizes"]].append(name)
     head = (
         "# The papers' experiments again",
         "",
-        f"Written by `python -m bench papers --figures docs/experiments`, with {sizes}: {held} of {len(rows)} claims"
-        " hold. Each figure is a table (`000-9b.csv`) and a picture (`000-9b.svg`), named by its paper.",
+        f"Written by `python -m bench papers --figures docs/experiments`: {held} of {len(rows)} claims hold. Each"
+        " figure is a table (`000-9b.csv`) and a picture (`000-9b.svg`), named by its paper; `claims.json` has the rows"
+        " below. `--only FIGURE` replaces one.",
+        "",
+        *(f"- {', '.join(names)}: {sizes}." for sizes, names in names_of.items()),
         "",
         "`selection` is what a matcher does by itself, `look_up` what is looked up of the terms before, for all"
         " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
         " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
-        " Memory is that in use. Why a claim does not hold is an explanation, not a measurement. Parameters that the"
-        " papers lack: `bench/papers/workload.py`.",
+        " Times of matching, insertion and partitioning are the processor's. Memory is that in use. Why a claim does"
+        " not hold is an explanation, not a measurement. Parameters that the papers lack: `bench/papers/workload.py`.",
         "",
         "| figure | claim | measured | holds | why not |",
         "|---|---|---|---|---|",

@@ -23,12 +23,13 @@ from bench.report import Figure
 from bench.workloads.catalogue import Case, Place
 
 TURNS = 3
-_LUCENE = Path(__file__).with_name("lucene")
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-LUCENE, MOKACCINO, CLIPS, POSTGRES, OXIGRAPH = "Lucene Monitor", "mokaccino", "CLIPS", "PostgreSQL", "pyoxigraph"
+LUCENE, MOKACCINO, CLIPS, DROOLS = "Lucene Monitor", "mokaccino", "CLIPS", "Drools"
+POSTGRES, OXIGRAPH = "PostgreSQL", "pyoxigraph"
 _MODULES = {MOKACCINO: "mokaccino", CLIPS: "clips", POSTGRES: "postgres", OXIGRAPH: "oxigraph"}
+_JAVA = {LUCENE: ("lucene", "Percolator"), DROOLS: ("drools", "Rules")}  # folder with the pom, class of the main method
 _PACKAGES = {MOKACCINO: "mokaccino", CLIPS: "clips", POSTGRES: "psycopg", OXIGRAPH: "pyoxigraph"}
-EXACT = (CLIPS, POSTGRES, OXIGRAPH)  # the others do not join, so that they find more
+EXACT = (CLIPS, DROOLS, POSTGRES, OXIGRAPH)  # the others do not join, so that they find more
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ ROUNDS = (
     Round("mixed", 10_000, (LUCENE, MOKACCINO), (((LUCENE, MOKACCINO), 15),)),
     Round("mixed", 100_000, (LUCENE, MOKACCINO, CLIPS), (((LUCENE, MOKACCINO), 150), ((CLIPS,), 600))),
     Round("text", 100_000, (LUCENE, MOKACCINO, POSTGRES), (((LUCENE, MOKACCINO), 100), ((POSTGRES,), 40))),
-    Round("graph", 10_000, (CLIPS,), (((CLIPS,), 300),)),
+    Round("graph", 10_000, (CLIPS, DROOLS), (((CLIPS, DROOLS), 300),)),
     Round("mixed", 1_000, (OXIGRAPH,)),
 )
 LARGEST = max(each.size for each in ROUNDS)
@@ -128,25 +129,27 @@ def running(command: list[str], folder: Path) -> Iterator[Running]:
 
 def command_of(system: str) -> list[str]:
     """The command that starts a system. Raises `Absent`."""
-    if system == LUCENE:
-        return ["java", "-Xmx4g", "-XX:+UseSerialGC", "-cp", f"{_lucene()}/*:{_lucene()}", "Percolator"]
+    if system in _JAVA:
+        jars = _java(*_JAVA[system])
+        return ["java", "-Xmx4g", "-XX:+UseSerialGC", "-cp", f"{jars}/*:{jars}", _JAVA[system][1]]
     if importlib.util.find_spec(_PACKAGES[system]) is None:
         raise Absent(f"pip install {_PACKAGES[system]}")
     return [sys.executable, "-m", f"bench.peers.{_MODULES[system]}"]
 
 
-def _lucene() -> Path:
-    """A folder with the jars and the compiled program, made once."""
-    texts = b"".join(file.read_bytes() for file in sorted(_LUCENE.iterdir()))
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "triplewire", "bench-lucene")
+def _java(name: str, main: str) -> Path:
+    """A folder with the jars and the compiled program, made once. Raises `Absent`."""
+    sources = Path(__file__).with_name(name)
+    texts = b"".join(file.read_bytes() for file in sorted(sources.iterdir()))
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "triplewire", f"bench-{name}")
     folder = cache / hashlib.sha256(texts).hexdigest()[:16]
     if not folder.is_dir():
         if not all(map(shutil.which, ("mvn", "javac"))):
             raise Absent("mvn and a JDK are needed")
         part = folder.with_suffix(f".{os.getpid()}")
-        copied = ["mvn", "-B", "-q", "-f", str(_LUCENE / "pom.xml"), _COPY, "-DincludeScope=runtime"]
+        copied = ["mvn", "-B", "-q", "-f", str(sources / "pom.xml"), _COPY, "-DincludeScope=runtime"]
         made = [*copied, f"-DoutputDirectory={part}"]
-        compiled = ["javac", "--release", "17", "-cp", f"{part}/*", "-d", str(part), str(_LUCENE / "Percolator.java")]
+        compiled = ["javac", "--release", "17", "-cp", f"{part}/*", "-d", str(part), str(sources / f"{main}.java")]
         for command in (made, compiled):
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
             if done.returncode:

@@ -16,7 +16,7 @@ from bench.command import BENCH
 from bench.papers import claims, mdv, points
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
-from bench.papers.runner import NAMES, Verdict, page, sizes_of, verdicts, write
+from bench.papers.runner import NAMES, Verdict, update, verdicts, write
 from bench.papers.workload import PUBLICATIONS, GraphSetting, write_subscriptions, write_taxonomy
 from bench.workloads.corpus import to_nquads
 from cli.runner import triplewire
@@ -149,15 +149,29 @@ def test_the_command(tmp_path: Path) -> None:
     written = [json.loads(line) for line in rows.read_text().splitlines()]
     assert {row["figure"] for row in written} == {"002/6"}
     assert all(set(row) == {"figure", "claim", "measured", "held", "note"} for row in written)
-    assert {file.name for file in folder.iterdir()} == {"002-6.csv", "002-6.svg"}
+    assert {file.name for file in folder.iterdir()} == {"002-6.csv", "002-6.svg", "claims.json", "README.md"}
     wrong = triplewire("papers", "--only", "000/9z", program=BENCH)
     assert wrong.code == 2
     assert "known: 000/9a" in wrong.err
 
 
-def test_the_page_has_a_row_a_claim() -> None:
-    text = page([Verdict("000/9a", "a | b", "1", True), Verdict("000/9b", "c", "2", False, "why")], sizes_of(500))
-    assert "at most 500 subscriptions a figure: 1 of 2 claims hold" in text
-    assert "| 000/9a | a / b | 1 | yes |" in text
-    assert "| 000/9b | c | 2 | no | why |" in text
+def test_the_page_has_a_row_a_claim_and_the_sizes_of_each_figure(tmp_path: Path) -> None:
+    """A further run replaces the claims of its figures, and leaves those of others."""
+    first = [
+        Verdict("000/9b", "old", "2", True),
+        Verdict("000/9a", "a | b", "1", True),
+        Verdict("002/6", "c", "3", True),
+    ]
+    update(tmp_path, first, 500)
+    update(tmp_path, [Verdict("000/9b", "c", "2", False, "why")], None)
+    lines = (tmp_path / "README.md").read_text().splitlines()
+    assert any("2 of 3 claims hold" in line for line in lines)
+    assert "- 000/9a: at most 500 subscriptions." in lines
+    assert "- 000/9b: the paper's sizes." in lines
+    assert any(
+        line.startswith("- 002/6: at most 500 subscriptions; a point is the mean of 10 workloads") for line in lines
+    )
+    rows = [line for line in lines if line.startswith("| 00")]
+    assert rows[:2] == ["| 000/9a | a / b | 1 | yes |  |", "| 000/9b | c | 2 | no | why |"]
+    assert len(rows) == 3
     assert len(NAMES) == len(set(NAMES))

@@ -12,7 +12,7 @@ from bench.peers import pathway
 from bench.peers.clips import Rules
 from bench.peers.mokaccino import Percolator
 from bench.peers.oxigraph import Asked
-from bench.peers.runner import wrong
+from bench.peers.runner import DROOLS, EXACT, LUCENE, Absent, command_of, running, wrong
 from bench.peers.serving import Peer, rows_of
 from bench.peers.workloads import graph, mixed, text, tuples_of
 from bench.workloads import catalogue, corpus
@@ -48,6 +48,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("peers"))
 
 
+def expected_of(folder: Path) -> dict[str, frozenset[str]]:
+    """Publication -> the ids of its queries."""
+    engine = Engine()
+    engine.load_subscriptions(folder / "subscriptions.jsonl")
+    expected: dict[str, frozenset[str]] = {}
+    for match in engine.match(list(read(folder / "publications.nq"))):
+        expected[match.publication] = expected.get(match.publication, frozenset()) | {match.subscription}
+    return expected
+
+
 SYSTEMS = {
     "CLIPS": (Rules, True),
     "mokaccino": (Percolator, False),
@@ -63,17 +73,30 @@ def test_the_same_answers(
 ) -> None:
     monkeypatch.setattr(catalogue, "RTF_PUBLICATIONS", 300)
     folder = workload(place, SUBSCRIPTIONS)
-    engine = Engine()
-    engine.load_subscriptions(folder / "subscriptions.jsonl")
-    expected: dict[str, frozenset[str]] = {}
-    for match in engine.match(list(read(folder / "publications.nq"))):
-        expected[match.publication] = expected.get(match.publication, frozenset()) | {match.subscription}
+    expected = expected_of(folder)
     ids, queries = zip(*rows_of(folder / "queries.jsonl"), strict=True)
     system, joins = SYSTEMS[name]
     peer: Peer = system(queries)
     answers = {id: frozenset(ids[n] for n in peer.matching(one)) for id, one in rows_of(folder / "publications.jsonl")}
     assert sum(map(len, expected.values())) > PUBLICATIONS
     assert not wrong(expected, answers, joins).startswith("wrong"), wrong(expected, answers, joins)
+
+
+@pytest.mark.parametrize(("name", "workload"), [(LUCENE, mixed), (LUCENE, text), (DROOLS, graph)])
+def test_the_same_answers_of_a_program_in_java(
+    name: str, workload: Callable[[Place, int], Path], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Maven and a JDK are: its libraries come from Maven Central."""
+    monkeypatch.setattr(catalogue, "RTF_PUBLICATIONS", 300)
+    folder = workload(place, SUBSCRIPTIONS)
+    try:
+        command = command_of(name)
+    except Absent as reason:
+        pytest.skip(f"{name}: {reason}")
+    with running(command, folder) as system:
+        for _ in range(2):  # facts of a publication are gone after it
+            said = wrong(expected_of(folder), system.answers(), name in EXACT)
+            assert not said.startswith("wrong"), said
 
 
 def test_answers_that_are_wrong_are_told() -> None:

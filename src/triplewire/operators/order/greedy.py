@@ -186,10 +186,11 @@ class _Made:
 
 
 class SubOrder:
-    """The order is made when the first publication comes, and anew in the background as more is known of the calls."""
+    """The order is made when the first publication comes, and anew in the background as more is known of the calls.
+    `links`: see `LINKS`; with as many as there are subscriptions, it is that of the paper's complete graph."""
 
-    def __init__(self) -> None:
-        self._lock = new_lock()
+    def __init__(self, links: int = LINKS) -> None:
+        self._links, self._lock = links, new_lock()
         self._made: weakref.WeakKeyDictionary[Conjunctions, _Made] = weakref.WeakKeyDictionary()
         self._working: threading.Thread | None = None
 
@@ -200,7 +201,7 @@ class SubOrder:
             is_working = working is not None and working.is_alive()  # a thread of the parent is none of a fork
             made = self._made.get(conjunctions)
             if made is None:
-                made = self._made[conjunctions] = _made(conjunctions, expected)
+                made = self._made[conjunctions] = _made(conjunctions, expected, self._links)
             elif not expected.is_drawn and not is_working and made.is_due(expected.cost / expected.false):
                 self._working = threading.Thread(
                     target=self._anew, args=(conjunctions, expected), name="triplewire-order", daemon=True
@@ -214,7 +215,7 @@ class SubOrder:
     def _anew(self, conjunctions: Conjunctions, expected: Expected) -> None:
         """Make the order anew, while publications go on with the one before."""
         try:
-            remade = _made(conjunctions, expected)
+            remade = _made(conjunctions, expected, self._links)
             with self._lock:
                 before = self._made[conjunctions]
                 remade.publications, remade.next = before.publications, before.next
@@ -231,19 +232,20 @@ class SubOrder:
             working.join()
 
 
-def _made(conjunctions: Conjunctions, expected: Expected) -> _Made:
-    return _Made(*ordered(conjunctions, expected), expected.cost / expected.false)
+def _made(conjunctions: Conjunctions, expected: Expected, links: int) -> _Made:
+    return _Made(*ordered(conjunctions, expected, links), expected.cost / expected.false)
 
 
-def ordered(conjunctions: Conjunctions, expected: Expected) -> tuple[Numbers, Numbers]:
-    """The subscriptions in the order of the paper, and the chain of each."""
+def ordered(conjunctions: Conjunctions, expected: Expected, links: int = LINKS) -> tuple[Numbers, Numbers]:
+    """The subscriptions in the order of the paper, and the chain of each. `links`: see `LINKS`."""
     offset, call, cost, true = conjunctions.offset, conjunctions.call, expected.cost, 1 - expected.false
-    weight, chain = ranks(cost / expected.false, np.diff(conjunctions.back_offset)), np.empty_like(call)
+    sharing = np.diff(conjunctions.back_offset)  # subscriptions of each call
+    weight, chain = ranks(cost / expected.false, sharing), np.empty_like(call)
     chain_kernels.chained(offset, call, weight, chain)
-    count, room = len(offset) - 1, LINKS * len(call)
+    count, room = len(offset) - 1, int((np.minimum(sharing, links) * sharing).sum())
     edges, savings = np.empty((room, 2), np.int32), np.empty(room)
     back_offset, back = conjunctions.back_offset, conjunctions.back
-    length = chain_kernels.linked(offset, chain, back_offset, back, weight, true, cost, LINKS, edges, savings)
+    length = chain_kernels.linked(offset, chain, back_offset, back, weight, true, cost, links, edges, savings)
     largest = np.argsort(-savings[:length], kind="stable")
     neighbour, value = np.empty((count, 2), np.int32), np.empty((count, 2))
     chain_kernels.paths(edges, savings, largest, np.empty(count, np.int32), neighbour, value)
