@@ -38,11 +38,11 @@ $(CMS): integrations/wagtail/requirements.lock integrations/wagtail/pyproject.to
 
 test: $(READY) $(CMS)
 	@cd integrations/wagtail && ../../.venv-cms/bin/python -m pytest
-	@.venv/bin/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	@.venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)
-	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 # unit tests in less than 30 seconds: which ones, tests/conftest.py says; kernels run as plain Python where a test asks one
 quick: $(READY)

@@ -6,7 +6,7 @@ import os
 
 from triplewire import plugins
 
-COMPARED = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 6_000)
+COMPARED = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 3_000)
 """Pairs that generated tests compare, or a measure of them."""
 
 IN_FULL = os.environ.get("TRIPLEWIRE_DAMAGE") == "all"

@@ -1,5 +1,5 @@
 """For all tests: a generated example may take as long as it needs, since the first one may have to compile kernels; and
-the order of the tests, which keeps all workers busy to the end (`pytest -n 3 --dist loadgroup`).
+the order of the tests, which keeps all workers busy to the end (`pytest -n 4 --dist loadgroup`).
 
 All kernels are compiled by the first test, which takes two minutes. Meanwhile the others run tests that need none:
 what two compile at the same time is compiled twice. So no test module may match when it is imported. Groups that
@@ -9,6 +9,7 @@ take minutes come next, so that none is left alone at the end.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -24,6 +25,11 @@ __all__ = ["database_url", "emptied", "kafka_server", "new_database", "server", 
 # what is tested is the compiled trie, from the first match on, in processes that tests start as well; the interpreted
 # tier and the change from one to the other have tests of their own (tests/tiers)
 os.environ.setdefault("TRIPLEWIRE_TIER", "compiled")
+
+# files that tests make lie in memory where it has room, and go at the end of a run without failures: databases and
+# ledgers wait for a disk at each commit
+if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 2 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 # a hundred processes that tests start read the package's bytecode; else each compiles all of its modules again
 sys.dont_write_bytecode = False

@@ -1,8 +1,8 @@
 """Every index gives the reference's answers: generated subscriptions in all languages, generated and real
 publications, pair by pair.
 
-TRIPLEWIRE_TEST_PAIRS scales it (6,000, the default, is a tenth of a million pairs here, in 50 engines of 120
-subscriptions), TRIPLEWIRE_TEST_SEED gives other ones.
+TRIPLEWIRE_TEST_PAIRS scales it (3,000, the default, is a twentieth of a million pairs here, in 30 engines or
+more of 120 subscriptions), TRIPLEWIRE_TEST_SEED gives other ones.
 A case that differs is made small before it is shown.
 """
 

@@ -1,6 +1,6 @@
 """Generated queries over generated and real graphs: our solutions are pyoxigraph's, and rdflib's on a sample.
 
-TRIPLEWIRE_TEST_PAIRS sets the number of pairs (default 6,000), TRIPLEWIRE_TEST_SEED another seed. A pair that differs
+TRIPLEWIRE_TEST_PAIRS sets the number of pairs (default 3,000), TRIPLEWIRE_TEST_SEED another seed. A pair that differs
 is made smaller before it is shown, as a query and a graph to run again.
 """
 

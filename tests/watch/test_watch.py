@@ -37,7 +37,7 @@ def web() -> Iterator[Web]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a subscription and a file of connections, which is the current one."""
     (tmp_path / "items.rq").write_text(QUERY)
-    (tmp_path / "connect.toml").write_text('["http://127.0.0.1"]\nallow_private_addresses = true\n')
+    (tmp_path / "connect.toml").write_text('["http://127.0.0.1"]\nallow_private_addresses = true\nattempts = 2\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRIPLEWIRE_TIER", "interpreted")
     return tmp_path
