@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-HEAVY = {"pyspark", "feedparser", "pyoxigraph", "pandas", "rdflib", "numba"}
+HEAVY = {"pyspark", "pyarrow", "numpy", "feedparser", "pyoxigraph", "pandas", "rdflib", "numba"}
 HEAVY |= {"sqlalchemy", "fastapi", "uvicorn", "alembic", "prometheus_client"}  # of the service
 HEAVY |= {"shapely", "geographiclib", "py3langid", "ahocorasick", "PIL", "owlrl", "pyshacl"}  # of operators
-HEAVIER = HEAVY | {"numpy", "pyarrow", "typer", "pydantic", "regex"}  # than importing and the version may be
+HEAVIER = HEAVY | {"typer", "pydantic", "regex"}  # than importing and the version may be
 
 COMMAND = """
 import sys

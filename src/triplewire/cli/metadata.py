@@ -29,7 +29,6 @@ from triplewire.cli.metadata_files import (
     told,
 )
 from triplewire.cli.report import Report, counted, say
-from triplewire.languages.sources.files import count_rows
 
 if TYPE_CHECKING:
     from triplewire.metadata.backbone import Writing
@@ -174,6 +173,7 @@ def apply_command(
     "delete". Those up to the last `seq` of this list that was applied are passed over, so a run that was broken off
     goes on where it was. Exit code 1: some documents were refused.
     """
+    from triplewire.languages.sources.files import count_rows
     from triplewire.metadata.remote import portions
 
     report, source, count = Report(), source or file.name, 0
@@ -205,6 +205,7 @@ def subscribe_command(
     Subscribe a repository to rules, and show what they register now. A rule may name others of the repository. Exit
     code 1: some were refused.
     """
+    from triplewire.languages.sources.files import count_rows
     from triplewire.metadata.remote import portions
 
     report = Report()
