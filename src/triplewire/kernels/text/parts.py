@@ -7,8 +7,8 @@
 
 A parameter is `<IRI>`, a quoted string with its tag or datatype, a blank and a number behind `<`, `>` or `=`, and, in
 parts, `?name`. What is none: the namespace of a declaration, the name of a function, a string beside another quotation
-mark or with an escape (but, in parts, of a backslash or of its quotation mark), a tag with capitals. In parts nothing of
-a string or comment may be left over. Where a character beyond ASCII might belong to a token or end it, the text is
+mark or with an escape (in parts: but of a backslash or its quotation mark), a tag with capitals. In parts nothing of a
+string or comment may be left over. Where a character beyond ASCII might belong to a token or end it, the text is
 unsure. Used through `triplewire.languages.templates`.
 """
 
