@@ -178,6 +178,15 @@ def test_a_text_is_proven_once() -> None:
     assert _parsed(templates, texts[2:]) == (998, 0)
 
 
+def test_a_text_that_has_no_parts_counts_once() -> None:
+    texts = [f'SELECT * {{ ?s <urn:p{n % 9}> "\\t{n}" }}' for n in range(2)]
+    assert _parsed(Templates(), texts) == (0, 0)
+    escaped = [rf'SELECT * {{ ?s <urn:p{n % 9}> "\"{n}\"" }}' for n in range(100)]
+    templates = Templates()
+    assert _parsed(templates, escaped[:2])[0] == 1
+    assert _parsed(templates, escaped[2:]) == (98, 0)
+
+
 def test_a_text_without_template_is_tried_once() -> None:
     templates = Templates()
     texts = [f"SELECT * {{ ?s <urn:p{n}> ?o " for n in range(100)]
@@ -242,6 +251,8 @@ SAME = [
     ('SELECT * { ?s <a:p> "x" }', 'SELECT * { ?s <a:p> "y z"@en-gb }'),
     ('SELECT * { ?s <a:p> "x"@en }', 'SELECT * { ?s <a:p> "x"@pt-br }'),
     ('SELECT * { ?s <a:p> "x" }', 'SELECT * { ?s <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#integer> }'),
+    ('SELECT * { ?s <a:p> "x" }', r'SELECT * { ?s <a:p> "a \"word\" and \\ "@en }'),
+    ("SELECT * { ?s <a:p> 'x' }", r"SELECT * { ?s <a:p> '\\\'\\'^^<a:b'c> }"),
     ("ASK { ?s <a:p> ?o FILTER(?o > 5) }", "ASK { ?s <a:p> ?o FILTER(?o > 700) }"),
     ('ASK { ?s <a:p> ?o FILTER contains(?o, "a") }', 'ASK { ?s <a:p> ?o FILTER contains(?o, "b [") }'),
 ]
@@ -266,6 +277,9 @@ OTHER = [
     ),
     ('SELECT * { ?s <a:p> "x"@en , "y"@de }', 'SELECT * { ?s <a:p> "x"@EN , "x"@en }'),
     ("SELECT * { ?s <a:p> 'x' , \"y\" }", "SELECT * { ?s <a:p> 'x' , \"x\" }"),
+    # other escapes: another way to write an equal term
+    ('SELECT * { ?s <a:p> "x" }', r'SELECT * { ?s <a:p> "\u0041" }'),
+    ('SELECT * { ?s <a:p> "x" }', r"""SELECT * { ?s <a:p> "\'" }"""),
     # capitals in a tag: another way to write an equal term
     ('SELECT * { ?s <a:p> "x" }', 'SELECT * { ?s <a:p> "x"@EN }'),
     # a regular expression is compiled

@@ -21,11 +21,10 @@ from triplewire.clauses.clauses import (
 from triplewire.clauses.from_templates import Batch, ColumnMaker, Columns, TemplateRows
 from triplewire.clauses.kernels.filling import Rows
 from triplewire.clauses.node_tests.table import TestTable, build
-from triplewire.encode.names import term_names
+from triplewire.encode.names import TermKey, names_of_keys
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.normal_form import NormalForm
 from triplewire.languages.templates import TextForms
-from triplewire.model.terms import IRI, Literal
 
 
 class GrowingTable:
@@ -87,12 +86,12 @@ class ClauseBuilder:
     of them, numbered in the order in which they came."""
 
     def __init__(self) -> None:
-        self._constants: dict[IRI | Literal, int] = {}
+        self._constants: dict[TermKey, int] = {}
         self._tests = TestTable()
         self._table = GrowingTable()
         self._calls: dict[CallKey, int] = {}
         self._call_offset, self._call = array("i", [0]), array("i")
-        self._rows = TemplateRows(self._term, self._tests)
+        self._rows = TemplateRows(self._constant, self._tests)
 
     def __len__(self) -> int:
         return len(self._table.flags)
@@ -107,7 +106,7 @@ class ClauseBuilder:
         there is no room for it."""
         if self.is_full:
             raise too_many_rows()
-        self._append(ColumnMaker(self._term, self._tests).columns(form, select, ask))
+        self._append(ColumnMaker(self._constant, self._tests).columns(form, select, ask))
         self._add_calls(form.asked)
 
     def batch(self, forms: TextForms) -> Batch:
@@ -131,13 +130,13 @@ class ClauseBuilder:
         self._call.extend([self._calls.setdefault(key, len(self._calls)) for key in calls])
         self._call_offset.append(len(self._call))
 
-    def _term(self, term: IRI | Literal) -> int:
-        return self._constants.setdefault(term, len(self._constants))
+    def _constant(self, key: TermKey) -> int:
+        return self._constants.setdefault(key, len(self._constants))
 
     def build(self) -> Clauses:
         """The clauses of all that was added. The builder is spent then: it lets go of its objects before the arrays are
         made, so that their memory can be given back."""
-        constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
+        constants, specs, table = names_of_keys(list(self._constants)), self._tests.specs(), self._table.table()
         asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
         del self._calls, self._constants, self._tests, self._table, self._rows
         if len(table) >= _MANY:  # then whole arenas of Python's allocator become free (decision 025)

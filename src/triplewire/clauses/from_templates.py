@@ -19,6 +19,8 @@ from triplewire.clauses.kernels import filling as kernels
 from triplewire.clauses.kernels.filling import ASKED, LISTED, NAME, STAR, TERM
 from triplewire.clauses.node_tests.postings import postings
 from triplewire.clauses.node_tests.table import TestTable, spec_of
+from triplewire.encode.batch import IRI_KIND as IRI_NODE
+from triplewire.encode.names import key_of
 from triplewire.ir.nodes import FullText, Variable, Word
 from triplewire.ir.normal_form import Clause, NormalForm, Test, X
 from triplewire.languages.templates import TextForms
@@ -39,7 +41,7 @@ from triplewire.languages.templates.template import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from triplewire.model.terms import IRI, Literal
+    from triplewire.encode.names import TermKey
 
 Ids: TypeAlias = NDArray[np.int32]
 
@@ -96,10 +98,8 @@ class Columns:
 class ColumnMaker:
     """Makes the columns of a subscription, or of a template."""
 
-    def __init__(
-        self, term: Callable[[IRI | Literal], int], tests: TestTable, template: Template | None = None
-    ) -> None:
-        self._term, self._tests = term, tests
+    def __init__(self, constant: Callable[[TermKey], int], tests: TestTable, template: Template | None = None) -> None:
+        self._constant, self._tests = constant, tests
         self._has_names = template is not None and template.has_variables
         self._numbers: dict[object, int] = {}  # node of the example -> number of the parameter that takes its place
         self._placeholders = template.placeholders if template is not None else ()
@@ -134,7 +134,7 @@ class ColumnMaker:
                     else:
                         columns.pattern.append(-1 - variables.setdefault(position.name, len(variables)))
                 elif number is None:
-                    columns.pattern.append(self._term(position))
+                    columns.pattern.append(self._constant(key_of(position)))
                 else:
                     columns.terms.add(number)
                     columns.pattern.append(TERM - 1 - number)
@@ -159,11 +159,16 @@ def _in_json(parameter: str) -> bytes:
     return encode_basestring_ascii(content(parameter)).encode()
 
 
+def _key_of_parameter(parameter: str) -> TermKey:
+    """The key of `term_of(parameter)`, for an IRI without that term."""
+    return (IRI_NODE, parameter[1:-1], "") if parameter[0] == "<" else key_of(term_of(parameter))
+
+
 class TemplateRows:
     """Fills the rows of the subscriptions of templates. For one thread at a time."""
 
-    def __init__(self, term: Callable[[IRI | Literal], int], tests: TestTable) -> None:
-        self._term, self._tests = term, tests
+    def __init__(self, constant: Callable[[TermKey], int], tests: TestTable) -> None:
+        self._constant, self._tests = constant, tests
         self._columns: dict[Template, Columns] = {}
         self._term_of_parameter = np.zeros(0, np.int32)  # 0 where it is not known, else 1 more
         self._test_of_word = np.zeros(0, np.int32)  # the same
@@ -207,7 +212,7 @@ class TemplateRows:
     def _columns_of(self, template: Template) -> Columns:
         columns = self._columns.get(template)
         if columns is None:
-            maker = ColumnMaker(self._term, self._tests, template)
+            maker = ColumnMaker(self._constant, self._tests, template)
             columns = self._columns[template] = maker.columns(template.example_form, template.select, template.ask)
         return columns
 
@@ -222,7 +227,7 @@ class TemplateRows:
         wanted = np.concatenate(used) if used else np.zeros(0, np.int32)
         new = np.unique(wanted[self._term_of_parameter[wanted] == 0])
         text = forms.parameters.text
-        self._term_of_parameter[new] = [1 + self._term(term_of(text(number))) for number in new.tolist()]
+        self._term_of_parameter[new] = [1 + self._constant(_key_of_parameter(text(number))) for number in new.tolist()]
 
     def _tests_of(self, forms: TextForms, gap: _Gap, parts: NDArray[np.int64]) -> Ids:
         """The numbers of the tests of a gap in some parts."""

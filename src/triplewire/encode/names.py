@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,12 @@ def _slots(hashes: Hashes) -> Ids:
 # --- Terms -----------------------------------------------------------------------------------------------------------
 
 
-def _key(term: Term) -> tuple[int, str, str]:
+TermKey: TypeAlias = tuple[int, str, str]
+"""Kind, text and suffix of a term."""
+
+
+def key_of(term: Term) -> TermKey:
+    """The key of a term."""
     if isinstance(term, IRI):
         return IRI_KIND, term.value, ""
     if isinstance(term, Literal):
@@ -170,13 +175,19 @@ def _key(term: Term) -> tuple[int, str, str]:
 
 def term_names(terms: Sequence[Term]) -> Names:
     """The table of these terms, which are distinct."""
-    keys = [_key(term) for term in terms]
+    return names_of_keys(list(map(key_of, terms)))
+
+
+def names_of_keys(keys: Sequence[TermKey]) -> Names:
+    """The table of the terms with these keys, which are distinct."""
     kind = np.array([kind for kind, _, _ in keys], np.uint8)
     suffixes = {"": 0}
     suffix = np.array([suffixes.setdefault(suffix, len(suffixes)) for _, _, suffix in keys], np.int32)
-    text, offset = joined([_encoded(text) for _, text, _ in keys])
+    texts = [_encoded(text) for _, text, _ in keys]
+    text, offset = joined(texts)
     hashes = kernels.hash_terms(text, offset[:-1], offset[1:], kind, suffix, *suffix_columns(tuple(suffixes)))
-    whole = [_encoded(text) + (b"\xff" + _encoded(suffix) if suffix else b"") for _, text, suffix in keys]
+    behind = [b"\xff" + _encoded(suffix) if suffix else b"" for suffix in suffixes]
+    whole = [text + behind[number] for text, number in zip(texts, suffix.tolist(), strict=True)]
     return Names(*joined(whole), hashes, _slots(hashes), np.array([0]), kind)
 
 

@@ -6,9 +6,10 @@
                     behind that of a variable the number of the first variable of the part with this name
 
 A parameter is `<IRI>`, a quoted string with its tag or datatype, a blank and a number behind `<`, `>` or `=`, and, in
-parts, `?name`. What is none: the namespace of a declaration, the name of a function, a string with an escape or beside
-another quotation mark, a tag with capitals. In parts nothing of a string or comment may be left over. Where a character
-beyond ASCII might belong to a token or end it, the text is unsure. Used through `triplewire.languages.templates`.
+parts, `?name`. What is none: the namespace of a declaration, the name of a function, a string beside another quotation
+mark or with an escape (in parts: but of a backslash or its quotation mark), a tag with capitals. In parts nothing of a
+string or comment may be left over. Where a character beyond ASCII might belong to a token or end it, the text is
+unsure. Used through `triplewire.languages.templates`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ for _bit, _bytes in (
     _CLASSES[list(_bytes)] |= np.uint8(_bit)
 _WORD = _LETTER | _DIGIT | _UNDERLINE
 _LT, _GT, _COLON, _QUOTE, _SINGLE, _MINUS, _DOT, _MARK = 60, 62, 58, 34, 39, 45, 46, 63
-_OPEN, _CLOSE, _BEGIN, _END, _SPACE, _EQUALS, _CARET, _AT = 40, 41, 123, 125, 32, 61, 94, 64
+_OPEN, _CLOSE, _BEGIN, _END, _SPACE, _EQUALS, _CARET, _AT, _BACKSLASH = 40, 41, 123, 125, 32, 61, 94, 64, 92
 _BEHIND_NUMBER = np.zeros(256, np.uint8)  # what may not stand behind a number
 _BEHIND_NUMBER[list(_LETTERS + _DIGITS + b"_.:+%'\"-")] = 1
 _XSD_STRING = np.frombuffer(b"http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
@@ -141,12 +142,20 @@ def _angled(text: Any, start: int, i: int, end: int, reserves: bool) -> Any:
     return j
 
 
+@helper
+def _unescaped(text: Any, i: int, end: int, quote: int) -> Any:
+    """Where the quotation mark or something that ends a string comes next."""
+    while i < end and text[i] != quote and not _CLASSES[text[i]] & _ENDS_STRING:
+        i += 1
+    return i
+
+
 @called_helper
-def _quoted(text: Any, start: int, i: int, end: int) -> Any:
-    """Behind a string that is a parameter."""
-    quote, j = text[i], i + 1
-    while j < end and text[j] != quote and not _CLASSES[text[j]] & _ENDS_STRING:
-        j += 1
+def _quoted(text: Any, start: int, i: int, end: int, escapes: bool) -> Any:
+    """Behind a string that is a parameter. `escapes`: of its quotation mark and of backslashes may be in it."""
+    quote, j = text[i], _unescaped(text, i + 1, end, text[i])
+    while escapes and j + 1 < end and text[j] == _BACKSLASH and (text[j + 1] == quote or text[j + 1] == _BACKSLASH):
+        j = _unescaped(text, j + 2, end, quote)
     good = j < end and text[j] == quote and j > i + 1 and not (i > start and text[i - 1] == quote)
     good = good and not (j + 1 < end and text[j + 1] == quote)
     return _suffix(text, j + 1, end) if good else _NO
@@ -176,7 +185,7 @@ def _parameter(text: Any, start: int, i: int, end: int, variables: bool, reserve
     if byte == _LT:
         stop = _angled(text, start, i, end, reserves)
     elif byte in (_QUOTE, _SINGLE):
-        stop = _quoted(text, start, i, end)
+        stop = _quoted(text, start, i, end, variables)
     elif byte == _SPACE:
         stop = _number(text, start, i, end)
     elif byte == _MARK and variables:

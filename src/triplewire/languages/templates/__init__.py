@@ -254,8 +254,8 @@ class Templates:
             forms.parameter = np.concatenate((forms.parameter, lookup.parameter))
             offset = forms.parameter_offset[:-1], split.parameter_offset + np.int32(parameters)
             forms.parameter_offset = np.concatenate(offset)
-            if taken is not None:
-                others = np.concatenate((others, chosen[~good]))
+            if taken is not None:  # what was not split in parts was looked up as a whole
+                others = np.concatenate((others, chosen[~good & (split.mode != WHOLE) & (split.mode != UNSURE)]))
                 modes[others] = WHOLE
         return forms.without(np.zeros(count, np.bool_))
 

@@ -251,7 +251,8 @@ def _odd_examples(placeholders: Sequence[Placeholder], equal: Equal | None, suff
             return f" {sign}00{number}0{point}"
         quote = "'" if old[0] == '"' else '"'
         tag = ("@x-y1", "^^<urn:type:a#b>", "")[number % 3] if suffixes and kind == LITERAL else ""
-        return f"{old[0]} {number} {quote}<a:b> ?x ,.;)]}}# -- AND * \t=! {old[0]}{tag}"
+        escapes = rf"\{old[0]}\\n\\" if suffixes else ""
+        return f"{old[0]} {number} {quote}<a:b> ?x ,.;)]}}# -- AND * \t=! {escapes}{old[0]}{tag}"
 
     fixed = {number for number, placeholder in enumerate(placeholders) if placeholder.kind == FIXED}
     return _all_examples([placeholder.example for placeholder in placeholders], fixed, equal, example)

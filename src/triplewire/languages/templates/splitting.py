@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,7 @@ class ParameterPool(Pool):
     def __init__(self) -> None:
         super().__init__()
         self.first = self.last = np.zeros(0, np.uint8)
-        self._texts: list[str | None] = []
+        self._texts: list[str] = []
 
     def add(self, texts: Texts) -> Numbers:
         """The number of each parameter; new ones are added."""
@@ -171,15 +172,14 @@ class ParameterPool(Pool):
         if len(self) > before:
             first, last = self.first_and_last(before)
             self.first, self.last = np.concatenate((self.first, first)), np.concatenate((self.last, last))
-            self._texts += [None] * (len(self) - before)
+            ends = self._ends[before : len(self) + 1]
+            text = self._text[ends[0] : ends[-1]].tobytes()
+            self._texts += [text[begin:end].decode() for begin, end in pairwise((ends - ends[0]).tolist())]
         return numbers
 
     def text(self, number: int) -> str:
         """A parameter as written."""
-        text = self._texts[number]
-        if text is None:
-            text = self._texts[number] = self[number].decode()
-        return text
+        return self._texts[number]
 
 
 class SplitTexts:

@@ -8,6 +8,7 @@ It holds the subscription and the normal form of a text with example parameters.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,13 +22,16 @@ from triplewire.ir.nodes import Analyzer, And, Label, Pattern, Variable, Where, 
 from triplewire.ir.normal_form import Clause, NormalForm, Position
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import children, rewrite
-from triplewire.model.terms import IRI, XSD, Literal, made_iri, made_literal
+from triplewire.model.terms import IRI, XSD, Literal, made_iri, made_literal, unescape
 
 Parameters: TypeAlias = tuple[str, ...]
 """Parameters as written: `<IRI>`, a quoted string with its tag or datatype, a blank and a number, `?name`."""
 
 Environment: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """What a text is parsed with: language, base, prefixes."""
+
+
+_STRING = re.compile(r"""(['"])(?:[^\\]|\\.)*?\1""", re.DOTALL)
 
 
 class SplitText(NamedTuple):
@@ -43,10 +47,19 @@ class SplitText(NamedTuple):
 
 
 def content(parameter: str) -> str:
-    """What is written between the delimiters."""
+    """What is written between the delimiters, without escapes."""
     if parameter[0] in " ?":
         return parameter[1:]
-    return parameter[1:-1] if parameter[0] == "<" else parameter[1 : parameter.index(parameter[0], 1)]
+    return parameter[1:-1] if parameter[0] == "<" else unescape(parameter[1 : _closing(parameter)])
+
+
+def _closing(parameter: str) -> int:
+    """Where the quotation mark is that closes a quoted string."""
+    if "\\" not in parameter:
+        return parameter.index(parameter[0], 1)
+    string = _STRING.match(parameter)
+    assert string is not None
+    return string.end() - 1
 
 
 def has_suffix(parameter: str) -> bool:
@@ -68,8 +81,7 @@ def term_of(parameter: str) -> IRI | Literal:
         return made_iri(parameter[1:-1])
     if parameter[0] == " ":
         return Literal(parameter[1:], XSD + ("decimal" if "." in parameter else "integer"))
-    end = parameter.index(parameter[0], 1)
-    text, suffix = parameter[1:end], parameter[end + 1 :]
+    text, suffix = content(parameter), parameter[_closing(parameter) + 1 :]
     if not suffix:
         return Literal(text)
     return Literal.tagged(text, suffix[1:]) if suffix[0] == "@" else made_literal(text, suffix[3:-1])
