@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
 from triplewire.read import read
 from triplewire.store.database import Database, now
+from triplewire.store.sqlite_library import sqlite3
 from triplewire.store.tables import events, publications, subscriptions
 
 NAME = "broker"

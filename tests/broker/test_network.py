@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from triplewire.store.tables import facts, publications, subscriptions
 
 CASES = tomllib.loads(Path("tests/cases/network/asked.toml").read_text())["case"]
 NewDatabase = Callable[[], str]
+Pair = tuple[dict[str, Node], Node, Node]
 ALL = "ASK { ?s ?p ?o }"
 
 
@@ -51,6 +52,13 @@ def arrived(node: Node) -> list[str]:
         return list(connection.execute(sa.select(publications.c.id).order_by(publications.c.number)).scalars())
 
 
+@pytest.fixture
+def pair(new_database: NewDatabase) -> Iterator[Pair]:
+    """Two brokers, of which the last subscribes at the first: all nodes, and each."""
+    with network(new_database, first="", last="first") as nodes:
+        yield nodes, nodes["first"], nodes["last"]
+
+
 # --- what is asked at an upstream ------------------------------------------------------------------------------------
 
 
@@ -68,68 +76,65 @@ def test_how_a_subscription_is_asked(case: dict[str, str]) -> None:
 
 
 @on_sqlite_alone
-def test_roots_alone_are_asked_and_follow_what_changes(new_database: NewDatabase) -> None:
-    with network(new_database, first="", last="first") as nodes:
-        first, last = nodes.values()
-        for value in range(3):
-            last.subscribe(f"s{value}", asking(value))
-        settle(nodes)
-        assert first.asked_of() == [asking(value) for value in range(3)]
-        last.subscribe("again", asking(1))  # it is in another
-        settle(nodes)
-        assert len(first.asked_of()) == 3
-        last.subscribe("any", ANY)
-        settle(nodes)
-        assert ANY in first.asked_of()
-        first.broker.publish([item("a", 1), item("b", 7)])
-        settle(nodes)
-        assert last.crossed() == {"new": 2}
-        last.end("any")  # what it has contained stands for itself again
-        settle(nodes)
-        assert set(first.asked_of()) == {asking(value) for value in range(3)}
-        number = last.broker.find("s0", owner="owner").number  # type: ignore[union-attr]  # it is there
-        last.broker.change(number, query=asking(9))
-        settle(nodes)
-        assert set(first.asked_of()) == {asking(value) for value in (1, 2, 9)}
-        for name in ("s0", "s1", "s2", "again"):
-            last.end(name)
-        settle(nodes)
-        assert first.asked_of() == []
+def test_roots_alone_are_asked_and_follow_what_changes(pair: Pair) -> None:
+    nodes, first, last = pair
+    for value in range(3):
+        last.subscribe(f"s{value}", asking(value))
+    settle(nodes)
+    assert first.asked_of() == [asking(value) for value in range(3)]
+    last.subscribe("again", asking(1))  # it is in another
+    settle(nodes)
+    assert len(first.asked_of()) == 3
+    last.subscribe("any", ANY)
+    settle(nodes)
+    assert ANY in first.asked_of()
+    first.broker.publish([item("a", 1), item("b", 7)])
+    settle(nodes)
+    assert last.crossed() == {"new": 2}
+    last.end("any")  # what it has contained stands for itself again
+    settle(nodes)
+    assert set(first.asked_of()) == {asking(value) for value in range(3)}
+    number = last.broker.find("s0", owner="owner").number  # type: ignore[union-attr]  # it is there
+    last.broker.change(number, query=asking(9))
+    settle(nodes)
+    assert set(first.asked_of()) == {asking(value) for value in (1, 2, 9)}
+    for name in ("s0", "s1", "s2", "again"):
+        last.end(name)
+    settle(nodes)
+    assert first.asked_of() == []
 
 
 @on_sqlite_alone
-def test_what_an_upstream_refuses_has_everything_asked_for(new_database: NewDatabase) -> None:
-    with network(new_database, first="", last="first") as nodes:
-        first, last = nodes.values()
-        last.subscribe("value", asking(1))
-        last.subscribe("place", "locIn(57.10, -2.10, 57.20, -2.00)", "predicates")
+def test_what_an_upstream_refuses_has_everything_asked_for(pair: Pair) -> None:
+    nodes, first, last = pair
+    last.subscribe("value", asking(1))
+    last.subscribe("place", "locIn(57.10, -2.10, 57.20, -2.00)", "predicates")
+    settle(nodes)
+    assert ALL in first.asked_of()
+    last.end("place")
+    settle(nodes)
+    assert first.asked_of() == [asking(1)]
+    first.broker.most_subscriptions = 2
+    last.subscribe("two", asking(2))
+    last.subscribe("three", asking(3))
+    last.subscribe("four", asking(4))
+    with pytest.raises(ServiceError, match="no more subscriptions"):
         settle(nodes)
-        assert ALL in first.asked_of()
-        last.end("place")
-        settle(nodes)
-        assert first.asked_of() == [asking(1)]
-        first.broker.most_subscriptions = 2
-        last.subscribe("two", asking(2))
-        last.subscribe("three", asking(3))
-        last.subscribe("four", asking(4))
-        with pytest.raises(ServiceError, match="no more subscriptions"):
-            settle(nodes)
 
 
 @on_sqlite_alone
-def test_a_link_that_begins_again_finds_what_is_its(new_database: NewDatabase) -> None:
-    with network(new_database, first="", last="first") as nodes:
-        first, last = nodes.values()
-        last.subscribe("one", asking(1))
-        settle(nodes)
-        rows = {row.id: row.query for row in first.broker.subscriptions_of("owner")}
-        (id,) = rows
-        first.subscribe(id + "f", asking(1))  # an answer to it was lost
-        relink(nodes, "last", "first")
-        last.subscribe("two", asking(2))
-        settle(nodes)
-        assert first.asked_of() == [asking(1), asking(2)]
-        assert sum(row.query == asking(1) for row in first.broker.subscriptions_of("owner")) == 2
+def test_a_link_that_begins_again_finds_what_is_its(pair: Pair) -> None:
+    nodes, first, last = pair
+    last.subscribe("one", asking(1))
+    settle(nodes)
+    rows = {row.id: row.query for row in first.broker.subscriptions_of("owner")}
+    (id,) = rows
+    first.subscribe(id + "f", asking(1))  # an answer to it was lost
+    relink(nodes, "last", "first")
+    last.subscribe("two", asking(2))
+    settle(nodes)
+    assert first.asked_of() == [asking(1), asking(2)]
+    assert sum(row.query == asking(1) for row in first.broker.subscriptions_of("owner")) == 2
 
 
 # --- what crosses ----------------------------------------------------------------------------------------------------
@@ -229,28 +234,27 @@ def test_a_ring_of_three(new_database: NewDatabase) -> None:
 
 
 @on_sqlite_alone
-def test_readers_go_with_what_they_may_read(new_database: NewDatabase) -> None:
-    with network(new_database, first="", last="first") as nodes:
-        first, last = nodes.values()
-        for owner in ("owner", "ann"):
-            last.subscribe("any", ANY, owner=owner)
-        settle(nodes)
-        first.broker.publish([item("for ann")], readers=["ann"])
-        first.broker.publish([item("for both")], readers=["ann", "owner"])
-        first.broker.publish([item("for owner")], readers=["owner"])
-        first.broker.publish([item("for all")])
-        settle(nodes)
-        ids = {
-            owner: [told[2].removeprefix("urn:p:").replace("-", " ") for told in last.told(owner)]
-            for owner in ("owner", "ann")
-        }
-        assert ids == {"owner": ["for both", "for owner", "for all"], "ann": ["for both", "for all"]}
-        first.broker.publish([item("for all", "a secret")], readers=["ann"])
-        settle(nodes)
-        assert [told[1] for told in last.told() if told[2] == "urn:p:for-all"] == ["matched", "unmatched"]
-        with last.broker.database.reading() as connection:
-            bodies = connection.execute(sa.select(publications.c.body)).scalars().all()
-        assert not any(b"a secret" in body for body in bodies)
+def test_readers_go_with_what_they_may_read(pair: Pair) -> None:
+    nodes, first, last = pair
+    for owner in ("owner", "ann"):
+        last.subscribe("any", ANY, owner=owner)
+    settle(nodes)
+    first.broker.publish([item("for ann")], readers=["ann"])
+    first.broker.publish([item("for both")], readers=["ann", "owner"])
+    first.broker.publish([item("for owner")], readers=["owner"])
+    first.broker.publish([item("for all")])
+    settle(nodes)
+    ids = {
+        owner: [told[2].removeprefix("urn:p:").replace("-", " ") for told in last.told(owner)]
+        for owner in ("owner", "ann")
+    }
+    assert ids == {"owner": ["for both", "for owner", "for all"], "ann": ["for both", "for all"]}
+    first.broker.publish([item("for all", "a secret")], readers=["ann"])
+    settle(nodes)
+    assert [told[1] for told in last.told() if told[2] == "urn:p:for-all"] == ["matched", "unmatched"]
+    with last.broker.database.reading() as connection:
+        bodies = connection.execute(sa.select(publications.c.body)).scalars().all()
+    assert not any(b"a secret" in body for body in bodies)
 
 
 @on_sqlite_alone
@@ -297,33 +301,32 @@ def end_leases(node: Node, *queries: str) -> None:
 
 
 @on_sqlite_alone
-def test_what_is_missed_while_nobody_asked_is_a_dead_letter(new_database: NewDatabase) -> None:
-    with network(new_database, first="", last="first") as nodes:
-        first, last = nodes.values()
-        last.subscribe("one", asking(1))
+def test_what_is_missed_while_nobody_asked_is_a_dead_letter(pair: Pair) -> None:
+    nodes, first, last = pair
+    last.subscribe("one", asking(1))
+    settle(nodes)
+    last.subscribe("any", ANY)
+    settle(nodes)
+    end_leases(first, asking(1))  # the other one contains it: nothing is missed
+    first.broker.publish([item("a")])
+    settle(nodes)
+    assert last.broker.delivery_log.refused() == []
+    end_leases(first, ANY)
+    first.broker.publish([item("missed")])
+    matched(first.broker)
+    with last.broker.database.reading() as connection:
+        state = connection.execute(sa.select(facts.c.value).where(of_links)).scalar_one()
+    for _ in range(2):  # also by a process that did not come to note how far it was
+        back = facts.update().where(of_links).values(value=state)
+        last.broker.database.write(lambda connection, back=back: connection.execute(back))
+        relink(nodes, "last", "first")
         settle(nodes)
-        last.subscribe("any", ANY)
-        settle(nodes)
-        end_leases(first, asking(1))  # the other one contains it: nothing is missed
-        first.broker.publish([item("a")])
-        settle(nodes)
-        assert last.broker.delivery_log.refused() == []
-        end_leases(first, ANY)
-        first.broker.publish([item("missed")])
-        matched(first.broker)
-        with last.broker.database.reading() as connection:
-            state = connection.execute(sa.select(facts.c.value).where(of_links)).scalar_one()
-        for _ in range(2):  # also by a process that did not come to note how far it was
-            back = facts.update().where(of_links).values(value=state)
-            last.broker.database.write(lambda connection, back=back: connection.execute(back))
-            relink(nodes, "last", "first")
-            settle(nodes)
-            (letter,) = last.broker.delivery_log.refused()
-        assert letter.title == f"Missed at upstream {first.url}"
-        assert "1 of our subscriptions there had ended" in letter.reason
-        first.broker.publish([item("b")])
-        settle(nodes)
-        assert arrived(last) == ["urn:p:a", letter.id, "urn:p:b"]
+        (letter,) = last.broker.delivery_log.refused()
+    assert letter.title == f"Missed at upstream {first.url}"
+    assert "1 of our subscriptions there had ended" in letter.reason
+    first.broker.publish([item("b")])
+    settle(nodes)
+    assert arrived(last) == ["urn:p:a", letter.id, "urn:p:b"]
 
 
 @on_sqlite_alone

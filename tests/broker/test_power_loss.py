@@ -10,7 +10,6 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ import pytest
 from amounts import usually
 from broker.items import opened
 from broker.receivers import until
+from triplewire.store.sqlite_library import sqlite3
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
@@ -38,11 +38,12 @@ with opened(f"sqlite:///{folder}/broker.db") as broker, open(f"{folder}/told", "
         told.write(f"urn:item:{number}\\n".encode())
 """
 CALL = re.compile(r'(\w+)\(\d+<([^>]*)>(?:, "([^"]*)")?(?:\.\.\.)?(?:, (\d+))?(?:, (\d+))?\) += (-?\d+)')
+UNLINKED = re.compile(r'unlink\("([^"]*)"\) += 0')
 STARTED, RESUMED = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>"), re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)")
 
 
 class Step(NamedTuple):
-    """A write of `data` at an offset (-1: at the end), a cut to a length (its offset), or a sync of a file."""
+    """A write of `data` at an offset (-1: at the end), a cut to a length (its offset), a sync, or the end of a file."""
 
     file: str
     kind: str
@@ -59,6 +60,8 @@ def steps(log: Path, folder: Path) -> Iterator[Step]:
             continue
         if resumed := RESUMED.match(line):
             line = f"{resumed[1]} {begun.pop(resumed[1])}{resumed[2]}"
+        if unlinked := UNLINKED.search(line):
+            yield Step(Path(_bytes(unlinked[1]).decode()).name, "end")
         call = CALL.search(line)
         if call is None or int(call[6]) < 0:
             continue
@@ -95,7 +98,10 @@ def lost(done: Sequence[Step], chance: random.Random, share: float, lying: str =
     of them torn. `lying`: a file whose syncs do nothing."""
     synced, waiting = dict[str, bytes](), dict[str, list[Step]]()
     for step in done:
-        if step.kind != "sync":
+        if step.kind == "end":  # names are journaled by the file system, in their order
+            synced.pop(step.file, None)
+            waiting.pop(step.file, None)
+        elif step.kind != "sync":
             waiting.setdefault(step.file, []).append(step)
         elif step.file != lying:
             synced[step.file] = applied(synced.get(step.file, b""), waiting.pop(step.file, []))
@@ -140,7 +146,7 @@ def test_power_is_lost_at_any_moment(tmp_path: Path) -> None:
     folder, log, after = tmp_path / "data", tmp_path / "log", tmp_path / "after"
     folder.mkdir()
     trace = ["strace", "-f", "-qq", "-y", "-xx", "-s", "1000000", "--seccomp-bpf", "-o", str(log)]
-    trace += ["-e", "trace=write,pwrite64,ftruncate,fsync,fdatasync"]
+    trace += ["-e", "trace=write,pwrite64,ftruncate,fsync,fdatasync,unlink"]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [*trace, sys.executable, "-c", PUBLISHER, str(folder)]
     environment["TRIPLEWIRE_TIER"] = "interpreted"
@@ -149,7 +155,7 @@ def test_power_is_lost_at_any_moment(tmp_path: Path) -> None:
         pytest.skip("no process may be traced here")
     assert ended.returncode == 0, ended.stderr
     done = list(steps(log, folder))
-    whole = {name: applied(b"", [step for step in done if (step.file, step.kind != "sync") == (name, True)])
+    whole = {name: applied(b"", [step for step in done if step.file == name and step.kind != "sync"])
              for name in ("broker.db", "told")}  # fmt: skip
     assert whole == {name: (folder / name).read_bytes() for name in whole}, "the record is whole"
     first = next(place for place, step in enumerate(done) if step.file == "told")
@@ -159,7 +165,7 @@ def test_power_is_lost_at_any_moment(tmp_path: Path) -> None:
         share = chance.choice((0.0, 0.5, 1.0))
         assert not wrong(done[:moment], lost(done[:moment], chance, share), after), (moment, share)
     for lying in ("broker.db", "broker.db-journal", "broker.db-wal"):  # else the test would be blind
-        if any(step.file == lying for step in done):
+        if any((step.file, step.kind) == (lying, "write") for step in done[first:]):
             found = (wrong(done[:moment], lost(done[:moment], chance, 0.5, lying), after) for moment in moments)
             assert any(found), lying
     assert not wrong(done[: moments[0]], lost(done[: moments[0]], chance, 0.0), after)

@@ -199,12 +199,17 @@ def _private_webhook(folder: Path, database: Database) -> None:
     database.write(lambda connection: connection.execute(targets.insert().values(row)))
 
 
+def _overwritten(folder: Path, database: Database) -> None:
+    database.close()  # else it would write its WAL over that
+    (folder / "broker.db").write_bytes(b"no database" * 100)
+
+
 FAULTS: dict[str, tuple[Spoil, str]] = {
     "dead letters": (_refused, "triplewire deadletter list"),
     "matching": (_waiting, "is a service running?"),
     "feeds": (_broken_feed, "GET /sources"),
     "webhooks": (_private_webhook, "allow_private_addresses"),
-    "database": (lambda folder, database: (folder / "broker.db").write_bytes(b"no database" * 100), ""),
+    "database": (_overwritten, ""),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from triplewire.cli.report import say
 from triplewire.cli.serve import database_of, folder_of, needs
 from triplewire.cli.settings import GivenSettings
 from triplewire.errors import StoreError
+from triplewire.store.sqlite_library import sqlite3
 
 _SQLITE = "sqlite:///"
 

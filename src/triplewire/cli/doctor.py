@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -93,10 +92,11 @@ def _of_libraries() -> Iterator[Finding]:
     from pyexpat import EXPAT_VERSION
 
     from triplewire.store.database import has_wal_bug
+    from triplewire.store.sqlite_library import sqlite3
 
     what = f"version {sqlite3.sqlite_version}"
     if has_wal_bug(sqlite3.sqlite_version_info):
-        remedy = "take a Python with SQLite 3.51.3 or newer, or PostgreSQL"
+        remedy = "install pysqlite3, take a Python with SQLite 3.51.3 or newer, or PostgreSQL"
         yield Finding("SQLite", NOTE, f"{what} may lose commits in WAL mode: a slower journal is used", remedy)
     else:
         yield Finding("SQLite", FINE, what)

@@ -122,22 +122,16 @@ def _lease(fields: dict[str, str]) -> float:
 @allowed(KEY)
 def verify(request: Request, number: int, key: str) -> Response:
     """A hub asks whether we mean it: its challenge, where we do. Nothing else that it sends is ever sent back."""
-    asked = request.query_params
-    challenge = asked.get("hub.challenge", "")
+    of, asked = broker(request), request.query_params
+    names = ("hub.mode", "hub.topic", "hub.challenge", "hub.lease_seconds")
+    mode, topic, challenge, seconds = (asked.get(name, "") for name in names)
     try:
-        lease = websub_subscriber.lease_of(broker(request), number, key)
+        lease = websub_subscriber.lease_of(of, number, key)
     except ValueError:
         lease = None
-    if lease is None or not websub_subscriber.verify(
-        broker(request),
-        lease,
-        asked.get("hub.mode", ""),
-        asked.get("hub.topic", ""),
-        challenge,
-        asked.get("hub.lease_seconds", ""),
-    ):
+    if lease is None or not websub_subscriber.verify(of, lease, mode, topic, challenge, seconds):
         return PlainTextResponse("nothing of this kind was asked for\n", 404)
-    return PlainTextResponse("" if asked.get("hub.mode") == "denied" else challenge, 200)
+    return PlainTextResponse("" if mode == "denied" else challenge)
 
 
 @router.post("/websub/{number}/{key}", status_code=202, response_class=PlainTextResponse)

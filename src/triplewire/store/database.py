@@ -12,7 +12,6 @@ advisory lock of PostgreSQL, or by the lock of the SQLite file, which one proces
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyEr
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
+from triplewire.store.sqlite_library import sqlite3
 from triplewire.store.tables import terms
 
 T = TypeVar("T")
@@ -415,10 +415,11 @@ def _sqlite(url: str, warn: Callable[[str], None]) -> Engine:
         journal = "TRUNCATE"
         warn(
             f"SQLite {sqlite3.sqlite_version} may lose commits in WAL mode: a slower journal is used; "
-            "3.51.3 or newer has it mended"
+            "3.51.3 or newer has it mended, and so has pysqlite3"
         )
     engine = sa.create_engine(
         url,
+        module=sqlite3,
         connect_args={"timeout": 60, "check_same_thread": False},
         pool_size=12,
         pool_use_lifo=True,  # the connection that wrote last has the pages in its cache

@@ -7,14 +7,14 @@ halves. Hidden files are passed over, and so is what does not lie below the fold
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy.engine import Row
 
-from triplewire.broker.incoming.registered_sources import State
+from triplewire.broker.incoming.registered_sources import Noted, State, Take
 from triplewire.errors import ArgumentError
 from triplewire.net.client import MOST_BYTES
 
@@ -35,12 +35,7 @@ def below(allowed: str, url: str) -> Path:
 class Folders:
     """The folders of sources, which are looked at from time to time."""
 
-    def __init__(
-        self,
-        allowed: str,
-        take: Callable[[Sequence[Row[Any]], bytes, str], object],
-        noted: Callable[[Row[Any], Callable[[State], None]], None],
-    ) -> None:
+    def __init__(self, allowed: str, take: Take, noted: Noted) -> None:
         self._rows: Sequence[Row[Any]] = ()
         self._allowed, self._take, self._noted = allowed, take, noted
         self._marks: dict[int, dict[str, list[int]]] = {}

@@ -23,7 +23,7 @@ from triplewire.broker.broker import Broker
 from triplewire.broker.incoming.folder_sources import Folders
 from triplewire.broker.incoming.intake import Intake, take
 from triplewire.broker.incoming.item_subscriptions import renew_all
-from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, POLL, State
+from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, POLL, Noted, State, Take
 from triplewire.broker.incoming.topic_sources import Topics
 from triplewire.broker.publications.kept_contents import Came, read_body
 from triplewire.broker.repeating import Repeating
@@ -128,13 +128,7 @@ class Polling(Repeating):
 class _Feeds:
     """The feeds of the store, as the poller asks for them. Several sources may have one address: it is asked once."""
 
-    def __init__(
-        self,
-        broker: Broker,
-        take: Callable[[Sequence[Row[Any]], bytes, str], object],
-        noted: Callable[[Row[Any], Callable[[State], None]], None],
-        lost: threading.Event,
-    ) -> None:
+    def __init__(self, broker: Broker, take: Take, noted: Noted, lost: threading.Event) -> None:
         self._broker, self._take, self._noted, self._lost = broker, take, noted, lost
         self._rows: dict[str, list[Row[Any]]] = {}
 

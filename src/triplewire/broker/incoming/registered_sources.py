@@ -96,6 +96,13 @@ class State:
         self.feed = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
 
 
+Take = Callable[[Sequence[Row[Any]], bytes, str], object]
+"""Takes over a document of these sources, which came from a place."""
+
+Noted = Callable[[Row[Any], Callable[[State], None]], None]
+"""Changes what was seen of a source."""
+
+
 def health(row: Row[Any]) -> dict[str, Any]:
     """How a source is: `state` is "new", "ok", "failing", "broken" or "gone"; `last` and `next`, in seconds since 1970:
     when it was asked, and is asked again; `reason`: why it fails or waits."""

@@ -7,11 +7,12 @@ that was accepted twice, as after a crash, is one publication.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.engine import Row
 
+from triplewire.broker.incoming.registered_sources import Take
 from triplewire.errors import TriplewireError, UnavailableError
 from triplewire.net.addresses import KAFKA, address, brokers
 
@@ -24,7 +25,7 @@ _log = logging.getLogger("triplewire.broker")
 class Topics:
     """The topics of sources, read by this process."""
 
-    def __init__(self, take: Callable[[Sequence[Row[Any]], bytes, str], object]) -> None:
+    def __init__(self, take: Take) -> None:
         self._take = take
         self._consumers: dict[int, tuple[Row[Any], Any]] = {}
 
