@@ -18,6 +18,9 @@ from triplewire.read import read_document
 Content = dict[str, frozenset[tuple[str, str]]]
 """The statements of resources, by IRI."""
 
+Results = dict[tuple[str, str], list[str]]
+"""The resources that a rule of a repository holds, by repository and id."""
+
 
 @dataclass
 class Naive:
@@ -28,6 +31,7 @@ class Naive:
     documents: dict[str, tuple[Triple, ...]] = field(default_factory=dict)
     rules: dict[tuple[str, str], RuleText] = field(default_factory=dict)
     ended: set[tuple[str, str]] = field(default_factory=set)
+    _evaluated: tuple[object, Results] = (None, {})  # of which documents and rules, and the results
 
     def apply(self, changes: Iterable[Change]) -> None:
         """What a document says is what its last version says; a malformed one says nothing."""
@@ -46,9 +50,15 @@ class Naive:
         """All that the documents say."""
         return tuple(dict.fromkeys(triple for triples in self.documents.values() for triple in triples))
 
-    def results(self) -> dict[tuple[str, str], list[str]]:
-        """Which resources each rule of each repository holds."""
-        out: dict[tuple[str, str], list[str]] = {}
+    def results(self) -> Results:
+        """Which resources each rule of each repository holds. They are evaluated once, until something changes."""
+        state = dict(self.documents), dict(self.rules), set(self.ended)
+        if self._evaluated[0] != state:
+            self._evaluated = state, self._results_now()
+        return self._evaluated[1]
+
+    def _results_now(self) -> Results:
+        out: Results = {}
         for repository in {repository for repository, _ in self.rules}:
             engine = Engine(matcher="reference")
             own = {name: rule for (owner, name), rule in self.rules.items() if owner == repository}
