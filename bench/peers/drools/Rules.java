@@ -32,8 +32,8 @@ import org.kie.api.runtime.rule.FactHandle;
 /**
  * Drools beside the engine: talks as bench/peers/__init__.py says. A rule a query, made by calls (its canonical model),
  * a fact a triple, terms as numbers. One session is kept, and the facts of a publication are deleted after it. A test
- * has a hash that says what it compares, as Drools shares a node between tests whose lambdas look alike, whatever
- * number they have captured. The words of texts are refused.
+ * has a hash that says what it compares: by it rules share nodes, and not by how lambdas look. The words of texts are
+ * refused.
  */
 public final class Rules {
   private static final ObjectMapper JSON = new ObjectMapper();
