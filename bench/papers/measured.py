@@ -3,7 +3,7 @@ memory in use, insertion.
 
 The look-up of constant tests (words, classes, numbers) is the same for all matchers and comes before selection; it is
 timed apart. Publications are encoded before, and matched in one batch. Times are those of the processor, the least of
-several runs, so that other programs on the machine count little.
+several runs by turns, so that other programs on the machine count little.
 """
 
 from __future__ import annotations
@@ -34,11 +34,9 @@ from triplewire.select.papers.kernels.lists import Lists, Table
 from triplewire.select.papers.tries import ForestIndex
 
 processor = time.process_time
-RUNS, MOST_RUNS = 5, 200
-LEAST_SECONDS, BUDGET_SECONDS = (
-    0.5,
-    20.0,
-)  # of the runs of a point: more where they are short, fewer where they are long
+TURNS = 5  # of a matcher at a point
+LEAST_SECONDS = 1.0  # of the runs of a matcher at a point, all turns together: more runs where they are short
+BUDGET_SECONDS = 20.0  # after which it has no further turn
 _ROW, _ENTRY, _LIST = 24, 8, 8  # bytes: a key with its two slots; a value with its successor; both ends of a list
 
 
@@ -69,26 +67,42 @@ class Loaded:
         self.segment, self.publications = segment, publications
         self._columns = to_batch(publications)
 
-    def cost(self, matcher: str) -> Cost:
-        """What a matcher takes. Its first run, which does not count, makes what is made once."""
-        begun = time.perf_counter()
-        segment = replace(self.segment, index=find("matcher", matcher).build(self.segment.clauses))
-        in_use = used_megabytes(segment.index)
-        times: list[tuple[float, float, float]] = []
-        matches = self._matched(segment)[-1]
-        spent = 0.0
-        while not times or (
-            len(times) < MOST_RUNS and spent < (BUDGET_SECONDS if len(times) < RUNS else LEAST_SECONDS)
-        ):
-            times.append(self._matched(segment)[:3])
-            spent = time.perf_counter() - begun
+    def costs(self, matchers: Sequence[str]) -> dict[str, Cost]:
+        """What each matcher takes, measured by turns, so that what slows the machine for a while slows each of them
+        once. The first run of each, which does not count, makes what is made once."""
+        segments, matches, spent = {}, {}, {}
+        times: dict[str, list[tuple[float, float, float]]] = {matcher: [] for matcher in matchers}
+        for matcher in matchers:
+            begun = time.perf_counter()
+            segments[matcher] = replace(self.segment, index=find("matcher", matcher).build(self.segment.clauses))
+            matches[matcher] = self._matched(segments[matcher])[-1]
+            spent[matcher] = time.perf_counter() - begun
+        for turn in range(TURNS):
+            for matcher, segment in segments.items():
+                begun = time.perf_counter()
+                taken = 0.0
+                while len(times[matcher]) <= turn or taken < LEAST_SECONDS / TURNS:
+                    if times[matcher] and spent[matcher] + taken > BUDGET_SECONDS:
+                        break
+                    times[matcher].append(self._matched(segment)[:3])
+                    taken = time.perf_counter() - begun
+                spent[matcher] += taken
+        return {
+            matcher: self._cost(segment, times[matcher], matches[matcher], spent[matcher])
+            for matcher, segment in segments.items()
+        }
+
+    def _cost(
+        self, segment: Segment, times: Sequence[tuple[float, float, float]], matches: int, seconds: float
+    ) -> Cost:
+        """The least of these times, and what the index takes."""
         selection, look_up, whole = (min(column) for column in zip(*times, strict=True))
         if isinstance(segment.index, PaperIndex):  # ours looks up what it needs in its own way
             selection = max(0.0, selection - look_up)
         micros = 1e6 / len(self.publications)
         return Cost(
-            selection * micros, look_up * micros, whole * micros, matches / len(self.publications), in_use,
-            segment.clauses.nbytes / 1e6, size_of(segment.index), time.perf_counter() - begun,
+            selection * micros, look_up * micros, whole * micros, matches / len(self.publications),
+            used_megabytes(segment.index), segment.clauses.nbytes / 1e6, size_of(segment.index), seconds,
         )  # fmt: skip
 
     def _matched(self, segment: Segment) -> tuple[float, float, float, int]:

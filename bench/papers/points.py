@@ -39,9 +39,9 @@ class Points:
             at = self.scaled(figure, place)
             self.progress(f"{figure.name}: {figure.varies} {at:,} ...")
             for name, setting in self._settings(figure, at):
-                for matcher in figure.matchers:
-                    if matcher in left_out:
-                        continue
+                matchers = [matcher for matcher in figure.matchers if matcher not in left_out]
+                self._measure(figure, setting, matchers)
+                for matcher in matchers:
                     line = f"{matcher}, {name}" if name else matcher
                     taken = self._point(figure, setting, matcher, line, at, lines)
                     if taken > LONGEST_SECONDS:
@@ -92,10 +92,19 @@ class Points:
         return structure if measure.startswith("structure") else max(0.0, whole - structure)
 
     def _cost(self, workload: str, setting: dict[str, Any], matcher: str) -> Cost:
-        key = (workload, *sorted(setting.items()), matcher)
-        if key not in self._costs:
-            self._costs[key] = self._load(workload, setting).cost(matcher)
-        return self._costs[key]
+        return self._costs[workload, *sorted(setting.items()), matcher]
+
+    def _measure(self, figure: PaperFigure, setting: dict[str, Any], matchers: list[str]) -> None:
+        """Find out the costs of these matchers that the measures of a figure ask for, side by side."""
+        settings = [setting] if any(measure != "insertion" for measure in figure.measures) else []
+        if any(measure.endswith("phase") for measure in figure.measures):
+            settings.append({**setting, "constraints": False})
+        for each in settings:
+            key = (figure.workload, *sorted(each.items()))
+            unknown = [matcher for matcher in matchers if (*key, matcher) not in self._costs]
+            if unknown:
+                costs = self._load(figure.workload, each).costs(unknown)
+                self._costs.update({(*key, matcher): cost for matcher, cost in costs.items()})
 
     def _load(self, workload: str, setting: dict[str, Any]) -> Loaded:
         key = (workload, *sorted(setting.items()))

@@ -10,6 +10,7 @@ literal. Terms are written as in N-Triples, `?x` is a variable, and `*` stands f
 cut beforehand, and are null where it is no plain text.
 
 The program says `{"seconds", "bytes"}` once it has registered all queries: how long that took, and by how much its
-memory grew. Then it answers each line of its input: `pass` with `{"seconds"}` of one pass through all publications, and
-`answers FILE` after it has written there, for each publication, a line `[id, [query id, ...]]`.
+memory grew. Seconds are the processor's, of all its threads, so that other programs on the machine count little. Then
+it answers each line of its input: `pass` with `{"seconds"}` of one pass through all publications, and `answers FILE`
+after it has written there, for each publication, a line `[id, [query id, ...]]`.
 """

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,6 +73,11 @@ class Table:
         execute("CREATE INDEX ON queries (rarest)")
         execute("ANALYZE queries")
         self.bytes: int = execute("SELECT pg_total_relation_size('queries')").fetchall()[0][0]
+
+    def processor(self) -> float:
+        """The processor seconds of this process and of the server's for its connection."""
+        clock = ~self._connection.info.backend_pid << 3 | 2  # Linux: clock_getcpuclockid(3) of another process
+        return time.process_time() + time.clock_gettime(clock)
 
     def matching(self, statements: Sequence[Statement]) -> set[int]:
         """The numbers of the queries whose words are in one literal of a publication."""

@@ -133,7 +133,7 @@ class Inputs:
         typer.Option(
             metavar="NAME",
             show_default="recognised",
-            help="Of the query: sparql, gql, mdv, predicates or keywords.",
+            help="Of the query: sparql, gql, rdql, mdv, predicates or keywords.",
         ),
     ] = None
     subscriptions: Annotated[

@@ -101,7 +101,9 @@ def _published(service: Service, query: str, file: Path, report: Report) -> Iter
 @grouped
 def subscribe_command(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query, or @FILE.")],
-    language: Annotated[str, typer.Option(metavar="NAME", help="sparql, gql, mdv, predicates.")] = "sparql",
+    language: Annotated[
+        str, typer.Option(metavar="NAME", help="sparql, gql, rdql, mdv, predicates, keywords.")
+    ] = "sparql",
     id: Annotated[str, typer.Option(metavar="ID", help="Its id; made by the service, unless said.")] = "",
     title: Annotated[str, typer.Option(help="The title of its feed.")] = "",
     seconds: Seconds = DAY,
