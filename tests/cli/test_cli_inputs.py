@@ -369,3 +369,20 @@ def test_the_log_of_a_command_that_reads_a_table(
         if raised is not None:
             raise raised
     assert log.exists() == stays
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("check", "ASK { ?s ?p ?o }"), 2, "ASK { ?s ?p ?o } does not exist; write the query into a file, query.rq"),
+        (
+            ("match", TITLES, "a.ttl", "--output", "gone/x.jsonl"),
+            73,
+            "gone/x.jsonl cannot be written: there is no folder {folder}/gone; name another place",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named(folder: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = triplewire(*arguments)
+    assert done.code == code
+    assert said.replace("{folder}", str(folder)) in " ".join(done.err.split())

@@ -32,7 +32,7 @@ doors = schemathesis.pytest.from_fixture("described")
 
 @doors.parametrize()
 @settings(
-    max_examples=usually(15, 200),
+    max_examples=usually(8, 200),
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -69,7 +69,8 @@ def check_files(*groups: Iterable[Path]) -> None:
     files = [file for group in groups for file in group]
     for file in files:
         if str(file) != "-" and not is_there(file):
-            raise typer.BadParameter(f"{file} does not exist")
+            is_query = "{" in str(file)
+            raise typer.BadParameter(f"{file} does not exist" + "; write the query into a file, query.rq" * is_query)
     if sum(str(file) == "-" for file in files) > 1:
         raise typer.BadParameter("standard input (-) can be given once only")
 

@@ -232,7 +232,8 @@ def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: st
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a folder, and a file is written", param_hint=option)
     if not os.access(place, os.W_OK):
-        raise WriteError(f"{path} cannot be written", source=option)
+        why = f"{place} may not be written to" if place.exists() else f"there is no folder {place}"
+        raise WriteError(f"{path} cannot be written: {why}", source=option, remedy="name another place")
 
 
 def check_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ()) -> None:

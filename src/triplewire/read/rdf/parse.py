@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from xml.etree.ElementTree import ParseError, canonicalize
 
 import pyoxigraph as ox
@@ -155,7 +157,7 @@ def parse(
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)
     except SyntaxError as error:
-        raise _located(syntax_error(error, syntax), data) from None
+        raise _located(syntax_error(error, syntax), data, syntax, base) from None
     except ReadError as error:
         if error.what == _UNTAGGED:  # of JSON-LD; the other syntaxes are refused before
             error.line, error.column = line_and_column(data, max(data.find(b"langString"), 0))
@@ -200,14 +202,35 @@ def _is_term(term: object, known: dict[str, bool]) -> bool:
     return known[text]
 
 
-def _located(error: ReadError, data: bytes) -> ReadError:
-    """The error with a position: where the parser gives none (XML, JSON), that of the text that the error quotes, if
-    that stands there once."""
-    quoted = re.search(r"'([^']+)'", error.what)
-    if not error.line and quoted:
-        text = quoted[1].encode("utf-8", "replace")
-        if data.count(text) == 1:
-            error.line, error.column = line_and_column(data, data.find(text))
+class _TagByTag:
+    """A document of XML that a parser is handed tag by tag, so that it is known which one it has come to."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._read = data, 0
+
+    def read(self, size: int) -> bytes:
+        begin = self._read
+        self._read = min(self._data.find(b">", begin) + 1 or len(self._data), begin + size)
+        return self._data[begin : self._read]
+
+    @property
+    def tag(self) -> int:
+        """Where the last tag begins that was handed out."""
+        return max(self._data.rfind(b"<", 0, self._read), 0)
+
+
+def _located(error: ReadError, data: bytes, syntax: Syntax, base: str) -> ReadError:
+    """The error with a position where the parser gives none: that of the text that the error quotes, or of the keyword
+    of JSON-LD that it names, if that stands there once; else, in XML, that of the tag where the parser stops."""
+    told = [quoted or keyword for quoted, keyword in re.findall(r"'([^']+)'|(@\w+)", error.what)]
+    texts = [text for text in (each.encode("utf-8", "replace") for each in told) if data.count(text) == 1]
+    if not error.line and texts:
+        error.line, error.column = line_and_column(data, data.find(texts[0]))
+    elif not error.line and FORMATS[syntax] == ox.RdfFormat.RDF_XML:
+        document = _TagByTag(data)
+        with suppress(SyntaxError):
+            deque(ox.parse(document, ox.RdfFormat.RDF_XML, base_iri=base), 0)  # type: ignore[arg-type]  # it only reads
+        error.line, error.column = line_and_column(data, document.tag)
     return error
 
 
