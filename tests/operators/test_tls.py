@@ -75,8 +75,9 @@ def test_a_second_answer_that_comes_with_the_first_is_not_taken_for_the_next(pat
     """TLS unpacks both at once and keeps what is not read, so that nothing is to be seen at the socket."""
     mine = authority(tmp_path, "mine")
     with service(certified(tmp_path, mine, "localhost"), "localhost") as server:
-        toml = server.toml(path, ca_file=str(mine), concurrency=1)
-        assert len(list(engine(toml).match(publications(4)))) == 4
+        toml = server.toml(path, ca_file=str(mine), concurrency=1, timeout=60.0)
+        result = engine(toml).match(publications(4))
+        assert len(result) == 4, [refusal.what for refusal in result.refusals]
         assert len(server.asked) == 4
 
 
