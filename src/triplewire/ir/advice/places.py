@@ -46,16 +46,19 @@ _OF_STRING = frozenset(
 )  # besides those that are true or false
 _MOST = 4_096  # conditions and places that are looked at
 _YEARS = range(1_000, 3_000)
+_OBJECT = ir.Variable("o")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A condition on a variable, which is a subject or predicate (`is_resource`) or an object of these predicates."""
+    """A condition on a variable, which is a subject or predicate (`is_resource`) or an object of these predicates; or a
+    literal that a pattern has for object, as the condition that it is equal (`is_pattern`)."""
 
     condition: ir.Expression
     variable: ir.Variable
     is_resource: bool
     predicates: tuple[IRI, ...]
+    is_pattern: bool = False
 
 
 @dataclass
@@ -68,7 +71,7 @@ _Places: TypeAlias = dict[str, _Place]
 
 
 def placed_conditions(where: ir.Where) -> Iterator[Placed]:
-    """The conditions on one variable whose place in the patterns around is known."""
+    """The conditions on one variable whose place in the patterns around is known, and the literals of patterns."""
     waiting: list[tuple[ir.Where, _Places]] = [(where, {})]
     room = _MOST
     while waiting and room > 0:
@@ -77,7 +80,10 @@ def placed_conditions(where: ir.Where) -> Iterator[Placed]:
         places = _with(around, parts)
         room -= len(places)
         for part in parts:
-            if isinstance(part, ir.Or):
+            if isinstance(part, ir.Pattern):
+                if is_of_literal(part):
+                    yield Placed(ir.Compare("=", _OBJECT, part.object), _OBJECT, False, (part.predicate,), True)  # type: ignore[arg-type]  # as that says
+            elif isinstance(part, ir.Or):
                 waiting += [(branch, places) for branch in part.branches]
             elif isinstance(part, ir.Not | ir.Optional):
                 waiting.append((part.group, places))
@@ -96,6 +102,11 @@ def placed_conditions(where: ir.Where) -> Iterator[Placed]:
                         if variable is not None and (place := places.get(variable.name)) is not None:
                             yield Placed(condition, variable, place.is_resource, tuple(place.predicates))  # type: ignore[arg-type]  # a condition
                     inner += [child for child in children(node) if not isinstance(child, str)][::-1]
+
+
+def is_of_literal(pattern: ir.Pattern) -> bool:
+    """Does a pattern ask for a literal, of a predicate that it names?"""
+    return isinstance(pattern.object, Literal) and isinstance(pattern.predicate, IRI)
 
 
 def _with(around: _Places, parts: list[ir.Where]) -> _Places:
@@ -137,6 +148,8 @@ def _asked(node: object) -> ir.Variable | None:
 
 def may_be_misplaced(placed: Placed, varying: Container[str]) -> bool:
     """May something be said of the condition, if the predicates that are `varying`, and constants, may be others?"""
+    if placed.is_pattern:  # a text is what most of them have, and most are
+        return any(FEED_TYPES.get(iri.value, TEXT) != TEXT or iri.value in varying for iri in placed.predicates)
     return placed.is_resource or any(iri.value in FEED_TYPES or iri.value in varying for iri in placed.predicates)
 
 
@@ -155,11 +168,14 @@ def misplaced(placed: Placed) -> str:
         return f"{show(node)} {verb}: {variable} is a subject or predicate, which has no text of its own; {remedy}"
     for predicate in placed.predicates:
         kind = FEED_TYPES.get(predicate.value)
-        if kind is None:
+        if kind is None or (placed.is_pattern and kind == TEXT):
             continue
         there = f"in a feed, where {show(predicate)} is {kind}"
         if isinstance(node, ir.Compare):
-            if remedy := _compared(node, variable, kind):
+            if (remedy := _compared(node, variable, kind)) and placed.is_pattern:
+                remedy = f"{variable} in its place, and FILTER ({remedy})"
+                return f"{show(predicate)} {show(node.right)} never matches {there}; write {remedy}"
+            if remedy:
                 return f"{show(node)} never holds {there}; write {remedy}"
         elif isinstance(node, ir.Function) and kind != TEXT and node.name != "LANG":
             return f"{show(node)} {verb} {there}, and no text; write STR({variable})"

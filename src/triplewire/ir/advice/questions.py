@@ -16,7 +16,14 @@ from typing import TypeAlias
 from triplewire.bounded_cache import cached_if_short
 from triplewire.ir import nodes as ir
 from triplewire.ir.advice.conditions import constrained, contradictions, incomparable
-from triplewire.ir.advice.places import Placed, class_as_text, is_text_for_class, misplaced, placed_conditions
+from triplewire.ir.advice.places import (
+    Placed,
+    class_as_text,
+    is_of_literal,
+    is_text_for_class,
+    misplaced,
+    placed_conditions,
+)
 from triplewire.ir.alike import AlikeNames
 from triplewire.ir.show import show
 from triplewire.model.namespaces import PREDECLARED
@@ -163,7 +170,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
     comparisons: list[ir.Compare] = []
     empty: list[ir.In] = []
     texts_for_classes: list[ir.Pattern] = []
-    conditions, has_lists = 0, False
+    conditions, has_lists, has_literals = 0, False, False
     for node in nodes:  # by type alone, as each registration comes by here
         kind = type(node)
         if kind is ir.Variable:
@@ -174,8 +181,9 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
             iris[_datatype(node.datatype)] = None  # type: ignore[attr-defined]  # as above
         elif kind in _BINDERS:
             bound.update(ir.names_bound(node))
-            if kind is ir.Pattern and is_text_for_class(node):  # type: ignore[arg-type]  # as above
-                texts_for_classes.append(node)  # type: ignore[arg-type]  # as above
+            if isinstance(node, ir.Pattern):
+                has_literals |= is_of_literal(node)
+                texts_for_classes += (node,) if is_text_for_class(node) else ()
         elif kind in CONDITIONS:
             conditions += 1
             if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
@@ -188,7 +196,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
             used.setdefault(term.name, term)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
     scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
-    placed = tuple(placed_conditions(where)) if conditions or has_lists else ()
+    placed = tuple(placed_conditions(where)) if conditions or has_lists or has_literals else ()
     return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty), placed, tuple(texts_for_classes))
 
 
