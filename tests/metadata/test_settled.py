@@ -169,6 +169,30 @@ def test_rules_that_nothing_refers_to_are_gone(registry: Registry) -> None:
         registry.unsubscribe("one", ["ships"])
 
 
+def test_a_rule_means_what_it_said_of_rules_that_are_gone(registry: Registry, new_database: Callable[[], str]) -> None:
+    """Also for a rule that names it later, and in another registry, whatever comes first there."""
+    registry.apply([SAID, COVE])
+    registry.subscribe("one", [RuleText("over", "search ships s register s where s.home.name = 'Cove'", {"": SPACE})])
+    registry.unsubscribe("one", ["ships"])
+    registry.subscribe("one", [RuleText("above", "search over s register s where s.length < 20", {"": SPACE})])
+    held = {"over": [SPACE + "tern"], "above": [SPACE + "tern"]}
+    assert {name: resources for _, name, resources in registry.results()} == held
+    rules = sorted((rule for _, rule in registry.rules("one")), key=lambda rule: rule.id)
+    with Registry.open(new_database()) as other:
+        other.use_schema(SCHEMA.encode())
+        other.apply([SAID, COVE])
+        assert not other.subscribe("one", rules).refused
+        assert {name: resources for _, name, resources in other.results()} == held
+
+
+def test_rules_that_name_rules_too_deep_are_refused_alone(registry: Registry) -> None:
+    chain = [RuleText(f"r{n}", f"search {f'r{n - 1}' if n else 'Ship'} s register s", {"": SPACE}) for n in range(102)]
+    applied = registry.subscribe("one", [*chain[:101], RuleText("other", "search Ship s register s", {"": SPACE})])
+    assert [(refusal.subject, refusal.is_warning) for refusal in applied.refused] == [("r100", False)]
+    assert "more than 100 deep" in applied.refused[0].reason
+    assert applied.ids[-1] == "other"
+
+
 def test_what_is_written_with_a_change_is_there_exactly_if_the_change_is(registry: Registry) -> None:
     """An outbox that fails takes the batch with it."""
 

@@ -88,10 +88,15 @@ def items_as_json(items: Iterable[Item]) -> str:
 
 def rule_of(value: Mapping[str, Any]) -> RuleText:
     """The rule of an object of JSON. Raises `KeyError` where it says too little."""
-    return RuleText(str(value["id"]), str(value["query"]), dict(value.get("prefixes") or {}), value.get("base") or "")
+    rules = value.get("rules")
+    named = None if rules is None else {str(id): rule_of(rule) for id, rule in rules.items()}
+    prefixes, base = dict(value.get("prefixes") or {}), value.get("base") or ""
+    return RuleText(str(value["id"]), str(value["query"]), prefixes, base, named)
 
 
 def _object(item: Item) -> dict[str, Any]:
+    if isinstance(item, RuleText):
+        return dataclasses.asdict(item)
     if isinstance(item, Dropped):
         return {"resource": item.resource, "dropped": item.rules}
     if isinstance(item, Ended):

@@ -35,12 +35,14 @@ Change: TypeAlias = Put | Withdraw
 @dataclass(frozen=True, slots=True)
 class RuleText:
     """A rule of a repository as it is registered. `id` names it in its repository, also in the search clause of later
-    rules. `base` and `prefixes` come from outside the text."""
+    rules. `base` and `prefixes` come from outside the text, and so do the `rules` that its search clause names: None
+    stands for those of the repository. Of a rule that is registered they are kept as they were then."""
 
     id: str
     query: str
     prefixes: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
+    rules: Mapping[str, RuleText] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

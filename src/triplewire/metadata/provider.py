@@ -197,7 +197,7 @@ class Provider:
             self.unsubscribe(repository, changed)
 
         def then(connection: Connection, applied: Applied) -> None:
-            here = {repository: [new[id] for id in applied.ids]}
+            here = {repository: subscribing.texts(connection, repository, applied.ids)}
             self._write_batches(connection, applied, _version(connection), here)
 
         applied = self.registry.subscribe(repository, new.values(), then) if new else Applied(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,8 +16,9 @@ from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.context import Context
-from triplewire.languages.mdv import parse_rule
+from triplewire.languages.mdv import Rule, parse_rule
 from triplewire.metadata import filter as matching
+from triplewire.metadata.batches import rule_of
 from triplewire.metadata.decompose import Decomposition, check_supported
 from triplewire.metadata.messages import Applied, RuleText, Told
 from triplewire.metadata.normal import normalised
@@ -28,6 +29,7 @@ from triplewire.metadata.tables import subscriptions, terms
 from triplewire.metadata.working import fill, hits, in_order, picked, told, turned, wanted
 from triplewire.store.database import insert_rows
 
+_DEEPEST = 100  # rules that name rules
 AT_ONCE = 1_000
 """Subscriptions that are evaluated together: their results lie in a table of the transaction."""
 
@@ -50,7 +52,7 @@ class _Registered(Mapping[str, Subscription]):
             in_order(wanted, (subscriptions, is_of))
         )
         for name, body in self._connection.execute(query):
-            self.texts[name] = RuleText(name, **json.loads(body))
+            self.texts[name] = _text(name, body)
 
     def text(self, name: str) -> RuleText | None:
         """The rule of that id."""
@@ -63,9 +65,16 @@ class _Registered(Mapping[str, Subscription]):
         if rule is None:
             raise KeyError(name)
         if name not in self._parsed:
-            how: Any = {"prefixes": rule.prefixes, "base": rule.base, "rules": self}
-            self._parsed[name] = parse(rule.query, "mdv", id=name, **how)
+            self._parsed[name] = self._subscription(rule)
         return self._parsed[name]
+
+    def named_by(self, rule: RuleText) -> Mapping[str, Subscription]:
+        """The rules that its search clause may name: as they were when it was registered. They may be gone by now."""
+        return self if rule.rules is None else {id: self._subscription(each) for id, each in rule.rules.items()}
+
+    def _subscription(self, rule: RuleText) -> Subscription:
+        how: Any = {"prefixes": rule.prefixes, "base": rule.base, "rules": self.named_by(rule)}
+        return parse(rule.query, "mdv", id=rule.id, **how)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.texts)
@@ -86,19 +95,20 @@ def added(
         try:
             before = known.text(rule.id)
             if before is not None:
-                if (before.query, dict(before.prefixes), before.base) != (rule.query, dict(rule.prefixes), rule.base):
+                if before != replace(rule, prefixes=dict(rule.prefixes)):
                     what = "the id is that of another rule of the repository"
                     raise SubscriptionError(what, source=rule.id, remedy="remove that one first")
                 again.append(rule.id)
                 continue
-            context = Context(rule.id, rule.prefixes, rule.base, rules=known, settings=settings)
+            context = Context(rule.id, rule.prefixes, rule.base, rules=known.named_by(rule), settings=settings)
             stated = parse_rule(rule.query, context)
+            kept = _with_named(rule, stated, known)
             if schema is not None:
                 schema.check_rule(stated, rule.id)
             branches = normalised(stated, context, schema.ranges() if schema is not None else None)
             check_supported(branches, rule.id)
-            new.append((rule, decomposition.add(branches)))
-            known.texts[rule.id] = rule
+            new.append((kept, decomposition.add(branches)))
+            known.texts[rule.id] = kept
             refused += (Refusal("warning", rule.id, "", text) for text in stated.warnings)
         except TriplewireError as error:
             refused.append(Refusal.of("subscription", rule.id, error))
@@ -135,7 +145,13 @@ def registered(connection: Connection, repository: str | None) -> Iterator[tuple
     if repository is not None:
         query = query.where(subscriptions.c.repository == repository)
     for owner, name, body in connection.execute(query.order_by(subscriptions.c.number)):
-        yield owner, RuleText(name, **json.loads(body))
+        yield owner, _text(name, body)
+
+
+def texts(connection: Connection, repository: str, ids: Iterable[str]) -> list[RuleText]:
+    """Rules of a repository, with those that they name."""
+    known = _Registered(connection, repository, list(ids))
+    return [text for text in known.texts.values() if text is not None]
 
 
 def results(
@@ -167,8 +183,27 @@ def snapshot(connection: Connection, repository: str) -> Iterator[Told]:
         yield replace(now, rules=tuple(sorted(begun.get(number, ()))))
 
 
+def _with_named(rule: RuleText, stated: Rule, known: _Registered) -> RuleText:
+    """The rule with those that it names. Raises `SubscriptionError` where these name rules, and so on, too deep."""
+    ids = [each.meaning.id for each in stated.searched if isinstance(each.meaning, Subscription)]
+    named = known.texts if rule.rules is None else rule.rules
+    kept = replace(rule, rules={id: text for id in ids if (text := named[id]) is not None})
+    if _depth(kept) > _DEEPEST:
+        what = f"the rules that it names name rules, and so on, more than {_DEEPEST} deep"
+        raise SubscriptionError(what, source=rule.id, remedy="write some of them out")
+    return kept
+
+
+def _depth(rule: RuleText) -> int:
+    return 1 + max(map(_depth, (rule.rules or {}).values()), default=0)
+
+
 def _body(rule: RuleText) -> str:
-    return json.dumps({"query": rule.query, "prefixes": dict(rule.prefixes), "base": rule.base})
+    return json.dumps({name: value for name, value in asdict(rule).items() if name != "id"})
+
+
+def _text(name: str, body: str) -> RuleText:
+    return rule_of({"id": name, **json.loads(body)})
 
 
 def _listed(connection: Connection, repository: str, ids: Sequence[str] | None) -> list[tuple[int, str, int]]:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from triplewire.config import ServiceSettings
 from triplewire.metadata.backbone import Writing
-from triplewire.metadata.messages import RuleText
+from triplewire.metadata.batches import rule_of
 from triplewire.metadata.provider import Provider
 from triplewire.metadata.remote import GONE, as_object, change_of
 from triplewire.service.access import ANYBODY, OWNER, allowed, owner
@@ -144,6 +144,7 @@ class Row(BaseModel):
     query: str
     prefixes: dict[str, str] = {}
     base: str = ""
+    rules: dict[str, Row] | None = None
 
 
 class Acknowledged(BaseModel):
@@ -165,7 +166,7 @@ def rules(request: Request, name: str) -> list[dict[str, Any]]:
 def subscribe(request: Request, name: str, body: list[Row]) -> list[dict[str, Any]]:
     """Have a repository subscribe to rules. Each is answered in its place: with its id, or why it is refused."""
     owner(request)
-    applied = _provider(request).subscribe(name, [RuleText(**row.model_dump()) for row in body])
+    applied = _provider(request).subscribe(name, [rule_of(row.model_dump()) for row in body])
     refused = {each.subject: each for each in applied.refused if not each.is_warning}
     ids = set(applied.ids)
     return [
