@@ -102,13 +102,13 @@ def added(
                 continue
             context = Context(rule.id, rule.prefixes, rule.base, rules=known.named_by(rule), settings=settings)
             stated = parse_rule(rule.query, context)
-            kept = _with_named(rule, stated, known)
+            complete = _with_named(rule, stated, known)
             if schema is not None:
                 schema.check_rule(stated, rule.id)
             branches = normalised(stated, context, schema.ranges() if schema is not None else None)
             check_supported(branches, rule.id)
-            new.append((kept, decomposition.add(branches)))
-            known.texts[rule.id] = kept
+            new.append((complete, decomposition.add(branches)))
+            known.texts[rule.id] = complete
             refused += (Refusal("warning", rule.id, "", text) for text in stated.warnings)
         except TriplewireError as error:
             refused.append(Refusal.of("subscription", rule.id, error))
@@ -187,11 +187,11 @@ def _with_named(rule: RuleText, stated: Rule, known: _Registered) -> RuleText:
     """The rule with those that it names. Raises `SubscriptionError` where these name rules, and so on, too deep."""
     ids = [each.meaning.id for each in stated.searched if isinstance(each.meaning, Subscription)]
     named = known.texts if rule.rules is None else rule.rules
-    kept = replace(rule, rules={id: text for id in ids if (text := named[id]) is not None})
-    if _depth(kept) > _DEEPEST:
+    complete = replace(rule, rules={id: text for id in ids if (text := named[id]) is not None})
+    if _depth(complete) > _DEEPEST:
         what = f"the rules that it names name rules, and so on, more than {_DEEPEST} deep"
         raise SubscriptionError(what, source=rule.id, remedy="write some of them out")
-    return kept
+    return complete
 
 
 def _depth(rule: RuleText) -> int:
