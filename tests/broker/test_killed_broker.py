@@ -55,7 +55,7 @@ def test_killed_at_random(database_url: str, tmp_path: Path) -> None:
 
 
 def test_killed_at_each_point(database_url: str, tmp_path: Path) -> None:
-    found = after_kills(database_url, tmp_path, SEED, usually(1, 20), *POINTS)
+    found = after_kills(database_url, tmp_path, SEED, usually(2, 20), *POINTS)
     assert history.wrong(found) == []
 
 
