@@ -122,7 +122,10 @@ def _was_met(place: Path, contents: str) -> bool:
 
 def _newest_first(of_meaning: Path) -> list[Path]:
     """The folders of all files, the last that was written first."""
-    states = ((state.stat().st_mtime, state.parent) for state in of_meaning.glob(f"*/{_STATE}"))
+    states: list[tuple[float, Path]] = []
+    for state in of_meaning.glob(f"*/{_STATE}"):
+        with suppress(FileNotFoundError):  # another command writes it anew
+            states.append((state.stat().st_mtime, state.parent))
     return [place for _, place in sorted(states, reverse=True)]
 
 
