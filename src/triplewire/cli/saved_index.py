@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _LEAST = 1 << 17  # bytes of files: smaller ones are read sooner than a saved index
 _STATE = "subscriptions.json"
 _ENGINE = "engine"
-_LAST = "last-contents"
-_MANY = 16  # of so many subscriptions, more than one has changed
+_MET = "contents-that-were-met"
+_AT_ONCE = 16  # where more than one of so many subscriptions has changed, the engine is saved at once
 _DIGITS = 32  # of the name of a folder
 
 
@@ -103,7 +103,7 @@ def load_with(
                 if id in engine and id not in count.anew:
                     said.warn(id, warning)
             say(f"{counted(count.new, 'new subscription')}, {count.changed:,} changed, {count.gone:,} gone")
-            if (count.new + count.changed + count.gone) * _MANY <= len(engine) and not _was_met(place, contents):
+            if (count.new + count.changed + count.gone) * _AT_ONCE <= len(engine) and not _was_met(place, contents):
                 return engine
         (place / _STATE).unlink(missing_ok=True)
         engine.save(place / _ENGINE)
@@ -114,9 +114,9 @@ def load_with(
 
 def _was_met(place: Path, contents: str) -> bool:
     """Were these the contents of the files when this was asked before?"""
-    last = place / _LAST
-    before = last.read_text("utf-8") if last.exists() else ""
-    replace_text(last, contents)
+    met = place / _MET
+    before = met.read_text("utf-8") if met.exists() else ""
+    replace_text(met, contents)
     return before == contents
 
 

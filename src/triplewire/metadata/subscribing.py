@@ -29,9 +29,10 @@ from triplewire.metadata.tables import subscriptions, terms
 from triplewire.metadata.working import fill, hits, in_order, picked, told, turned, wanted
 from triplewire.store.database import insert_rows
 
-_DEEPEST = 100  # rules that name rules
 AT_ONCE = 1_000
 """Subscriptions that are evaluated together: their results lie in a table of the transaction."""
+
+_DEEPEST = 100  # rules that name rules that name rules, and so on
 
 
 class _Registered(Mapping[str, Subscription]):

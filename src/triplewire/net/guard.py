@@ -8,6 +8,7 @@ A name is resolved once, where the connection is made, and the checked address i
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import ssl
 from functools import lru_cache
@@ -76,10 +77,17 @@ def target_of(url: Any, allow_private: bool = False, ca_file: Any = "") -> Targe
     return Target(is_secure, host, port or (443 if is_secure else 80), path, allow_private, ca_file)
 
 
-@lru_cache(maxsize=16)
 def trusting(ca_file: str) -> ssl.SSLContext:
-    """What verifies certificates: by those of a file, or of the system. Raises `OSError`, of which `ssl.SSLError` is
-    one, where the file has none."""
+    """What verifies certificates: by those of a file, which is read again once it has changed, or of the system. Raises
+    `OSError`, of which `ssl.SSLError` is one, where the file has none."""
+    if not ca_file:
+        return _trusting("", ())
+    state = os.stat(ca_file)
+    return _trusting(ca_file, (state.st_mtime_ns, state.st_size, state.st_ino))
+
+
+@lru_cache(maxsize=16)
+def _trusting(ca_file: str, state: tuple[int, ...]) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file or None)
 
 

@@ -46,7 +46,7 @@ _OF_STRING = frozenset(
 )  # besides those that are true or false
 _MOST = 4_096  # conditions and places that are looked at
 _YEARS = range(1_000, 3_000)
-_OBJECT = ir.Variable("o")
+_OBJECT = ir.Variable("o")  # stands for the literal of a pattern in what is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _asked(node: object) -> ir.Variable | None:
 
 def may_be_misplaced(placed: Placed, varying: Container[str]) -> bool:
     """May something be said of the condition, if the predicates that are `varying`, and constants, may be others?"""
-    if placed.is_pattern:  # a text is what most of them have, and most are
+    if placed.is_pattern:  # of properties with texts nothing is said, so that their patterns cost nothing
         return any(FEED_TYPES.get(iri.value, TEXT) != TEXT or iri.value in varying for iri in placed.predicates)
     return placed.is_resource or any(iri.value in FEED_TYPES or iri.value in varying for iri in placed.predicates)
 
