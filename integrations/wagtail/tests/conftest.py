@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from wagtail.models import Locale, Page, Site
 
+from killed_site import KilledSite, killed_site
 from pages.models import BlogPost, Section, Thread
 from running import PROGRAM, Broker
 from wagtail_triplewire import outbox, sender
@@ -105,6 +106,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     made = Broker(tmp_path_factory.mktemp("broker") / "data")
     yield made
     made.kill()
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[KilledSite]:
+    """The site in processes of its own, which may be killed."""
+    with killed_site() as site:
+        yield site
 
 
 @pytest.fixture(scope="session")

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import signal
 import threading
 import urllib.request
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.core import mail
-from django.core.management import call_command
-from django.db import connections, transaction
 from django.utils import timezone
 from wagtail.models import PageViewRestriction
 
 from conftest import Coast
+from killed_site import KilledSite, send
 from pages.models import Article, Category, Thread
 from running import Between, Broker, feed_of, until
 from wagtail_triplewire import inbox, sender
@@ -27,11 +23,6 @@ from wagtail_triplewire.names import name_of, term_iri
 from wagtail_triplewire.service import Service
 
 OLYMPIC = 'SELECT ?t WHERE (?i, title, ?t) SUCHTHAT (?t CONTAINS "Olympic")'
-
-
-def send() -> None:
-    """Let the sender do all that it can."""
-    call_command("triplewire_sender", "--once")
 
 
 def kinds(name: str) -> set[tuple[str, str]]:
@@ -310,7 +301,7 @@ def test_a_cycle_of_categories_is_refused_with_its_path(joined: Coast) -> None:
 
 @pytest.mark.parametrize("is_answer_lost", [False, True])
 def test_a_sender_that_is_killed_at_any_call_loses_and_doubles_nothing(
-    joined: Coast, broker: Broker, is_answer_lost: bool
+    joined: Coast, broker: Broker, elsewhere: KilledSite, is_answer_lost: bool
 ) -> None:
     """Each call of the service in turn is lost, or its answer, and the sender is killed with it."""
     between = Between(broker.url)
@@ -318,14 +309,14 @@ def test_a_sender_that_is_killed_at_any_call_loses_and_doubles_nothing(
     joined.settings.TRIPLEWIRE = {**joined.settings.TRIPLEWIRE, "SERVICE": between.url}
     joined.request(OLYMPIC)
     send()
-    between.happens = lambda: os.kill(sending.pop(), signal.SIGKILL)
-    rounds, is_killed, sending = 0, True, []
+    between.happens = elsewhere.kill
+    rounds, is_killed = 0, True
     while is_killed:
         post = joined.post(f"Olympic {rounds}")
         joined.change(post, body="<p>more</p>")
         joined.request("SELECT * WHERE (?x, title, chess)")
         between.at = len(between.seen) + rounds
-        is_killed = _send_in_a_child(sending)
+        is_killed = elsewhere.is_killed("send")
         between.at = -1
         rounds += 1
     methods = {seen.split(" ", 1)[1] for seen in between.seen}
@@ -340,33 +331,19 @@ def test_a_sender_that_is_killed_at_any_call_loses_and_doubles_nothing(
     assert told == sorted((f"Olympic {n}", kind) for n in range(rounds) for kind in ("matched", "changed"))
 
 
-def killed(*_: Any) -> None:
-    """End this process at once."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 @pytest.mark.parametrize("step", ["before the commit", "before the send", "before the mark"])
-def test_a_site_that_is_killed_between_save_and_mark_loses_and_doubles_nothing(joined: Coast, step: str) -> None:
+def test_a_site_that_is_killed_between_save_and_mark_loses_and_doubles_nothing(
+    joined: Coast, elsewhere: KilledSite, step: str
+) -> None:
     """The processes of the site are killed at a step of the flow; then it goes on with others."""
     joined.request(OLYMPIC)
     send()
     number = Outbox.objects.count()
 
-    def save() -> None:
-        with transaction.atomic():
-            joined.post("Olympic games")
-            if step == "before the commit":
-                killed()
-        killed()
-
-    def send_without_a_mark() -> None:
-        sender._sent = killed
-        send()
-
-    assert _in_a_child(save)
+    assert elsewhere.is_killed("save without a commit" if step == "before the commit" else "save")
     assert Outbox.objects.count() == number + (step != "before the commit")
     if step == "before the mark":
-        assert _in_a_child(send_without_a_mark)
+        assert elsewhere.is_killed("send without a mark")
     send()
     assert joined.waiting() == []
     joined.post("Olympic again")
@@ -374,32 +351,6 @@ def test_a_site_that_is_killed_between_save_and_mark_loses_and_doubles_nothing(j
     until(lambda: "Olympic again" in joined.told())
     pulled()
     assert joined.told() == ["Olympic games"] * (step != "before the commit") + ["Olympic again"]
-
-
-def _send_in_a_child(sending: list[int]) -> bool:
-    """Send in a process of its own, whose number is put in the list first. Returns whether it was killed."""
-    return _in_a_child(send, sending)
-
-
-def _in_a_child(work: Callable[[], None], number: list[int] | None = None) -> bool:
-    """Do it in a process of its own, whose number is put in the list first. Returns whether it was killed."""
-    sending = [] if number is None else number
-    connections.close_all()
-    begin, go = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.read(begin, 1)
-            work()
-        finally:
-            os._exit(0)
-    sending.append(child)
-    os.write(go, b"!")
-    status = os.waitpid(child, 0)[1]
-    sending.clear()
-    os.close(begin)
-    os.close(go)
-    return os.WIFSIGNALED(status)
 
 
 def test_saves_are_told_within_two_seconds(joined: Coast) -> None:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from conftest import Coast
+from killed_site import send
 from running import ROOT, Broker, free_port, until
-from test_exchange import OLYMPIC, pulled, send
+from test_exchange import OLYMPIC, pulled
 
 HERE = Path(__file__).parent
 
