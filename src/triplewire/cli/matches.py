@@ -102,7 +102,7 @@ def _end_of_portion(sizes: NDArray[np.int64], most_rows: int) -> int:
 
 
 class JsonLines:
-    """Writes one JSON object a line, as the README describes it. A line is handed on at once."""
+    """Writes one JSON object a line, as `docs/formats.md` describes it. A line is handed on at once."""
 
     def __init__(self, stream: IO[str], *, bindings: bool) -> None:
         self._stream, self._bindings = stream, bindings
