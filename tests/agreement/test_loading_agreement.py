@@ -68,6 +68,15 @@ FORMS: dict[str, tuple[Callable[[Iterable[dict[str, Any]], Path], Path], int]] =
 }
 
 
+def _subscribed(engine: Engine, row: dict[str, Any], more: dict[str, Any]) -> tuple[tuple[str, ...], Any]:
+    """Why a row is refused, else what is registered, with its warnings."""
+    try:
+        subscription = engine.subscribe(row["query"], row["language"], id=row["id"], **more)
+        return subscription.warnings, subscription
+    except TriplewireError as error:
+        return (error.what, error.remedy), None
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("form", FORMS)
 def test_loaded_or_registered_one_by_one(
@@ -76,7 +85,8 @@ def test_loaded_or_registered_one_by_one(
     monkeypatch.setattr(row_columns, "FEW", 0)
     write, count = FORMS[form]
     rows = [row for row in _rows(language, count, 5) if form == "jsonl" or is_storable(row["query"])]
-    engine, one_by_one = Engine(), Engine(matcher="reference")
+    engine, one_by_one, singly = Engine(), Engine(matcher="reference"), Engine()
+    singly.settle()  # texts that are registered one at a time have templates in the compiled tier
     refusals, warnings = list[Refusal](), list[tuple[str, str]]()
     engine.load_subscriptions(
         write(rows, tmp_path / f"rows.{form}"),
@@ -86,15 +96,17 @@ def test_loaded_or_registered_one_by_one(
     refused, warned = list[tuple[str, str, str]](), list[tuple[str, str]]()
     for row in rows:
         more = {name: row[name] for name in ("prefixes", "base") if name in row}
-        try:
-            registered = one_by_one.subscribe(row["query"], row["language"], id=row["id"], **more)
-        except TriplewireError as error:
-            refused.append((row["id"], error.what, error.remedy))
+        refusal, registered = _subscribed(one_by_one, row, more)
+        assert _subscribed(singly, row, more) == (refusal, registered)
+        if registered is None:
+            refused.append((row["id"], *refusal))
         else:
             warned += [(registered.id, warning) for warning in registered.warnings]
     assert [(one.subject, one.reason, one.remedy) for one in refusals] == refused
     assert sorted(warnings) == sorted(warned)
-    for loaded, registered in zip(engine.subscriptions, one_by_one.subscriptions, strict=True):
-        assert (loaded, loaded.warnings) == (registered, registered.warnings)
+    columns = engine.subscriptions, singly.subscriptions, one_by_one.subscriptions
+    for loaded, single, expected in zip(*columns, strict=True):
+        assert (loaded, loaded.warnings) == (expected, expected.warnings)
+        assert (single, single.warnings, single.revision) == (expected, expected.warnings, expected.revision)
     assert len(engine.subscriptions) > count // 4, "most texts are refused"
     assert refused, "no text is refused"

@@ -128,9 +128,8 @@ class Names:
 
     def find(self, string: bytes) -> int:
         """The number of a string, or -1."""
-        text, span = np.frombuffer(string or b"\0", np.uint8), np.array([0, len(string)])
-        hashes = kernels.hash_spans(text, span[:1], span[1:], int(self.seed[0]))
-        return int(self.find_all(text, span[:1], span[1:], hashes)[0])
+        text = np.frombuffer(string or b"\0", np.uint8)
+        return int(kernels.find_one(text, len(string), int(self.seed[0]), self.table))
 
     def order(self) -> NDArray[np.int64]:
         """The numbers in the order of their strings, by bytes."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -299,6 +299,10 @@ class Snapshot(Protocol):
 
     def with_compiler(self, compiler: Compiler) -> Snapshot:
         """The same subscriptions with another compiler, which differs in nothing but its taxonomy."""
+
+    def by_template(self, row: Mapping[str, Any]) -> Subscription | None:
+        """What `Compiler.compiled` makes in full of a row {"id", "language", "query", "prefixes", "base"}, where the
+        template of its text is known; else None."""
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Snapshot:
         """A snapshot without those removed, then with those added; this one stays as it is.

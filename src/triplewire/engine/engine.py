@@ -134,21 +134,24 @@ class Engine:
         id = arguments.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
+            by_template = None
             if isinstance(query, Subscription):
                 plain = False
                 subscription = dataclasses.replace(query, id=id, where=check(query, world.settings))
             else:
                 row = {"id": id, "language": language, "query": query, "prefixes": prefixes, "base": base}
-                subscription = self._compiler.compiled(row, Rules.of(self._snapshot), full=False)
+                by_template = self._snapshot.by_template(row)
+                subscription = by_template or self._compiler.compiled(row, Rules.of(self._snapshot), full=False)
                 plain = not subscription.rules
             number = self._last_number
             if not subscription.id:
                 number = next(n for n in count(number + 1) if f"s{n}" not in self._snapshot)
-                subscription = dataclasses.replace(subscription, id=f"s{number}")
+                subscription = subscription.but(id=f"s{number}")
             before = [subscription.id] if subscription.id in self._snapshot else []
             if before and not replace:
                 raise id_is_taken(subscription.id, "choose another, or take its place: subscribe(..., replace=True)")
-            subscription = self._compiler.checked(subscription)
+            if by_template is None:
+                subscription = self._compiler.checked(subscription)
             self._last_number = number
             self._current.snapshot = self._snapshot.changed((subscription,), before, plain=plain)
         self._current.start_background_work()

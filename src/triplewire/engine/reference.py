@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,10 @@ class ReferenceSnapshot:
         self._count = 0
         self._stage = OperatorStage(compiler.world, learned=compiler.learned)
         self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
+
+    def by_template(self, row: Mapping[str, Any]) -> Subscription | None:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        return None
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Self:
         """See `triplewire.engine.chunk.Snapshot`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 from triplewire.ir.nodes import PatternTerm, Where
 from triplewire.ir.show import show
@@ -45,6 +46,39 @@ class Subscription:
     @property
     def _stated(self) -> str:
         return self.text or f"{self.select} {self.ask} {self.construct} {show(self.where)}"
+
+    # --- a tree that is made when it is first asked for
+
+    @classmethod
+    def deferred(cls, make_where: Callable[[], object], **fields: Any) -> Self:
+        """The subscription with these fields, and those that have a default, whose `where` is made when it is first
+        asked for. It equals the one that has it from the start."""
+        subscription = object.__new__(cls)
+        vars(subscription).update(fields, _make_where=make_where)
+        return subscription
+
+    @property
+    def make_where(self) -> Callable[[], object] | None:
+        """What makes the tree of a deferred subscription; None of any other."""
+        return vars(self).get("_make_where")
+
+    def but(self, **fields: Any) -> Self:
+        """The same subscription with other fields than these, deferred where this one is."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), **fields)
+        return other
+
+    if not TYPE_CHECKING:  # for which any name would be an attribute
+
+        def __getattr__(self, name: str) -> Where:
+            if name != "where" or "_make_where" not in vars(self):
+                raise AttributeError(f"a subscription has no {name!r}")
+            where = vars(self)["where"] = vars(self)["_make_where"]()
+            return where
+
+    def __getstate__(self) -> dict[str, object]:
+        _ = self.where
+        return {name: value for name, value in vars(self).items() if name != "_make_where"}
 
     def __repr__(self) -> str:
         text = shortened(" ".join(self.text.split()), 160)

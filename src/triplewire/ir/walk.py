@@ -32,7 +32,6 @@ class _PartsByType(dict[type, Parts]):
 
 
 _PARTS = _PartsByType()
-_KNOWN: dict[type, Callable[[Any], tuple[object, ...]] | None] = {}
 
 
 def walk(root: object) -> Iterator[object]:

@@ -13,22 +13,22 @@ from triplewire.engine.segments.snapshot import DELTA, SegmentSnapshot
 
 
 def test_a_merge_loses_nothing_that_comes_in_meanwhile() -> None:
-    engine = engine_with(DELTA + 10)
+    engine, gone = engine_with(DELTA + 10), DELTA // 3
     engine.settle()
-    snapshot = snapshot_of(engine).changed((), [f"s{n:04}" for n in range(40)])
+    snapshot = snapshot_of(engine).changed((), [f"s{n:04}" for n in range(gone)])
     work = snapshot.background_work()
     assert work is not None, "more than a quarter is gone"
     install = work()
-    later = snapshot.changed((), ["s0050", "s0051"])
+    later = snapshot.changed((), [f"s{gone + 10:04}", f"s{gone + 11:04}"])
     later = later.changed([engine.subscribe(titles("late"), id="late")], ())
     merged = install(later)
     assert isinstance(merged, SegmentSnapshot)
-    left = [n for n in range(40, DELTA + 10) if n not in (50, 51)]
+    left = [n for n in range(gone, DELTA + 10) if n not in (gone + 10, gone + 11)]
     assert [one.id for one in merged.all()] == [*(f"s{n:04}" for n in left), "late"]
     assert len(merged) == len(left) + 1
-    assert "s0050" not in merged
-    assert merged.get("s0052") == engine.subscriptions[52]
-    assert sum(len(layer.segment) for layer in merged.layers) <= DELTA - 40 + 1
+    assert f"s{gone + 10:04}" not in merged
+    assert merged.get(f"s{gone + 12:04}") == engine.subscriptions[gone + 12]
+    assert sum(len(layer.segment) for layer in merged.layers) <= DELTA - gone + 1
 
 
 def test_publications_without_changes_pay_for_one_segment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ def test_texts_are_on_disk_and_tidy(expected: int) -> None:
     assert b"".join(tidy.blocks()) == b"".join(joined.blocks()) == b"".join(rows[::5])
 
 
-@pytest.mark.parametrize(("first", "there"), [(3_000, DELTA), (5_000, 3 * DELTA + 9)], ids=["in memory", "in a file"])
+@pytest.mark.parametrize(("first", "there"), [(1_500, DELTA), (5_000, 3 * DELTA + 9)], ids=["in memory", "in a file"])
 def test_a_full_disk_refuses_what_comes_and_leaves_the_rest(first: int, there: int, tmp_path: Path) -> None:
     engine = Engine(matcher="trie")
     for number in range(2 * DELTA):

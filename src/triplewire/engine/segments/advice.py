@@ -52,6 +52,7 @@ class TemplateAdvice:
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.of = lru_cache(_MOST_KNOWN)(_TemplateFacts)
         self._class_warning = lru_cache(_MOST_KNOWN)(partial(class_warning, taxonomy=taxonomy))
+        self.tells_of = lru_cache(_MOST_KNOWN)(_tells_of)
         self._state = np.zeros(0, np.uint8)  # parameter -> is there something to be said of its IRI?
 
     def tells(self, forms: TextForms) -> NDArray[np.bool_]:
@@ -60,9 +61,7 @@ class TemplateAdvice:
         self._state = with_room(self._state, len(forms.parameters))
         distinct = np.unique(forms.parameter)
         for number in distinct[self._state[distinct] == _UNSEEN].tolist():
-            iri = _iri_of(forms.parameters.text(number))
-            is_told = iri in FEED_TYPES or schema_of(iri) or term_warning(iri)
-            self._state[number] = _TOLD if is_told else _SILENT
+            self._state[number] = _TOLD if self.tells_of(forms.parameters.text(number)) else _SILENT
         facts = [self.of(template) for template in forms.templates]
         numbers, row_of_part = np.where(forms.is_head, -1, forms.template), forms.row_of_part
         part = np.repeat(np.arange(len(numbers)), np.diff(forms.parameter_offset))
@@ -120,6 +119,12 @@ class TemplateAdvice:
 def _iri_of(parameter: str) -> str:
     """The IRI of a parameter, or that of its datatype; "" where it has none."""
     return content(parameter) if parameter[0] == "<" else parameter.partition(_DATATYPE)[2][:-1]
+
+
+def _tells_of(parameter: str) -> bool:
+    """Is there something to be said of its IRI?"""
+    iri = _iri_of(parameter)
+    return iri in FEED_TYPES or bool(schema_of(iri) or term_warning(iri))
 
 
 class _TemplateFacts:

@@ -26,6 +26,7 @@ from triplewire.engine.compiler import Compiler, row_of
 from triplewire.engine.segments.arena import Arena, Columns
 from triplewire.engine.segments.narrowing import Narrowing
 from triplewire.engine.segments.operator_pairs import OperatorPairs
+from triplewire.engine.segments.single_texts import SingleTexts
 from triplewire.engine.segments.texts import IdTable, Texts, TextSource, TextWriter
 from triplewire.engine.stats import Clock
 from triplewire.errors import StoreError, TriplewireError
@@ -34,6 +35,8 @@ from triplewire.ir.normal_form import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.languages.sources.tables import is_pointer, line_of
+from triplewire.languages.templates import TextForms
+from triplewire.languages.templates.template import TemplateText
 from triplewire.memory import Pool
 from triplewire.model.origins import FROM_SOURCE
 from triplewire.select.everything import EVERYTHING
@@ -45,6 +48,7 @@ from triplewire.verify.verifier import NamesClauses, Verified, Verifier, Verifie
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 _TOGETHER = 1 << 18  # triples whose atoms are found together
 _FEW = 64  # pairs whose bindings are listed without NumPy
+_FEW_TEXTS = 4  # by template, which are added one by one sooner than together
 _FORMS = 16  # normal forms that are kept while tests of their subscriptions are asked for
 _NO_COLUMNS: Columns = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_)
 KEPT_BYTES = 4 << 20
@@ -72,6 +76,7 @@ class SegmentContext:
         self.arenas: Pool[Arena] = Pool()
         self.operators = OperatorPairs(compiler.world, compiler.learned)
         self.most_bindings = compiler.world.settings.most_bindings
+        self.single_texts = SingleTexts(compiler)
 
     def with_compiler(self, compiler: Compiler) -> SegmentContext:
         """The same with a compiler of another taxonomy, on which nothing in the cache depends."""
@@ -164,21 +169,32 @@ def _without_decided_failures(rows: SegmentRows, selected: Ids) -> SegmentRows:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSubscription:
-    """A subscription before it is in a segment. `row`: its line of a subscription file, empty where that line alone
-    does not give it; `operators`: name and number of arguments of its calls."""
+    """A subscription before it is in a segment. `form`: None of one `by_template`; `row`: its line of a subscription
+    file, empty where that line alone does not give it; `operators`: name and number of arguments of its calls."""
 
     subscription: Subscription
-    form: NormalForm
+    form: NormalForm | None
     row: bytes
-    operators: frozenset[tuple[str, int]]
+    operators: frozenset[tuple[str, int]] = frozenset()
+    by_template: TemplateText | None = None
 
     @classmethod
     def of(cls, subscription: Subscription, compiler: Compiler, plain: bool) -> CompiledSubscription:
         """`plain` says that the subscription is what its text gives by itself."""
         row = line_of(row_of(subscription)) if plain or compiler.is_plain(subscription) else b""
+        if plain and isinstance(text := subscription.make_where, TemplateText):
+            return cls(subscription, None, row, by_template=text)
         form = normal_form(compiler.meant(subscription), most=compiler.world.settings.max_branches)
         operators = frozenset((call.operator, len(call.arguments)) for call in calls_in(subscription.where))
         return cls(subscription, form, row, operators)
+
+    def add_to(self, builder: ClauseBuilder) -> None:
+        """Add it as the next one."""
+        form = self.form
+        if form is None and self.by_template is not None:
+            form = self.by_template.form.normal_form(self.by_template.parameters)
+        assert form is not None
+        builder.add(form, self.subscription.select, self.subscription.ask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,17 +420,23 @@ class Segment:
         builder = ClauseBuilder()
         selections: dict[Selection, int] = {}
         stated = [compiled.subscription for compiled in subscriptions]
-        for compiled in subscriptions:
-            builder.add(compiled.form, compiled.subscription.select, compiled.subscription.ask)
+        texts = [compiled.by_template for compiled in subscriptions]
+        columns = builder.batch(TextForms.of(texts)) if len(texts) - texts.count(None) > _FEW_TEXTS else None
+        number = 0
+        while number < len(subscriptions):
+            number = number if columns is None else builder.add_from(columns, number)
+            if number < len(subscriptions):
+                subscriptions[number].add_to(builder)
+                number += 1
         numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
-        texts, pinned = texts_of(subscriptions, writer)
+        lines, pinned = texts_of(subscriptions, writer)
         return cls(
             context,
             clauses,
             (EVERYTHING if is_part else context.maker).build(clauses),
             IdTable.of([subscription.id for subscription in stated]),
-            texts,
+            lines,
             tuple(selections),
             np.array(numbers, np.int32),
             np.array([subscription.construct is not None for subscription in stated], np.uint8),

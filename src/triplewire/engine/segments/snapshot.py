@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import add
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ from triplewire.engine.segments.operator_pairs import SnapshotCalls
 from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts, texts_of
 from triplewire.engine.segments.texts import IdTable, TextWriter, ranks_together
 from triplewire.engine.stats import Clock
+from triplewire.engine.subscriptions import Rules
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
@@ -41,7 +43,7 @@ from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.languages.sources.rows import Row
 from triplewire.select.index import TellsLeft, can_grow
 
-DELTA = 128  # subscriptions in the delta, at most
+DELTA = 256  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
 LARGE = 5 << 19  # subscriptions of a merged segment, at most: a few segments cost less than the memory to merge more
 _SHARE = 8  # up to so many times the subscriptions of the first segment, its rows tell how much room all will need
@@ -76,6 +78,10 @@ class SegmentSnapshot:
         self._before = before
 
     # --- changes
+
+    def by_template(self, row: Mapping[str, Any]) -> Subscription | None:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        return self.context.single_texts.subscription(row, Rules.of(self))
 
     def with_compiler(self, compiler: Compiler) -> SegmentSnapshot:
         """See `triplewire.engine.chunk.Snapshot`."""

@@ -180,6 +180,19 @@ def find(texts: Spans, hashes: Any, table: StringTable, out: Any) -> None:
 
 
 @kernel
+def find_one(text: Any, end: int, seed: int, table: StringTable) -> Any:
+    """The row of the string that ends there in a table of strings without kinds, or -1."""
+    slots, h = table.slots, hash_bytes(text, 0, end, seed)
+    row, is_same = slots[find_slot(slots, table.hash, _int(h & _wide(slots.size - 1)), h)], False
+    while row >= 0 and not is_same:
+        first, last = table.offset[row], table.offset[row + 1]
+        is_same = last - first == end and same_bytes(text, 0, end, table.text, first)
+        if not is_same:
+            row = _next(row, h, table)
+    return row
+
+
+@kernel
 def copy_strings(text: Any, start: Any, offset: Any, out: Any) -> None:
     """Copy strings to where `offset` says."""
     for i in range(start.size):

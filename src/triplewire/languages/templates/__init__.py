@@ -35,6 +35,8 @@ from triplewire.languages.templates.splitting import (
     SPARQL,
     UNSURE,
     WHOLE,
+    AnyParameters,
+    ParameterList,
     ParameterPool,
     Pool,
     Queries,
@@ -46,6 +48,7 @@ from triplewire.languages.templates.template import (
     Environment,
     Parameters,
     Template,
+    TemplateText,
     content,
     is_word,
 )
@@ -73,7 +76,7 @@ class TextForms:
 
     templates: Sequence[Template]
     heads: Sequence[Head]
-    parameters: ParameterPool
+    parameters: AnyParameters
     first: NDArray[np.int32]
     last: NDArray[np.int32]
     is_joined: NDArray[np.bool_]
@@ -81,6 +84,31 @@ class TextForms:
     parameter_offset: NDArray[np.int32]
     parameter: NDArray[np.int32]
     calls: dict[int, CallList]
+
+    @classmethod
+    def of(cls, texts: Sequence[TemplateText | None]) -> TextForms:
+        """Those of texts whose templates are known already, None for one without."""
+        templates: dict[Template, int] = {}
+        numbers: dict[str, int] = {}
+        heads: list[Head] = []
+        is_joined = np.zeros(len(texts), np.bool_)
+        offset, template, parameters, ends = [0], list[int](), list[str](), [0]
+        for row, text in enumerate(texts):
+            if text is not None and isinstance(form := text.form, Conjunction):
+                is_joined[row] = True
+                template.append(len(heads))
+                heads.append(Head(form.language, "", form.ask, form.names is not None))
+                parameters += [f"?{name}" for name in form.names or ()]
+                ends.append(len(parameters))
+            for part, its_parameters in text.form.parts(text.parameters) if text is not None else ():
+                template.append(templates.setdefault(part, len(templates)))
+                parameters += its_parameters
+                ends.append(len(parameters))
+            offset.append(len(template))
+        parameter = [numbers.setdefault(written, len(numbers)) for written in parameters]
+        columns = offset[:-1], offset[1:], template, ends, parameter
+        first, last, of_part, end, number = (np.array(column, np.int32) for column in columns)
+        return cls(list(templates), heads, ParameterList(numbers), first, last, is_joined, of_part, end, number, {})
 
     @property
     def has_form(self) -> NDArray[np.bool_]:

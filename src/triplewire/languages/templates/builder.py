@@ -148,11 +148,8 @@ class TemplateBuilder:
         example = self._example(text, examples)
         return None if example is None else _kinds(example[0], examples, frozenset(), self._takes_any)
 
-    def build(
-        self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int]
-    ) -> tuple[Template, frozenset[str]] | None:
-        """The template of texts in which the same parameters are equal as in this one, and what it reserves: contents
-        that no parameter may have, since the tree has them already. None where it has none.
+    def build(self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int]) -> Template | None:
+        """The template of texts in which the same parameters are equal as in this one. None where it has none.
 
         `fixed`: numbers of parameters that are those of this text for good.
         """
@@ -177,18 +174,16 @@ class TemplateBuilder:
             normal_form(meant, most=self._most),
             stated.warnings,
             tuple([by_name.get(name, name) for name in asked_rules]),
+            frozenset(_strings(meant.where).difference(map(content, examples))),
         )
-        reserved = frozenset(_strings(meant.where).difference(map(content, examples)))
         odd = _odd_examples(placeholders, equal, self.may_have_suffix)
-        if not self._agrees(text, template, reserved, odd) or not self._agrees(
-            text, template, reserved, text.parameters
-        ):
+        if not self._agrees(text, template, odd) or not self._agrees(text, template, text.parameters):
             return None
         for term in _VOCABULARY if self._any_term else ():
             with_term = [term if parameter[0] == "<" else parameter for parameter in odd]
-            if not self._agrees(text, template, None, with_term):
+            if not self._agrees(text, template, with_term, tree_only=True):
                 return None
-        return template, reserved
+        return template
 
     def _example(self, text: SplitText, parameters: Sequence[str]) -> _Example | None:
         """The parsed text with these parameters; the last one is remembered."""
@@ -202,9 +197,9 @@ class TemplateBuilder:
         return self._last[1]
 
     def _agrees(
-        self, text: SplitText, template: Template, reserved: frozenset[str] | None, parameters: Sequence[str]
+        self, text: SplitText, template: Template, parameters: Sequence[str], *, tree_only: bool = False
     ) -> bool:
-        """Is the text with these parameters what the template says? With None reserved, its tree only."""
+        """Is the text with these parameters what the template says?"""
         places = zip(template.placeholders, parameters, strict=True)
         values = tuple([place.example if place.kind == FIXED else parameter for place, parameter in places])
         stated, asked_rules = self._example(text, values) or (None, ())
@@ -213,7 +208,7 @@ class TemplateBuilder:
         expected = template.subscription(values, stated.id, stated.text, dict(stated.prefixes), stated.base)
         if stated != expected or stated.warnings != expected.warnings:
             return False
-        if reserved is None or not reserved.isdisjoint(map(content, values)):
+        if tree_only or not template.reserved.isdisjoint(map(content, values)):
             return True
         return normal_form(self._meant(stated), most=self._most) == template.normal_form(values)
 

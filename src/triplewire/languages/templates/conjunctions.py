@@ -78,12 +78,9 @@ def is_condition(text: str, language: str) -> bool:
     return language == "sparql" and _CONDITION.match(text) is not None
 
 
-def part(
-    built: tuple[Template, frozenset[str]], count: int, is_condition: bool
-) -> tuple[Template, frozenset[str]] | None:
+def part(template: Template, count: int, is_condition: bool) -> Template | None:
     """A template as a part with the first `count` of its parameters; None where other parts might change what it means.
     Of a condition, the patterns that bind its variables are taken off."""
-    template, reserved = built
     form, parts = template.example_form, template.stated.parts if isinstance(template.stated, And) else ()
     names = {content(holder.example) for holder in template.placeholders if holder.kind == VARIABLE}
     if template.warnings or template.ask or template.named:
@@ -101,20 +98,19 @@ def part(
     if tuple(bound) != template.select or not names.issuperset(bound):
         return None
     if not is_condition:
-        return built
+        return template
     placeholders, tests = template.placeholders[:count], form.clauses[0].tests
     clause = Clause((), tests)
     conditions = tuple([part for part in parts if isinstance(part, Filter)])
     if len(conditions) != 1 or sum(isinstance(part, Pattern) for part in parts) != len(parts) - 1:
         return None
-    taken_off = replace(
+    return replace(
         template,
         placeholders=placeholders,
         select=(),
         stated=conditions[0],
         example_form=replace(form, clauses=(clause,)),
     )
-    return taken_off, reserved
 
 
 def says(form: Conjunction, parameters: Parameters, stated: Subscription, environment: Environment, most: int) -> bool:

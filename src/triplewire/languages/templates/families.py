@@ -109,7 +109,7 @@ class Family:
         # without a template: with both quotations, equal strings could be written in two ways
         self._has_none = '"' in form.delimiters and "'" in form.delimiters
         self._met: set[int] = set()
-        self._built: dict[Key, tuple[int, frozenset[str]] | None] = {}  # number of a template, what it reserves
+        self._built: dict[Key, tuple[int, Template] | None] = {}  # with its number
 
     def templates(self, parameters: Numbers) -> Numbers:
         """The numbers of the templates of some texts, -1 for none. `parameters`: a row for each text."""
@@ -123,8 +123,8 @@ class Family:
             first = codes[rows[0]]
             key = tuple([(place, int(first[place])) for place in np.flatnonzero(first).tolist()])
             if (built := self._template(key, parameters[rows])) is not None:
-                number, reserved = built
-                numbers[rows] = np.where(self._has_any(parameters[rows], reserved), _NONE, number)
+                number, template = built
+                numbers[rows] = np.where(self._has_any(parameters[rows], template.reserved), _NONE, number)
         return numbers
 
     def _decide(self, text: SplitText) -> None:
@@ -161,7 +161,7 @@ class Family:
             varies = (self._pool.first[parameters] == self._pool.last[parameters]) & (kind != FIXED)
         return np.where(varies, 0, parameters + _FIXED).astype(np.int32)
 
-    def _template(self, key: Key, parameters: Numbers) -> tuple[int, frozenset[str]] | None:
+    def _template(self, key: Key, parameters: Numbers) -> tuple[int, Template] | None:
         """The template for this key, built now where it has to be. `parameters`: those of texts with it."""
         if key not in self._built:
             if not self._may_build_for(parameters, key):
@@ -172,7 +172,7 @@ class Family:
             built = self._builder.build(text, self._kinds, fixed)
             if built is not None and self._form.is_part:
                 built = conjunctions.part(built, len(self._form.delimiters), self._form.is_condition)
-            self._built[key] = None if built is None else (self._registered(built[0]), built[1])
+            self._built[key] = None if built is None else (self._registered(built), built)
         return self._built[key]
 
     def _may_build_for(self, parameters: Numbers, key: Key) -> bool:

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.kernels.text import parts as kernels
 from triplewire.kernels.text.parts import GQL, SPARQL, UNSURE, WHOLE
-from triplewire.languages.templates.template import Environment
+from triplewire.languages.templates.template import Environment, Parameters
 
-__all__ = ["GQL", "PAD", "SPARQL", "UNSURE", "WHOLE", "ParameterPool", "Pool", "Queries", "SplitTexts", "Texts"]
-__all__ += ["with_room"]
+__all__ = ["GQL", "PAD", "SPARQL", "UNSURE", "WHOLE", "ParameterList", "ParameterPool", "Pool", "Queries", "SplitTexts"]
+__all__ += ["AnyParameters", "TextSplitter", "Texts", "with_room"]
 
 PAD = 8  # bytes that kernels may read behind a text
 Bytes = NDArray[np.uint8]
@@ -182,23 +182,23 @@ class ParameterPool(Pool):
         return self._texts[number]
 
 
+class ParameterList(list[str]):
+    """Few distinct parameters, as a `ParameterPool` has many."""
+
+    def text(self, number: int) -> str:
+        """A parameter as written."""
+        return self[number]
+
+
+AnyParameters: TypeAlias = ParameterPool | ParameterList
+
+
 class SplitTexts:
     """Some texts, split. `mode`: how each is to be split; in the end, how it was."""
 
     def __init__(self, texts: Texts, mode: Bytes, reserves: bool) -> None:
-        size = int((texts.end - texts.start).sum())
         self.mode = mode
-        self._spans = kernels.Split(
-            mode,
-            np.empty(len(texts) + 1, np.int32),
-            np.empty(2 * size + PAD, np.uint8),
-            np.empty(size + len(texts) + 2, np.int64),
-            np.empty(size + len(texts) + 2, np.int32),
-            np.empty(size // 2 + 2, np.int64),
-            np.empty(size // 2 + 2, np.int64),
-            np.zeros(kernels.STATE, np.int64),
-        )
-        self._spans.skeleton_offset[0] = self._spans.parameter_offset[0] = 0
+        self._spans = _room(mode, int((texts.end - texts.start).sum()))
         kernels.split(texts.text, texts.start, texts.end, reserves, self._spans)
         self.text = texts.text
         self.part_offset = self._spans.part_offset
@@ -211,3 +211,46 @@ class SplitTexts:
         """The bytes of each part, with marks in place of its parameters."""
         offset = self._spans.skeleton_offset[: self.parts + 1]
         return Texts(self._spans.skeleton, offset[:-1], offset[1:])
+
+
+class TextSplitter:
+    """Splits one text at a time, as a whole. `reserves` as for `SplitTexts`. For one thread at a time."""
+
+    def __init__(self, reserves: bool) -> None:
+        self._reserves = reserves
+        self._size = 0
+        self._spans = _room(np.zeros(1, np.uint8), 0)
+        self._start, self._end = np.zeros(1, np.int64), np.zeros(1, np.int64)
+
+    def split(self, text: bytes) -> tuple[bytes, Parameters] | None:
+        """Its bytes with marks in place of its parameters, and these; None where it cannot be split."""
+        if len(text) > self._size:
+            self._size = 2 * len(text)
+            self._spans = _room(np.zeros(1, np.uint8), self._size)
+        spans = self._spans
+        spans.mode[0], self._end[0] = WHOLE, len(text)
+        spans.state[:] = 0
+        kernels.split(np.frombuffer(text + bytes(PAD), np.uint8), self._start, self._end, self._reserves, spans)
+        if spans.mode[0] == UNSURE:
+            return None
+        count = spans.state[kernels.PARAMETERS]
+        places = zip(spans.start[:count].tolist(), spans.end[:count].tolist(), strict=True)
+        skeleton = spans.skeleton[: spans.state[kernels.BYTES]].tobytes()
+        return skeleton, tuple([text[begin:end].decode() for begin, end in places])
+
+
+def _room(mode: Bytes, size: int) -> kernels.Split:
+    """Room for what is split of texts that are so long together."""
+    count = len(mode)
+    spans = kernels.Split(
+        mode,
+        np.empty(count + 1, np.int32),
+        np.empty(2 * size + PAD, np.uint8),
+        np.empty(size + count + 2, np.int64),
+        np.empty(size + count + 2, np.int32),
+        np.empty(size // 2 + 2, np.int64),
+        np.empty(size // 2 + 2, np.int64),
+        np.zeros(kernels.STATE, np.int64),
+    )
+    spans.skeleton_offset[0] = spans.parameter_offset[0] = 0
+    return spans

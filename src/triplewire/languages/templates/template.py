@@ -129,6 +129,17 @@ class Placeholder:
         return {} if self.kind == FIXED else {term_of(self.example): term_of(parameter)}
 
 
+@dataclass(frozen=True, slots=True)
+class TemplateText:
+    """A text that is a form with parameters; called, it makes the tree."""
+
+    form: ParsedForm
+    parameters: Parameters
+
+    def __call__(self) -> Where:
+        return self.form.where(self.parameters)
+
+
 class ParsedForm(ABC):
     """What texts mean that differ in their parameters only. As it stands: without parts, variables, names of rules."""
 
@@ -160,13 +171,13 @@ class ParsedForm(ABC):
     def subscription(
         self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
     ) -> Subscription:
-        """The subscription that parsing the text gives."""
-        return Subscription(
+        """The subscription that parsing the text gives, deferred."""
+        return Subscription.deferred(
+            TemplateText(self, parameters),
             id=id,
             language=self.language,
             text=text,
             select=self.selected(parameters),
-            where=self.where(parameters),
             ask=self.ask,
             prefixes=tuple(sorted(prefixes.items())),
             base=base,
@@ -179,7 +190,8 @@ class Template(ParsedForm):
     """The parts of a subscription with example parameters: `stated` is its tree as parsed, `example_form` its normal
     form.
 
-    `named` are the rules that an MDV text may name, were they there: names, or numbers of placeholders.
+    `named` are the rules that an MDV text may name, were they there: names, or numbers of placeholders. `reserved`:
+    contents that no parameter may have, since the tree has them already.
     """
 
     language: str
@@ -190,6 +202,7 @@ class Template(ParsedForm):
     example_form: NormalForm
     warnings: tuple[str, ...] = ()
     named: tuple[str | int, ...] = ()
+    reserved: frozenset[str] = frozenset()
 
     @cached_property
     def varying(self) -> tuple[int, ...]:
