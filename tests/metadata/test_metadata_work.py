@@ -70,3 +70,20 @@ def test_a_document_costs_the_same_beside_many_others(database_url: str, conditi
             registry.apply([_document(4_000 + there)])  # tables of the transaction are emptied
             costs.append(counted.cost(_document(5_000 + there)))
     assert costs[1] <= 1.5 * costs[0]
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+def test_postgresql_keeps_the_plans_of_a_batch(database_url: str) -> None:
+    """A rollback between batches, as of a connection that has only read, would forget them."""
+    planned: list[list[str]] = []
+
+    def look(connection: Connection, _: Applied) -> None:
+        statements = connection.exec_driver_sql("SELECT statement FROM pg_prepared_statements")
+        planned.append(sorted(statements.scalars()))
+
+    with Registry.open(database_url) as registry:
+        registry.subscribe("r", [RuleText("rule", "search Host c register c where c.cpu >= 600", PREFIXES)])
+        for number in range(8):
+            registry.apply([_document(number)], look)
+    assert len(planned[-1]) > 40
+    assert set(planned[-2]) <= set(planned[-1])

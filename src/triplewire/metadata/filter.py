@@ -49,6 +49,7 @@ from triplewire.metadata.working import (
     is_in,
     moved_rows,
     region,
+    wanted,
 )
 
 
@@ -137,9 +138,8 @@ def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_o
         empty(connection, filter_data)
         connection.execute(_gathered(given))
     for operator in compress(OPERATORS, is_used):
-        contains, _, size = operator.partition(" ")
-        if contains == CONTAINS:
-            _cut(connection, given, operator, int(size))
+        if operator.startswith(f"{CONTAINS} "):
+            _cut(connection, given, operator)
         rows += _insert_hits(connection, into, _triggered(given, operator), changes_only=changes_only)
     return rows
 
@@ -173,30 +173,56 @@ def _data_of(given: _Input) -> Any:
 
 @cache
 def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
-    d, t, g = _data_of(given), given.triggers, grams
+    d, t = _data_of(given), given.triggers
     others: list[tuple[Any, Any]] = []
     is_found = sa.and_(t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property, given.only)
-    if operator.startswith(CONTAINS):
-        others.append((g, g.c.term == d.c.value))
-        is_found = sa.and_(is_found, t.c.brief == g.c.gram)
+    if operator.startswith(f"{CONTAINS} "):
+        others.append((grams, grams.c.term == d.c.value))
+        is_found = sa.and_(is_found, t.c.brief == grams.c.gram)
     others.append((t, sa.and_(is_found, OPERATORS[operator](d.c, t.c))))
-    return sa.select(t.c.rule, d.c.resource, d.c.was, d.c.stays).select_from(in_order(d, *others))
+    rows = sa.select(t.c.rule, d.c.resource, d.c.was, d.c.stays).select_from(in_order(d, *others))
+    if given is not _OF_ALL:
+        rows = rows.where(sa.tuple_(d.c.class_, d.c.property).in_(_asked_of(given, operator)))
+    return rows
 
 
-def _cut(connection: Connection, given: _Input, operator: str, size: int) -> None:
-    """Cut the literals that are searched into pieces, each of which stands for the constants that have it."""
-    searched, pieces = _searched(given, operator), None
+def _asked_of(given: _Input, operator: str) -> sa.Select[tuple[int, int]]:
+    """The classes and properties of `filter_data` of which some rule asks the operator: each is looked up once, and
+    most are asked nothing."""
+    d, t = filter_data, given.triggers
+    pair = sa.select(d.c.class_, d.c.property).distinct().subquery("pair")
+    is_there = is_in(t, t.c.operator == operator, t.c.class_ == pair.c.class_, t.c.property == pair.c.property)
+    return sa.select(pair.c.class_, pair.c.property).where(is_there)
+
+
+def _cut(connection: Connection, given: _Input, operator: str) -> None:
+    """Cut the literals that are searched into pieces, and keep those that some rule is found by."""
+    size = int(operator.removeprefix(f"{CONTAINS} "))
+    texts = connection.execute(_searched(given, operator)).all()
+    if given is not _OF_ALL:  # then the rules are few
+        fill(connection, wanted, ((gram,) for gram in {gram for _, text in texts for gram in grams_of(text, size)}))
+    known = set(connection.execute(_known_pieces(given, operator)).scalars())
+    fill(connection, grams, ((term, gram) for term, text in texts for gram in grams_of(text, size) & known))
+
+
+@cache
+def _known_pieces(given: _Input, operator: str) -> sa.Select[tuple[str]]:
+    t = given.triggers
     if given is _OF_ALL:
-        t = given.triggers
-        pieces = set(connection.execute(sa.select(t.c.brief).where(t.c.operator == operator)).scalars())
-    cut = ((number, grams_of(text, size)) for number, text in connection.execute(searched).all())
-    fill(connection, grams, ((n, gram) for n, all_ in cut for gram in (all_ if pieces is None else all_ & pieces)))
+        return sa.select(t.c.brief).where(t.c.operator == operator).distinct()
+    pair = _asked_of(given, operator).subquery("asked_pair")
+    is_of_pair = sa.and_(t.c.class_ == pair.c.class_, t.c.property == pair.c.property)
+    is_known = is_in(t, t.c.operator == operator, is_of_pair, t.c.brief == wanted.c.digest)
+    return sa.select(wanted.c.digest).select_from(in_order(pair, (wanted, sa.true()))).where(is_known).distinct()
 
 
 @cache
 def _searched(given: _Input, operator: str) -> sa.Select[Any]:
     d, t = _data_of(given), given.triggers
-    is_searched = is_in(t, t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property)
+    if given is _OF_ALL:
+        is_searched = is_in(t, t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property)
+    else:
+        is_searched = sa.tuple_(d.c.class_, d.c.property).in_(_asked_of(given, operator))
     return sa.select(d.c.value, d.c.literal).where(d.c.literal.is_not(None), is_searched).distinct()
 
 

@@ -136,6 +136,7 @@ _SIZE = (
     "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'"
 )
 _PLANNING = "SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL enable_seqscan = off"  # there is an index
+_PREPARED = 1_000  # statements of a connection that are planned once: more than there are
 _MOST = 64 << 20  # bytes of these tables, beyond which they are made anew
 
 
@@ -143,6 +144,8 @@ def prepare(connection: Connection) -> None:
     """Have the tables of this transaction. `altered` is empty; the others are emptied where they are filled."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_PLANNING)
+        driver: Any = connection.connection.driver_connection
+        driver.prepared_max = _PREPARED
         if (connection.exec_driver_sql(_SIZE).scalar() or 0) > _MOST:  # rows that were removed keep their places there
             connection.exec_driver_sql("DISCARD TEMP")
     if not sa.inspect(connection).has_table(wanted.name):  # they last as long as the connection

@@ -168,7 +168,10 @@ class Database:
         for the commit. Raises as `write` does."""
         with errors_of_database(""), self.engine.connect() as connection:
             yield connection
-            connection.rollback()
+            if self.engine.dialect.name == "postgresql":
+                connection.commit()  # with a rollback, psycopg has all statements of the connection planned anew
+            else:
+                connection.rollback()
 
     def rows(self, query: sa.Select[Any]) -> Sequence[Row[Any]]:
         """What a query finds."""
