@@ -281,8 +281,8 @@ class Deliveries(Repeating):
         return self._free > 0
 
     def _send_one(self, host: _Host, at: float) -> bool:
-        """Give the next delivery of a host to a worker, if its limits allow it; False where it has none for now. Then it
-        comes into the round again when a worker has done, or is told of more, or at the time that was planned."""
+        """Give the next delivery of a host to a worker, if its limits allow it; False where it has none for now. Then
+        it comes into the round again when a worker has done, or more is told of, or at the time that was planned."""
         if not self._shares.has(host.name):
             host.waiting.clear()
             return False
