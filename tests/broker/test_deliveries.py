@@ -10,11 +10,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from broker.receivers import Answer, Came, Clock, Server, published, serving, subscribed, until
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds.entries import feed_of
 from triplewire.broker.subscriptions.targets import Target
+from triplewire.deliver import schedule
 from triplewire.deliver.limits import SCHEDULE, DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 
@@ -62,6 +64,27 @@ def test_each_event_goes_to_each_target_once(broker: Broker, deliver: Deliver) -
         until(ended(broker, delivered=30, pending=0))
         assert len(first.ids) == len(set(first.ids)) == 20
         assert len(second.ids) == len(set(second.ids)) == 10
+
+
+def test_a_host_is_read_when_it_is_told_and_when_it_has_answered(
+    broker: Broker, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "LOOK", 60.0)
+    count = Counter[str]()
+
+    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        count["due"] += "deliveries.due <=" in statement
+
+    with serving() as server:
+        deliver()
+        subscribed(broker, server.url)
+        published(broker, 0)
+        until(ended(broker, delivered=1))
+        sa.event.listen(broker.database.engine, "before_cursor_execute", note)
+        for number in range(1, 11):
+            published(broker, number)
+            until(ended(broker, delivered=number + 1))
+    assert 10 <= count["due"] <= 21
 
 
 def test_schedule_is_followed_to_the_end_and_begun_again(broker: Broker, deliver: Deliver) -> None:

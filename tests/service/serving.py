@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,9 @@ class Serving:
         """The status and the body of an answer."""
         return self.ask("GET", path, token=token)
 
-    def ask(self, method: str, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, str]:
+    def ask(
+        self, method: str, path: str, body: Any = None, token: str = TOKEN, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
         """The same of any request; `body`: bytes, or an object of JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, method=method)
@@ -62,6 +64,8 @@ class Serving:
         )
         if token:
             request.add_header("Authorization", f"Bearer {token}")
+        for name, value in (headers or {}).items():
+            request.add_header(name, value)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read().decode()
@@ -75,11 +79,13 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, port: int = 0, **environment: str) -> Iterator[Serving]:
-    """A service over a folder, until the block ends; `port`: 0 for any."""
+def serving(
+    folder: Path, *options: str, port: int = 0, program: Sequence[str] = (PROGRAM,), **environment: str
+) -> Iterator[Serving]:
+    """A service over a folder, until the block ends; `port`: 0 for any; `program`: the command `triplewire`."""
     port, log = port or free_port(), folder.with_suffix(f".{time.monotonic_ns()}.log")
     of_process = {**os.environ, "TRIPLEWIRE_TIER": "interpreted", "TRIPLEWIRE_TOKEN": TOKEN, **environment}
-    command = [PROGRAM, "serve", "--data", str(folder), "--port", str(port), *options]
+    command = [*program, "serve", "--data", str(folder), "--port", str(port), *options]
     with log.open("w") as stream:
         process = subprocess.Popen(command, env=of_process, stderr=stream, text=True, start_new_session=True)
     made = Serving(folder, f"http://127.0.0.1:{port}", of_process, process, log)

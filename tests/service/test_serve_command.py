@@ -31,10 +31,12 @@ def test_from_a_subscription_to_its_end(service: Serving, tmp_path: Path) -> Non
     (tmp_path / "ticket").write_text(made["ticket"] + "\n")
     (tmp_path / "news.ttl").write_text(TTL.format("1", "A puffin"))
     assert service.out("publish", str(tmp_path / "news.ttl"), "--wait").endswith(": matches 1 subscription\n")
-    assert service.out("publish", "-", given=TTL.format("1", "A puffin")) != ""
+    assert service.out("publish", "-", "--wait", given=TTL.format("1", "A puffin")).endswith(" (was there)\n")
     (event,) = map(json.loads, service.out("tail", "puffins", "--no-follow").splitlines())
     assert (event["subscription"], event["type"], event["title"]) == ("puffins", "matched", "A puffin")
-    assert service.out("tail", "--no-follow", "--after", str(event["number"])) == ""
+    for which in ([], ["puffins"]):
+        assert service.out("tail", *which, "--no-follow", "--after", str(event["number"] - 1)).count("\n") == 1
+        assert service.out("tail", *which, "--no-follow", "--after", str(event["number"])) == ""
     assert "expires" in service.out("renew", "puffins", "--seconds", "3600")
     by_ticket = ["--ticket-file", str(tmp_path / "ticket")]
     assert "expires" in service.out("renew", "puffins", *by_ticket, TRIPLEWIRE_TOKEN="")
@@ -58,6 +60,7 @@ def test_what_is_refused_stops_nothing_else(service: Serving, tmp_path: Path) ->
 
 REFUSED = {
     "a query": (["subscribe", "SELECT WHERE {"], {}, 2, "the query:1:"),
+    "no lists of feeds": (["import", "-"], {}, 2, "the document:1:"),
     "no token": (["subscribe", QUERY], {"TRIPLEWIRE_TOKEN": ""}, 2, "TRIPLEWIRE_TOKEN, or --token-file FILE"),
     "a wrong token": (["publish", "-"], {"TRIPLEWIRE_TOKEN": "x" * 32}, 2, "triplewire token create"),
     "nothing of this id": (["tail", "absent"], {}, 2, "there is no subscription 'absent'"),
@@ -260,3 +263,10 @@ def test_dead_letters(tmp_path: Path) -> None:
         service.out("deadletter", "drop", str(letter["number"]))
         assert "no dead letters" in service.out("deadletter", "list")
         assert service.run("deadletter", "retry", str(letter["number"])).returncode == 2
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, findings = doctor(tmp_path / "absent", capsys)
+    assert (code, findings["folder"]["state"], findings["database"]["state"]) == (0, "note", "note")
+    assert run(["backup", "--data", str(tmp_path / "absent"), "--output", str(tmp_path / "copy")]) == 74
+    assert list(tmp_path.iterdir()) == []

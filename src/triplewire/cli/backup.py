@@ -34,7 +34,7 @@ def backup_command(
     `secret` of the folder beside it: addresses of feeds are made with it. PostgreSQL has pg_dump.
     """
     effective = given.effective()
-    url = database_of(effective.service, folder_of(effective))
+    url = database_of(effective.service, folder_of(effective, is_made=False))
     if not url.startswith(_SQLITE):
         raise typer.BadParameter("PostgreSQL has its own: pg_dump", param_hint="--database")
     file = url.removeprefix(_SQLITE)

@@ -72,7 +72,8 @@ class Service:
             with self._opener.open(request, timeout=_SECONDS) as answer:
                 content, type_ = answer.read(), answer.headers.get_content_type()
         except urllib.error.HTTPError as error:
-            raise _refused(error, self.base + path) from None
+            sent = "the query" if kind == "application/json" else "the document"
+            raise _refused(error, self.base + path, sent) from None
         except (OSError, HTTPException) as error:
             cause = getattr(error, "reason", error)
             remedy = "start it: triplewire serve; or name another: --service"
@@ -92,8 +93,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _refused(error: urllib.error.HTTPError, where: str) -> TriplewireError:
-    """What a service has refused, from its problem details (RFC 9457)."""
+def _refused(error: urllib.error.HTTPError, where: str, sent: str) -> TriplewireError:
+    """What a service has refused, from its problem details (RFC 9457). `sent`: what lines and columns are of."""
     try:
         said = json.loads(error.read())
     except (OSError, ValueError, HTTPException):
@@ -103,7 +104,7 @@ def _refused(error: urllib.error.HTTPError, where: str) -> TriplewireError:
     remedy = _TOKEN if error.code in (401, 403) else said.get("remedy", "")
     place = {name: int(said[name]) for name in ("line", "column", "record") if isinstance(said.get(name), int)}
     what = said.get("title") or said.get("detail") or f"the service answers {error.code} {error.reason}"
-    refused = kind(str(what), source="the query" if place else where, remedy=str(remedy), **place)
+    refused = kind(str(what), source=sent if place else where, remedy=str(remedy), **place)
     if isinstance(refused, ServiceError):
         refused.status = error.code
     return refused

@@ -57,7 +57,7 @@ def doctor_command(
     """
     needs("serve", "sqlalchemy", "alembic")
     effective = given.effective()
-    findings = list(_findings(effective.service, folder_of(effective)))
+    findings = list(_findings(effective.service, folder_of(effective, is_made=False)))
     with output.text_output(None) as stream:
         for finding in findings:
             if as_json:
@@ -111,6 +111,9 @@ def _of_libraries() -> Iterator[Finding]:
 
 
 def _of_folder(data: Path) -> Iterator[Finding]:
+    if not data.is_dir():
+        yield Finding("folder", NOTE, f"{data} is not there", "it is made by: triplewire serve, or token create")
+        return
     if not os.access(data, os.W_OK | os.X_OK):
         yield Finding("folder", FAULT, f"{data} cannot be written", "give it to the user of the service: chown")
     elif stat.S_IMODE(data.stat().st_mode) & 0o077:

@@ -120,11 +120,13 @@ def needs(extra: str, *modules: str) -> None:
         raise UnavailableError(f"{', '.join(absent)} is not installed", remedy=remedy)
 
 
-def folder_of(effective: EffectiveSettings) -> Path:
+def folder_of(effective: EffectiveSettings, *, is_made: bool = True) -> Path:
     """The folder of the data, which is made where there is none."""
     if not effective.service.data:
         raise typer.BadParameter("give the folder where everything is kept", param_hint="--data")
     data = Path(effective.service.data)
+    if not is_made:
+        return data
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -6,9 +6,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import typer
 
@@ -58,7 +58,8 @@ def publish_command(
                     stream.write(json.dumps(said, ensure_ascii=False) + "\n")
                 else:
                     new = "" if said["new"] else " (was there)"
-                    matched = f": matches {counted(said['matched'], 'subscription')}" if "matched" in said else ""
+                    is_counted = said["new"] and "matched" in said
+                    matched = f": matches {counted(said['matched'], 'subscription')}" if is_counted else ""
                     stream.write(one_line(f"{said['publication']}{new}{matched}") + "\n")
     if report.exit_code:
         raise typer.Exit(report.exit_code)
@@ -178,16 +179,17 @@ def tail_command(
 
     Show events, one JSON object a line: those that there are, and then each as it comes.
     """
-    service = Service(asking)
+    service, path, cursor, last = Service(asking), "/events", "number", after
     if id:
-        service.ask("GET", f"/subscriptions/{in_path(id)}")  # refused where there is none
+        feed = service.ask("GET", f"/subscriptions/{in_path(id)}")["feed"]  # refused where there is none
+        path, cursor, last = f"/s/{PurePosixPath(urlsplit(feed).path).stem}/events", "sequence", 0
     with output.text_output(None) as stream:
         while True:
-            page = service.ask("GET", f"/events?after={after}&format=ndjson") or b""
+            page = service.ask("GET", f"{path}?after={last}&format=ndjson") or b""
             for line in page.splitlines():
                 event = json.loads(line)
-                after = event["number"]
-                if id in ("", event["subscription"]):
+                last = event[cursor]
+                if event["number"] > after:
                     stream.write(line.decode() + "\n")
             stream.flush()
             if not follow:

@@ -45,7 +45,7 @@ from triplewire.store.database import DAY, now
 from triplewire.store.tables import deliveries, failing, hosts, targets
 
 AHEAD = 20  # deliveries of a host that are read at once
-_LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
+LOOK = 0.5  # seconds between looks at what other processes have made, or what has become due
 _LOOK_SHARE = 20.0  # a look takes at most one part of so many of the time
 _DIGEST = 500  # events of a digest
 _NOT_TRIED = "not tried, as others failed: "
@@ -55,6 +55,18 @@ _END = 3.0  # seconds that deliveries under way have at the end
 _ABORT = 1.0  # seconds for those whose connections were closed then
 _TESTS = 6.0  # test notifications to a host in a minute
 _SWEEP = 600.0  # seconds between looks at what need not be kept
+
+_OF_HOST = sa.and_(deliveries.c.host == sa.bindparam("host"), deliveries.c.state == "pending")
+_NEXT_DUE = sa.select(sa.func.min(deliveries.c.due)).where(_OF_HOST)
+_DUE = (
+    sa.select(
+        deliveries.c.number.label("delivery"), deliveries.c.event, deliveries.c.tries, deliveries.c.status, targets
+    )
+    .join(targets, targets.c.number == deliveries.c.target)
+    .where(_OF_HOST, deliveries.c.due <= sa.bindparam("at"))
+    .order_by(deliveries.c.due, deliveries.c.event)
+    .limit(sa.bindparam("most"))
+)
 
 _log = logging.getLogger("triplewire.deliver")
 
@@ -82,6 +94,7 @@ class _Host:
     is_quick: bool = False  # its last answer came soon, and was good
     is_ready: bool = False  # in the round
     is_held: bool = False  # it waits for a worker of those that are not quick
+    has_more: bool = False  # beside those that wait here, more may be due in the store
     due: float = math.inf  # when it comes into the round
 
 
@@ -219,7 +232,7 @@ class Deliveries(Repeating):
             is_more = self._broker.delivery_log.forget(self._clock() - self.settings.keep_days * DAY)
             self._next_sweep = time.monotonic() + (0 if is_more else _SWEEP)
         ended = time.monotonic()
-        self._next_look = ended + max(_LOOK, _LOOK_SHARE * (ended - begun))
+        self._next_look = ended + max(LOOK, _LOOK_SHARE * (ended - begun))
 
     def _plan(self, name: str, due: float, per_minute: float | None = None) -> None:
         """Have a host in the round from an instant on."""
@@ -258,7 +271,7 @@ class Deliveries(Repeating):
             host.is_ready = False
             if self._send_one(host, at):
                 self._make_ready(host)
-        return min(max(self._planned[0][0] - at, 0.0), _LOOK) if self._planned else _LOOK
+        return min(max(self._planned[0][0] - at, 0.0), LOOK) if self._planned else LOOK
 
     def _has_worker(self) -> bool:
         if not self._free and len(self._workers) < self.settings.workers:
@@ -268,8 +281,8 @@ class Deliveries(Repeating):
         return self._free > 0
 
     def _send_one(self, host: _Host, at: float) -> bool:
-        """Give the next delivery of a host to a worker; False where it has none for now, or its limits do not allow
-        it. Then it comes into the round again when a worker has done, or at the time that was planned."""
+        """Give the next delivery of a host to a worker, if its limits allow it; False where it has none for now. Then
+        it comes into the round again when a worker has done, or more is told of, or at the time that was planned."""
         if not self._shares.has(host.name):
             host.waiting.clear()
             return False
@@ -291,7 +304,7 @@ class Deliveries(Repeating):
         self._not_quick += not host.is_quick
         self._free -= 1
         self._tasks.put((host, sending, host.is_quick))
-        return True
+        return bool(host.waiting) or host.has_more
 
     def _take_done(self) -> None:
         """See which workers have done."""
@@ -320,23 +333,18 @@ class Deliveries(Repeating):
 
     def _read(self, host: _Host, at: float) -> bool:
         """Read the next deliveries of a host; False where none can be sent now. Then the next time is planned."""
-        pending = deliveries.c.host == host.name, deliveries.c.state == "pending"
-        columns = sa.select(
-            deliveries.c.number.label("delivery"), deliveries.c.event, deliveries.c.tries, deliveries.c.status, targets
-        ).join(targets, targets.c.number == deliveries.c.target)
+        most = AHEAD + len(host.sending)
         with self._database.reading() as connection:
-            here = columns.where(*pending, deliveries.c.due <= at).order_by(deliveries.c.due, deliveries.c.event)
-            rows = connection.execute(here.limit(AHEAD + len(host.sending))).all()
-            events = with_numbers(connection, [row.event for row in rows])
+            rows = connection.execute(_DUE, {"host": host.name, "at": at, "most": most}).all()
+            host.has_more = len(rows) == most
             if not rows:
-                due = connection.execute(sa.select(sa.func.min(deliveries.c.due)).where(*pending)).scalar()
+                if (due := connection.execute(_NEXT_DUE, {"host": host.name}).scalar()) is not None:
+                    self._plan(host.name, due)
+                return False
+            events = with_numbers(connection, [row.event for row in rows])
             wishes = {row.number: json.loads(row.settings) for row in rows}
             firsts = {number: _first(connection, number) for number, said in wishes.items() if said.get("ordered")}
             digests = {number: _digest(connection, number, at) for number, said in wishes.items() if said.get("digest")}
-        if not rows:
-            if due is not None:
-                self._plan(host.name, due)
-            return False
         expired: dict[int, str] = {}
         later: dict[int, float] = {}  # of targets
         for row in rows:

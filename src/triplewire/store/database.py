@@ -39,6 +39,8 @@ DAY = 86_400.0  # seconds
 MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
 _LOCK_SECONDS = 2.0
+_DEADLOCK = "40P01"  # appendix A of the manual of PostgreSQL
+_MIGRATIONS = 20  # tries
 _CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
 _WORKS = {"matching": 1, "migrating": 2, "writing": 3, "polling": 11, "network": 12}
 PAUSE, LONG_PAUSE = 20.0, 600.0
@@ -115,11 +117,7 @@ class Database:
         try:
             with errors_of_database(parsed.render_as_string()):
                 if tables is None:
-                    from triplewire.store.migrate import bring_up_to_date
-
-                    with database.engine.begin() as connection:
-                        alone_in(connection, "migrating")
-                        bring_up_to_date(connection)
+                    database._migrate()
                 else:
                     database.make(tables)
         except BaseException:
@@ -127,6 +125,22 @@ class Database:
             raise
         database._thread.start()
         return database
+
+    def _migrate(self) -> None:
+        """Make the tables of a broker, or bring them up to date. Other processes write nothing meanwhile. One that
+        reads several tables may wait for this one while this one waits for it: then PostgreSQL ends one of the two."""
+        from triplewire.store.migrate import bring_up_to_date
+
+        for is_last in (*[False] * _MIGRATIONS, True):
+            try:
+                with self.engine.begin() as connection:
+                    alone_in(connection, "migrating")
+                    alone_in(connection, "writing")
+                    bring_up_to_date(connection)
+                return
+            except DBAPIError as error:
+                if is_last or getattr(error.orig, "sqlstate", "") != _DEADLOCK:
+                    raise
 
     def make(self, tables: sa.MetaData) -> None:
         """Make the tables that are not there; other processes wait meanwhile."""
