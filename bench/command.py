@@ -29,6 +29,17 @@ NAMES = (*WORKLOADS, *LONG)
 _SIZES = {False: None, True: 1_000}  # subscriptions, with --quick
 
 
+_Figures = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write the papers' figures as CSV and SVG (papers, operators, partition)."),
+]
+_Only = Annotated[
+    list[str] | None, typer.Option(metavar="FIGURE", help="This figure alone, as 000/9b (papers); repeatable.")
+]
+_Again = Annotated[
+    bool, typer.Option("--again", help="Judge the claims by the tables in --figures, and measure nothing (papers).")
+]
+
 BENCH = Program("bench", "bench.command:app")
 app = typer.Typer(
     rich_markup_mode=None,
@@ -56,13 +67,9 @@ def bench_command(
         Path | None,
         typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
     ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the papers' figures as CSV and SVG (papers, operators, partition)."),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="FIGURE", help="This figure alone, as 000/9b (papers); repeatable.")
-    ] = None,
+    figures: _Figures = None,
+    only: _Only = None,
+    again: _Again = False,
     operators: OperatorFiles = None,
     operator_order: OperatorOrder = "greedy",
 ) -> None:
@@ -90,11 +97,14 @@ def bench_command(
     _check_paths(data, figures, {"--json": json_file, "--plot": plot})
     operators_from(operators)
     called = Operators(tuple([str(file.absolute()) for file in operators or ()]), checked_order(operator_order))
-    prepare_kernels(matcher, "compiled")
+    if again and (workload != PAPERS or figures is None):
+        raise typer.BadParameter("it needs papers, and --figures with their tables", param_hint="--again")
+    if not again:
+        prepare_kernels(matcher, "compiled")
     end_in_order()
     size = subscriptions or _SIZES[quick]
     if workload == PAPERS:
-        _papers(only or (), size, json_file, figures)
+        _papers(only or (), size, json_file, figures, again)
     else:
         plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
         _write(_measured(plan), workload, json_file, plot)
@@ -116,8 +126,8 @@ def _measured(plan: BenchPlan) -> list[Figure]:
     return rows
 
 
-def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figures: Path | None) -> None:
-    """The papers' figures: tell each claim, and write the page of all."""
+def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figures: Path | None, again: bool) -> None:
+    """The papers' figures: tell each claim, and write the page of all. `again`: by the tables of earlier runs."""
     from bench.papers import runner  # as in `bench_command`
 
     for name in only:
@@ -125,7 +135,8 @@ def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figur
             raise typer.BadParameter(f"{name!r}; known: {', '.join(runner.NAMES)}", param_hint="--only")
     rows = []
     with output.text_output(None) as stream:
-        for row in runner.run(only, size, figures, say):
+        measured = runner.judged_again(only, figures) if again and figures else runner.run(only, size, figures, say)
+        for row in measured:
             rows.append(row)
             held = "held" if row.held else "NOT HELD"
             print(f"{row.figure:10} {held:8} {row.claim}: {row.measured} {row.note}".rstrip(), file=stream, flush=True)
@@ -133,7 +144,7 @@ def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figur
         with output.text_output(json_file) as stream:
             stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
     if figures is not None:
-        runner.update(figures, rows, size)
+        runner.update(figures, rows, size, again)
 
 
 def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:

@@ -42,6 +42,8 @@ ON_EACH_NODE = ", server's index on each node"
 AGAIN, MATCHING = ", encoded again by nodes", ", matching alone"
 SLOWEST = "publications a second (slowest node's work, each node a machine)"
 
+NOISE = 0.15  # a fall of a time by this share is that of a shared machine
+
 Line = dict[Any, float]
 Lines = dict[str, Line]
 """Line -> place on the axis -> value."""
@@ -57,7 +59,28 @@ class Claim:
     held: bool
 
 
-Said = Iterator[tuple[str, str, bool]]
+Said = Iterator[tuple[str, str, bool, str]]
+"""What the paper says, what was measured, whether it holds, and why where it does not."""
+
+_PLACED = "containment that is not proved by 2,000 patterns of a pair, or is beyond 128 candidates, is not seen"
+_IN_VAIN = (
+    "a merger is made only where its members have patterns in common and the publications that it sends in vain stay"
+    " within 0.1 %, as a sample says; the paper merges down to the target"
+)
+_IN_FRONT = (
+    "the server's own work is done by no node, so that from some number of nodes on it decides alone: its index is"
+    " smaller, but matching takes time for matches rather than for subscriptions"
+)
+_SAMPLED = "what is sent in vain is estimated by a sample of one publication in ten"
+_TWICE = (
+    "a node does its share of the server's work before its own; where it also reads and encodes again, that costs more"
+    " than to match"
+)
+_GENERAL = (
+    "mergers are more general than their members: the server's index has fewer entries, but a publication matches about"
+    " as many of them, and matching takes time for matches"
+)
+_CANDIDATES = "its candidates are looked up by their patterns, however many subscriptions there are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +113,11 @@ def _sizes(lines: Lines) -> Said:
     """9(c)."""
     last = max(lines[CONTAINMENT])
     share = lines[CONTAINMENT][last] / last
-    yield "indexing reduces the server's index to 50 %", f"{share:.1%} of {last:,} (containment)", share <= 0.505
+    name = "indexing reduces the server's index to 50 %"
+    yield name, f"{share:.1%} of {last:,} (containment)", share <= 0.505, _PLACED
     if MERGING in lines:
         share = lines[MERGING][last] / last
-        yield "merging reduces it to 50 % or less", f"{share:.1%} of {last:,}", share <= 0.505
+        yield "merging reduces it to 50 % or less", f"{share:.1%} of {last:,}", share <= 0.505, _IN_VAIN
 
 
 def _overlaps(lines: Lines) -> Said:
@@ -102,40 +126,44 @@ def _overlaps(lines: Lines) -> Said:
     whole = line[min(line)] / (1 - min(line) / 100)
     off = {percent: size / (whole * (1 - percent / 100)) - 1 for percent, size in line.items()}
     worst = max(off.values(), key=abs)
-    yield "the index has about subscriptions * (1 - overlap) entries", f"{worst:+.1%} at most", abs(worst) <= 0.1
-    yield "the larger the overlap, the smaller the index", _told(line), _falls(line)
+    name = "the index has about subscriptions * (1 - overlap) entries"
+    yield name, f"{worst:+.1%} at most", abs(worst) <= 0.1, _PLACED
+    yield "the larger the overlap, the smaller the index", _told(line), _falls(line), _PLACED
 
 
 def _false(lines: Lines) -> Said:
     """9(e)."""
     line = lines[MERGING]
     if 90 in line:
-        yield "0.13 % false positives at 90 %", f"{line[90]:.2f} %", line[90] <= 0.13
-    yield "false positives do not fall as more is merged", _told(line, ".2f"), _rises(line, strictly=False)
+        yield "0.13 % false positives at 90 %", f"{line[90]:.2f} %", line[90] <= 0.13, _SAMPLED
+    name = "false positives do not fall as more is merged"
+    yield name, _told(line, ".2f"), _rises(line, strictly=False), _SAMPLED
 
 
 def _insertion(lines: Lines) -> Said:
     """9(f)."""
     line, plain = lines[CONTAINMENT], lines[NONE]
     ratio = min(line[size] / plain[size] for size in line)
-    yield "insertion takes longer with containment than without indexing", f"{ratio:.1f} times at least", ratio > 1
-    yield "it takes longer the more subscriptions there are", _told(line, ".1f"), _rises(line)
+    name = "insertion takes longer with containment than without indexing"
+    yield name, f"{ratio:.1f} times at least", ratio > 1, _CANDIDATES
+    yield "it takes longer the more subscriptions there are", _told(line, ".1f"), _rises(line, NOISE), _CANDIDATES
 
 
 def _merged(lines: Lines) -> Said:
     """9(g)."""
     line, whole = lines[MERGING], next(iter(lines[NONE].values()))
-    yield "the index shrinks as more is to be merged", _told(line), _falls(line)
+    yield "the index shrinks as more is to be merged", _told(line), _falls(line), _IN_VAIN
     least = min(100 * size / (whole * (100 - percent)) for percent, size in line.items())
     name = "the index stays larger than subscriptions * (1 - percentage), or as large"
-    yield name, f"{least:.2f} times at least", least >= 1
+    yield name, f"{least:.2f} times at least", least >= 1, _IN_VAIN
     if 99 in line and whole == 10_000:
-        yield "629 entries at 99 %", f"{line[99]:,.0f}", line[99] <= 1.1 * 629
+        yield "629 entries at 99 %", f"{line[99]:,.0f}", line[99] <= 1.1 * 629, _IN_VAIN
 
 
 def _merging_time(lines: Lines) -> Said:
     """9(h)."""
-    yield "merging takes longer as more is to be merged", _told(lines[MERGING], ".1f"), _rises(lines[MERGING])
+    line = lines[MERGING]
+    yield "merging takes longer as more is to be merged", _told(line, ".1f"), _rises(line, NOISE), _IN_VAIN
 
 
 def _nodes(lines: Lines) -> Said:
@@ -148,14 +176,15 @@ def _nodes(lines: Lines) -> Said:
         line = lines[name]
         if name.endswith(ON_EACH_NODE):  # one such node is one machine, as one engine is
             more = {nodes: rate for nodes, rate in line.items() if nodes}
-            yield f"{name}: the throughput grows with the nodes, from one on", _told(line, ",.0f"), _rises(more)
+            yield f"{name}: the throughput grows with the nodes, from one on", _told(line), _rises(more), _TWICE
         else:
-            yield f"{name}: the throughput grows with the nodes", _told(line, ",.0f"), _rises(line)
+            yield f"{name}: the throughput grows with the nodes", _told(line), _rises(line), _IN_FRONT
         if last == 6:
             times = line[last] / line[0]
-            yield f"{name}: {asked * 100:.0f} % with 6 nodes", f"{times:.0%}", times >= asked
+            why = _TWICE if name.endswith(ON_EACH_NODE) else _IN_FRONT
+            yield f"{name}: {asked * 100:.0f} % with 6 nodes", f"{times:.0%}", times >= asked, why
     least = min(lines[MERGING][nodes] / lines[CONTAINMENT][nodes] for nodes in lines[MERGING] if nodes)
-    yield "merging is faster than containment", f"{least:.2f} times at least", least > 1
+    yield "merging is faster than containment", f"{least:.2f} times at least", least > 1, _GENERAL
 
 
 def _percentages(lines: Lines) -> Said:
@@ -163,9 +192,9 @@ def _percentages(lines: Lines) -> Said:
     single = next(iter(lines["one engine"].values()))
     for name, line in lines.items():
         if name != "one engine":
-            yield f"{name}: the throughput grows as more is merged", _told(line, ",.0f"), _rises(line)
+            yield f"{name}: the throughput grows as more is merged", _told(line), _rises(line), _GENERAL
     best = max(line[90] / single for line in lines.values() if 90 in line)
-    yield "4 times one engine's throughput at 90 %", f"{best:.1f} times at most", best >= 4
+    yield "4 times one engine's throughput at 90 %", f"{best:.1f} times at most", best >= 4, _TWICE
 
 
 DRAWINGS = (
@@ -191,7 +220,7 @@ def figures(points: Points, folder: Path | None) -> Iterator[Figure]:
             continue
         if folder is not None:
             write(folder, drawing, lines)
-        for claim, measured, held in drawing.claims(lines):
+        for claim, measured, held, _ in drawing.claims(lines):
             claims.append(Claim(drawing.name, claim, measured, held))
             told = f"{'held' if held else 'NOT HELD'}: {measured}"
             yield Figure("cluster", f"figure {drawing.name}: {claim}", float(held), "held", note=told)
@@ -221,9 +250,10 @@ def _told(line: Line, form: str = ",.0f") -> str:
     return ", ".join(f"{value:{form}}" for _, value in sorted(line.items()))
 
 
-def _rises(line: Line, *, strictly: bool = True) -> bool:
+def _rises(line: Line, noise: float = 0.0, *, strictly: bool = True) -> bool:
+    """From place to place, where a fall by the share `noise` is none; and then from the first to the last."""
     values = [value for _, value in sorted(line.items())]
-    steps = pairwise(values)
+    steps = [(a * (1 - noise), b) for a, b in pairwise(values)] + ([(values[0], values[-1])] if noise else [])
     return all(a < b if strictly else a <= b for a, b in steps)
 
 

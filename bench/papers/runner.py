@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from bench.papers.points import Points
 from bench.workloads.catalogue import SEED, Place
 from triplewire.errors import TriplewireError
 
-QUICK = 1_000  # subscriptions
+CLAIMS = "claims.json"
 _CALLS = tuple(f"002/{plot.name}" for plot in operators.PLOTS)
 _CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i", "001/10")
 NAMES = (*(figure.name for figure in (*FIGURES, *mdv.FIGURES)), *_CALLS, *_CLUSTERS)
@@ -39,6 +41,43 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """The row as `--json` writes it."""
         return asdict(self)
+
+
+def judged_again(only: Iterable[str], folder: Path) -> Iterator[Verdict]:
+    """The claims of the figures of these names, or of all, by the tables that earlier runs wrote to a folder."""
+    wanted, known = set(only) or set(NAMES), _known(folder)
+    for figure in (*FIGURES, *mdv.FIGURES):
+        if figure.name in wanted and (lines := tabled(folder, figure.name)):
+            yield from verdicts(figure, lines, [])
+    for plot in operators.PLOTS:
+        name = f"002/{plot.name}"
+        if name in wanted and (lines := tabled(folder, name)):
+            yield from _of_calls(name, _shrunk(plot, known.get(name, {}).get("subscriptions")), _called(lines))
+    for drawing in nodes.DRAWINGS:
+        name = _figure_of(drawing)
+        if name in wanted and (lines := tabled(folder, f"001/{drawing.name}")):
+            yield from _of_nodes(drawing, lines)
+
+
+def tabled(folder: Path, name: str) -> Lines:
+    """The lines of a figure as `write` wrote them; none where it is not there."""
+    file, lines = folder / f"{_file_of(name)}.csv", Lines()
+    if file.exists():
+        with file.open(encoding="utf-8", newline="") as table:
+            for line, place, value in islice(csv.reader(table), 1, None):
+                at = float(place)
+                lines.setdefault(line, {})[int(at) if at.is_integer() else at] = float(value)
+    return lines
+
+
+def _called(lines: Lines) -> operators.Points:
+    """The calls of a figure of the operators paper. Its place 0 stands for uniform popularity."""
+    return {
+        (recipe, place or operators.UNIFORM, order): operators.Run(calls, 0.0, 0.0)
+        for line, values in lines.items()
+        for order, _, recipe in [line.rpartition(", ")]
+        for place, calls in values.items()
+    }
 
 
 def run(
@@ -84,8 +123,7 @@ def _calls(
     wanted: set[str], size: int | None, folder: Path | None, progress: Callable[[str], None]
 ) -> Iterator[Verdict]:
     """Figures 4 to 8 of the operators paper, each for every recipe of probabilities."""
-    shrunk = 1.0 if size is None else min(1.0, size / operators.SUBSCRIPTIONS)
-    for plot in (operators.shrunk_plot(plot, shrunk) for plot in operators.PLOTS):
+    for plot in (_shrunk(plot, size) for plot in operators.PLOTS):
         name = f"002/{plot.name}"
         if name not in wanted:
             continue
@@ -97,9 +135,17 @@ def _calls(
                 at = 0.0 if place == operators.UNIFORM else float(place)
                 lines.setdefault(f"{order}, {recipe}", {})[at] = run_.calls
             write(folder, name, f"Calls by {plot.varies}", plot.varies, "calls an event", lines)
-        for claim in operators.claims(plot, made):
-            why = "" if claim.held else "with these probabilities of predicates, which the paper does not give"
-            yield Verdict(name, f"{claim.recipe}: {claim.claim}", claim.measured, claim.held, why)
+        yield from _of_calls(name, plot, made)
+
+
+def _shrunk(plot: operators.Plot, size: int | None) -> operators.Plot:
+    """A figure of the operators paper with at most so many subscriptions."""
+    return operators.shrunk_plot(plot, 1.0 if size is None else min(1.0, size / operators.SUBSCRIPTIONS))
+
+
+def _of_calls(name: str, plot: operators.Plot, made: operators.Points) -> Iterator[Verdict]:
+    for claim in operators.claims(plot, made):
+        yield Verdict(name, f"{claim.recipe}: {claim.claim}", claim.measured, claim.held, claim.why)
 
 
 def _clusters(
@@ -114,25 +160,29 @@ def _clusters(
         for row in partition.measure(place, cases, "trie", points, [group]):
             progress(f"001/{group[0]}: {row.name} ...")
         for drawing in nodes.DRAWINGS:
-            name, lines = f"001/{drawing.name.split(',')[0]}", points.lines.get(drawing.name)
-            if name in wanted and lines:
-                yield from _drawn(drawing, name, lines, folder)
+            lines = points.lines.get(drawing.name)
+            if _figure_of(drawing) in wanted and lines:
+                if folder is not None:
+                    write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
+                yield from _of_nodes(drawing, lines)
 
 
-def _drawn(drawing: nodes.Drawing, name: str, lines: Lines, folder: Path | None) -> Iterator[Verdict]:
-    """Write a figure of the cluster paper, and judge its claims."""
-    if folder is not None:
-        write(folder, f"001/{drawing.name}", drawing.name, drawing.across, drawing.up, lines)
+def _figure_of(drawing: nodes.Drawing) -> str:
+    return f"001/{drawing.name.split(',')[0]}"
+
+
+def _of_nodes(drawing: nodes.Drawing, lines: Lines) -> Iterator[Verdict]:
+    """The claims of a figure of the cluster paper."""
     kind = drawing.name.partition(", ")[2]
-    for text, measured, held in drawing.claims(lines):
-        why = "" if held else "docs/decisions/034 says what each way of partitioning costs here"
-        yield Verdict(name, f"{kind}: {text}" if kind else text, measured, held, why)
+    for text, measured, held, why in drawing.claims(lines):
+        claim = f"{kind}: {text}" if kind else text
+        yield Verdict(_figure_of(drawing), claim, measured, held, "" if held else why)
 
 
 def write(folder: Path, name: str, title: str, across: str, up: str, lines: Lines) -> None:
     """Write a figure as a table and as a picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = name.replace("/", "-").replace(", ", "-").replace(" ", "-")
+    file = _file_of(name)
     rows = [(line, place, f"{value:.6g}") for line, values in lines.items() for place, value in values.items()]
     to_csv(folder / f"{file}.csv", ("line", across, up), rows)
     places = sorted({place for values in lines.values() for place in values})
@@ -140,17 +190,30 @@ def write(folder: Path, name: str, title: str, across: str, up: str, lines: Line
     (folder / f"{file}.svg").write_text(to_svg(f"{name}: {title}", across, up, places, drawn), "utf-8")
 
 
-def update(folder: Path, rows: Sequence[Verdict], size: int | None) -> None:
-    """Put the claims of these figures among those of earlier runs in a folder (`claims.json`: figure -> its sizes, and
-    rows as `--json` writes them), and write the page of all."""
-    file = folder / "claims.json"
-    known: dict[str, dict[str, Any]] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+def _file_of(name: str) -> str:
+    """The name of the files of a figure, without a suffix."""
+    return name.replace("/", "-").replace(", ", "-").replace(" ", "-")
+
+
+def update(folder: Path, rows: Sequence[Verdict], size: int | None, again: bool = False) -> None:
+    """Put the claims of these figures among those of earlier runs in a folder (`CLAIMS`: figure -> its sizes,
+    in words and as the largest number of subscriptions, and rows as `--json` writes them), and write the page of all.
+    `again`: their sizes stay as they are."""
+    known = _known(folder)
     for name in {row.figure for row in rows}:
         claims = [row.to_json() for row in rows if row.figure == name]
-        known[name] = {"sizes": sizes_of(name, size), "claims": claims}
+        before = known[name] if again else {"sizes": sizes_of(name, size), "subscriptions": size}
+        known[name] = {**before, "claims": claims}
     in_order = {name: known[name] for name in NAMES if name in known}
-    file.write_text(json.dumps(in_order, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    (folder / CLAIMS).write_text(json.dumps(in_order, ensure_ascii=False, indent=1) + "\n", "utf-8")
     (folder / "README.md").write_text(page(in_order), "utf-8")
+
+
+def _known(folder: Path) -> dict[str, dict[str, Any]]:
+    """What earlier runs wrote of each figure."""
+    file = folder / CLAIMS
+    known: dict[str, dict[str, Any]] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    return known
 
 
 def sizes_of(name: str, size: int | None) -> str:
@@ -183,8 +246,10 @@ def page(figures: Mapping[str, Mapping[str, Any]]) -> str:
         "`selection` is what a matcher does by itself, `look_up` what is looked up of the terms before, for all"
         " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
         " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
-        " Times of matching, insertion and partitioning are the processor's. Memory is that in use. Why a claim does"
-        " not hold is an explanation, not a measurement. Parameters that the papers lack: `bench/papers/workload.py`.",
+        " Times of matching, insertion and partitioning are the processor's; those of metadata (003) are the clock's."
+        " Memory is that in use. Why a claim does not hold is an explanation; counts in it were measured. Parameters"
+        " that the papers lack: `bench/papers/workload.py`. `--again` judges the tables that are there, and measures"
+        " nothing.",
         "",
         "| figure | claim | measured | holds | why not |",
         "|---|---|---|---|---|",

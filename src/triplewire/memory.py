@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,8 +12,12 @@ from typing import Generic, TypeVar
 
 
 def give_back() -> None:
-    """Give freed memory back: the C library keeps what it expects to need again, which after large temporary arrays is
-    much. Where the library is not GNU's, this does nothing. It takes some milliseconds."""
+    """Give freed memory back: the C library keeps what it expects to need again, and so does Arrow, where it is in use;
+    after large temporary arrays that is much. Of a C library that is not GNU's nothing is asked. It takes some
+    milliseconds."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from amounts import usually
+from bench import nodes
 from bench.command import BENCH
 from bench.papers import claims, mdv, points
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
-from bench.papers.runner import NAMES, Verdict, update, verdicts, write
+from bench.papers.runner import NAMES, Verdict, judged_again, update, verdicts, write
 from bench.papers.workload import PUBLICATIONS, GraphSetting, write_subscriptions, write_taxonomy
 from bench.workloads.corpus import to_nquads
 from cli.runner import triplewire
@@ -150,9 +151,30 @@ def test_the_command(tmp_path: Path) -> None:
     assert {row["figure"] for row in written} == {"002/6"}
     assert all(set(row) == {"figure", "claim", "measured", "held", "note"} for row in written)
     assert {file.name for file in folder.iterdir()} == {"002-6.csv", "002-6.svg", "claims.json", "README.md"}
+    again = triplewire("papers", "--again", "--figures", folder, program=BENCH)
+    assert again.code == 0, again.err
+    assert again.out == done.out, "the tables tell the same"
+    assert "- 002/6: at most 100 subscriptions" in (folder / "README.md").read_text()
+    assert triplewire("papers", "--again", program=BENCH).code == 2
     wrong = triplewire("papers", "--only", "000/9z", program=BENCH)
     assert wrong.code == 2
     assert "known: 000/9a" in wrong.err
+
+
+@pytest.mark.parametrize("name", ["9i", "10, matching alone"])
+def test_tables_of_clusters_are_judged_again(name: str, tmp_path: Path) -> None:
+    """As 001/9i in the folder of all claims, but for the last digits of what was measured."""
+    (drawing,) = [drawing for drawing in nodes.DRAWINGS if drawing.name == name]
+    lines = {line: {1: 100.0, 2: 150.0} for line in (nodes.CONTAINMENT, nodes.MERGING)}
+    if name.startswith("10"):
+        lines = {"one engine": {90: 25.0, 99: 25.0}, "2 nodes": {90: 80.0, 99: 110.0}}
+    write(tmp_path, f"001/{name}", drawing.name, drawing.across, drawing.up, lines)
+    rows = list(judged_again([f"001/{name.partition(',')[0]}"], tmp_path))
+    assert {row.claim.rpartition(": ")[2]: row.held for row in rows} == {
+        text.rpartition(": ")[2]: held for text, _, held, _ in drawing.claims(lines)
+    }
+    assert {row.held for row in rows} == {True, False}
+    assert all(row.held != bool(row.note) for row in rows), "a claim that does not hold has a reason"
 
 
 def test_the_page_has_a_row_a_claim_and_the_sizes_of_each_figure(tmp_path: Path) -> None:

@@ -88,6 +88,15 @@ def test_constraints_before_joins(operator: str) -> None:
     assert late.subscription.tolist() == sorted(seen.subscription.tolist())
 
 
+def test_one_structure_with_other_constraints_is_not_visited() -> None:
+    """001, section 5.1 and figure 9b: the work is that of the subscriptions that match, however many others differ from
+    them in their constraints alone."""
+    texts = [f"ASK {{ ?m <urn:at> ?l . ?l <urn:height> ?h FILTER(?h > {c}) }}" for c in (1, 2, *range(10, 1_010))]
+    few, many = (selected("constraint-tables", texts[:count]) for count in (10, len(texts)))
+    assert few.subscription.tolist() == many.subscription.tolist() == [0, 1]
+    assert (few.nodes, few.list_steps, few.comparisons) == (many.nodes, many.list_steps, many.comparisons)
+
+
 def test_what_is_equal_is_looked_up() -> None:
     texts = [f"ASK {{ ?l <urn:height> ?h FILTER(?h = {c}) }}" for c in range(1_000)]
     seen = selected("constraint-tables", texts)

@@ -19,9 +19,12 @@ class ConstraintIndex(PaperIndex):
 
     Space: O(edges + patterns). Insertion: O(patterns of the clause), and the entries of an ordered list before its own.
     Matching: O(m) look-ups for m triples, the entries of lists that hold and one more each; then a join for each clause
-    all of whose patterns are there with their constraints. It differs from the text where that is wrong: a row is in
+    all of whose patterns in lists are there. It differs from the text where that is wrong: a row is in
     the table of its edge for all subscriptions, so the join asks the constraints again (the text joins rows on which
     the constraint of another one held), and where both ends have constraints, both have to hold (the text unites them).
+    A clause that has constraints is found by its patterns with constraints alone: the text (lines 5 to 8 of `match`)
+    also goes through it at each edge without one, so that of many subscriptions of one structure all would be visited,
+    where its section 5.1 says that the time depends on those that match.
     What has no order, classes and words, is in = lists, one for each test; <= and >= have lists of their own; and a
     pattern hangs on one list, that of its best constraint, so its others are asked when it is reached. An unequal value
     of another kind is no match, though section 4.5 says so: the common meaning of != holds.

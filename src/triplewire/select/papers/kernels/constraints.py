@@ -3,14 +3,15 @@
 match, for each publication:
     for each triple v -> w, for each edge of G_M with its label, or any, between v or * and w or *:
         put the triple into the edge's binding table
-        for each pattern of the edge without a constraint, and for each end of the edge that is *:
+        for each pattern in the list of the edge without constraints, and for each end of the edge that is *:
         for each pattern in the lists of the end, as far as the constraint of the list's entries holds:
             =  the list of each test that holds of the node        < descending, > ascending: up to the first
             !=  the list, but for those equal to the node          entry that does not hold
             do its other constraints hold of the triple? with the first such triple: count it for its clause
-    for each clause of which all patterns are counted: join the binding tables of their edges, and decide
+    for each clause of which all patterns in lists are counted: join the binding tables of its edges, and decide
 
-insert, for each pattern: its edge; of its constraints the one by which it is selection; its place in the list of that
+insert, for each pattern: its edge; of its constraints the one by which it is found; its place in the list of that. In a
+clause that has constraints, a pattern without one is in no list: the join asks for it
 """
 
 from __future__ import annotations
@@ -64,12 +65,12 @@ class ConstraintTables(NamedTuple):
     table: Any  # pattern -> edge
     clause: Any  # pattern -> clause
     lead: Any  # pattern -> where among the tests of clauses its leading constraint is, or -1
-    list: Any  # pattern -> the list that has it
-    free: Any  # edge -> the list of its patterns without a constraint
+    list: Any  # pattern -> the list that has it, or -1
+    free: Any  # edge -> the list of its patterns of clauses without constraints
     equal_list: Any  # row of `equal` -> list
     has_equal: Any  # end -> has it an = list?
     counted: Any  # pattern -> the mark of the publication that it was last counted for
-    wanted: Any  # clause -> how many patterns it has
+    wanted: Any  # clause -> how many of its patterns are in lists
     lists: Any  # how many lists there are
 
 
@@ -134,17 +135,22 @@ def insert(first: int, last: int, number: Any, kind: Any, clauses: ClauseColumns
     for c in range(first, last):
         p0, p1 = clauses.pattern_offset[c], clauses.pattern_offset[c + 1]
         t0, t1 = clauses.test_offset[c], clauses.test_offset[c + 1]
-        tables.wanted[c] = p1 - p0
+        constrained = _int(0)
+        for i in range(p0, p1):
+            tables.clause[i], tables.list[i] = c, -1
+            tables.lead[i] = -1 if kind[c] == BEYOND else _lead(i, t0, t1, clauses, tests)
+            constrained += tables.lead[i] >= 0
+        tables.wanted[c] = constrained if constrained > 0 else p1 - p0
+        if kind[c] == BEYOND:
+            continue
         for i in range(p0, p1):
             pattern = clauses.pattern[i]
-            tables.clause[i], tables.lead[i], tables.list[i] = c, -1, -1
-            if kind[c] == BEYOND:
-                continue
             edge = _edge(pattern[0], pattern[1], pattern[2], tables)
-            tables.table[i], tables.lead[i] = edge, _lead(i, t0, t1, clauses, tests)
+            tables.table[i] = edge
             if tables.lead[i] < 0:
-                tables.list[i] = tables.free[edge]
-                append(tables.list[i], i, tables.patterns)
+                if constrained == 0:
+                    tables.list[i] = tables.free[edge]
+                    append(tables.list[i], i, tables.patterns)
             elif tests.kind[clauses.test[tables.lead[i]]] == INDEXED:
                 end, rows = _end(i, clauses, tables), tables.equal.used[0]
                 row = entered(end, number[clauses.test[tables.lead[i]]], tables.equal)
