@@ -31,6 +31,7 @@ WRONG = {
     "missing publications": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "nowhere.ttl"],
     "missing taxonomy": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--taxonomy", "nowhere"],
     "unknown matcher": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--matcher", "magic"],
+    "unknown language": ["match", "--language", "sparkl", "ASK { ?s ?p ?o }", "a.ttl"],
     "unknown format": ["read", "a.ttl", "--format", "runes"],
     "unknown split": ["read", "a.ttl", "--split", "hair"],
     "unknown option": ["read", "a.ttl", "--fast"],

@@ -61,6 +61,16 @@ def test_a_filter_goes_before_the_product_that_it_is_in(matcher: str) -> None:
     assert [str(binding["a"]).strip('"') for binding in found[0].bindings] == wanted
 
 
+@pytest.mark.parametrize("group", ["?s :q ?a", "?s :q ?a OPTIONAL { ?s :none ?n }", "?s :q ?a . BIND(STR(?a) AS ?t)"])
+def test_no_binding_can_be_changed(matcher: str, group: str) -> None:
+    """However it is found; else whoever changes one changes those of later matches that share it."""
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"{PREFIX}SELECT * {{ {group} }}", id="all")
+    (match,) = engine.match(star(1, 1))
+    with pytest.raises(TypeError, match="cannot be changed"):
+        match.bindings[0]["a"] = Literal("other")  # type: ignore[index]  # what it is typed as, neither
+
+
 GROUPS = (
     ("?s :q ?a ; :r ?b", ""),
     ("?s :q ?a . ?t :r ?b", ""),

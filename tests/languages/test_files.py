@@ -229,7 +229,7 @@ def test_what_is_not_there_and_what_is_no_text(tmp_path: Path) -> None:
     _, refusals = read(tmp_path / "absent.gql", tmp_path / "bad.gql", no_id)
     assert [str(refusal).replace(str(tmp_path), "FOLDER") for refusal in refusals] == [
         "refused subscription absent FOLDER/absent.gql: it cannot be read: No such file or directory",
-        "refused subscription bad FOLDER/bad.gql: byte 8 is no UTF-8",
+        "refused subscription bad FOLDER/bad.gql: byte 8 is no UTF-8; save it as UTF-8",
         "refused subscription FOLDER/\udcff.gql: its name, which would be the id, is no UTF-8; rename it",
     ]
 

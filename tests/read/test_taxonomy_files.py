@@ -44,6 +44,10 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "Turtle": (b"<urn:a> <urn:b> ", "line 1"),
     "no UTF-8": (b"Dog\tMammal\nC\xff\tMammal\n", ":2: the text is no UTF-8; save it as UTF-8"),
     "no format at all": (b"\x00\x01\x02\x03", ""),
+    "a feed": (
+        b"<rss version='2.0'><channel><item><title>t</title></item></channel></rss>",
+        "were publications meant?",
+    ),
     "half a gzip file": (gzip.compress(b"Dog\tMammal\n" * 9)[:-12], ""),
     "an entity bomb": (b'<!DOCTYPE r [<!ENTITY a "aa"><!ENTITY b "&a;&a;"><!ENTITY c "&b;&b;">]><r>&c;</r>', ""),
     "deep nesting": (b"<urn:a> <urn:b> " + b"[ <urn:c> " * 50_000 + b"1" + b"]" * 50_000 + b" .", ""),

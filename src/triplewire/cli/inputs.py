@@ -178,6 +178,11 @@ class Inputs:
         if self.language is not None and not query:
             what = "there is no query on the command line whose language this is; subscriptions state theirs"
             raise typer.BadParameter(what, param_hint="--language")
+        if self.language is not None:
+            from triplewire import plugins  # --help does without it
+
+            with wrong_usage("--language"):
+                plugins.find("language", plugins.registered("language", self.language))
         publications = [*(self.publications or ()), *map(file_argument, words)]
         if not publications and subscriptions and not self.subscriptions:
             what = f"{subscriptions[0]} is taken for subscriptions, as it is alone"

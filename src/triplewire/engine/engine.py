@@ -33,7 +33,7 @@ from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
 from triplewire.engine.subscriptions import Rules, SubscriptionsView
 from triplewire.engine.tiers.interpreted import empty_snapshot
-from triplewire.errors import ArgumentError, Refusal, SubscriptionError, TriplewireError, raise_refusal
+from triplewire.errors import ArgumentError, Refusal, SubscriptionError, raise_refusal
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
@@ -88,7 +88,7 @@ class Engine:
     ) -> None:
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
-            raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
+            raise ArgumentError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
         world = arguments.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)

@@ -94,17 +94,24 @@ _REFUSED = {
     "*": ("a wildcard elsewhere than behind the beginning of a word", "a word may end in *"),
     **dict.fromkeys("[{", ("a range", "write a comparison in SPARQL or GQL")),
 }
+_TYPOGRAPHIC = re.compile('[“„«]([^“”„«»"]*)[”“»]')
 _PROLOGUE = re.compile(r"\s*PREFIX\s+[\w.-]*\s*:\s*<", re.IGNORECASE)
 
 
 def parse(text: str, context: Context) -> Parsed:
     """Compile a keyword query. Raises `LanguageError`, and `UnsupportedQuery` for what only Lucene knows."""
     with bounded(context):
-        return _Query(text, context).read()
+        return _Query(_straight(text), context).read()
+
+
+def _straight(text: str) -> str:
+    """The query, as long as it is, with `"` for the quotation marks that phones and word processors write."""
+    return text if '"' in text else _TYPOGRAPHIC.sub(r'"\1"', text)
 
 
 def quoted(text: str) -> str:
     """The same query with its plain words in quotation marks, as those of other languages are."""
+    text = _straight(text)
     if _PROLOGUE.match(text):
         return text
     parts = [
@@ -157,7 +164,7 @@ class _Query:
         part = self._or(_Field(), False)
         self._tokens.rest_is_empty()
         if (token := _only_negated(part)) is not None:
-            what = "an alternative only says what must not be there"
+            what = "this only says what must not be there"
             self._tokens.fail(token, what, "add a word that has to be there")
         where = self._where(part)
         return Parsed((), where if isinstance(where, And) else And((where,)), ask=True, warnings=tuple(self._warnings))
@@ -205,8 +212,8 @@ class _Query:
         if tokens.accept_kind("text"):
             if token.text.upper() in OPERATORS:
                 self._warnings[f"{token} is a word to look for; an operator is written {token.text.upper()}"] = None
-            if token.text in _SIGNS:
-                tokens.fail(token, f"found {token}, expected a word", f"write {_SIGNS[token.text]}")
+            if sign := _SIGNS.get("!" if token.text[0] == "!" else token.text):
+                tokens.fail(token, f"found {token}, expected a word", f"write {sign}, or quote the text")
             return _Term(field, (self._words(token, token.text, field),), negated, token)
         if token.text in _REFUSED:
             tokens.unsupported(token, *_REFUSED[token.text])

@@ -36,8 +36,11 @@ HEAD = 4096
 _ALIASES = {
     "windows-874": "cp874", "x-sjis": "cp932", "ms_kanji": "cp932", "ks_c_5601-1987": "cp949", "win-1251": "cp1251",
     "unicode-1-1-utf-8": "utf-8", "iso-8859-8-i": "iso8859-8", "iso-8859-8-e": "iso8859-8",
-    "x-mac-cyrillic": "mac-cyrillic",
+    "windows-31j": "cp932", "windows-949": "cp949", "ks_c_5601-1989": "cp949", "ksc_5601": "cp949",
+    "gb_2312": "gb2312", "gb_2312-80": "gb2312", "cn-big5": "big5", "dos-874": "cp874", "mac": "mac-roman",
+    "koi": "koi8-r", "koi8": "koi8-r", "koi8-ru": "koi8-u",
 }  # fmt: skip
+_EXTRA = re.compile(r"^(?:x-)+")  # x-gbk, x-x-big5
 _WIDER = {
     "ascii": "utf-8", "utf-8-sig": "utf-8", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
     "tis-620": "cp874", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030",
@@ -65,7 +68,8 @@ def known(name: str) -> str:
     superset of ASCII."""
     name = name.strip().lower()
     try:
-        codec = codecs.lookup(_ALIASES.get(name, name)).name
+        name = _ALIASES.get(name) or _EXTRA.sub("", name).replace("iso8859", "iso8859-")  # iso885915
+        codec = codecs.lookup(name).name
         is_superset = _SAMPLE.decode(codec) == _SAMPLE.decode("ascii")
     except (LookupError, ValueError):
         return ""

@@ -17,12 +17,13 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, TaxonomyError
 from triplewire.folders import entries_of
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.model.namespaces import PREDECLARED
+from triplewire.model.namespaces import PREDECLARED, RSS
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import file_bytes, read_document
 from triplewire.read.gunzip import gunzip
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
+_ITEM = RSS + "item"
 _PAIRS = {
     RDFS + "subClassOf": "subclasses",
     SKOS + "broader": "subclasses",
@@ -144,12 +145,14 @@ def _refuse_queries(data: bytes) -> None:
 
 
 def _of_triples(triples: Iterable[Triple]) -> dict[str, list[tuple[str, str]]]:
-    """What triples state; others are ignored."""
+    """What triples state; others are ignored. Raises `TaxonomyError` for a feed."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for subject, predicate, value in triples:
         if not isinstance(subject, IRI):
             continue
         if isinstance(value, IRI):
+            if value.value == _ITEM and predicate == RDF_TYPE:
+                raise TaxonomyError("it is a feed: were publications meant?", remedy="name a file of classes")
             if predicate.value in _DOWN:
                 pairs["subclasses"].append((value.value, subject.value))
             elif predicate.value in _SAME:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +38,7 @@ from triplewire.ir.evaluation.unknown import (
 )
 from triplewire.ir.nodes import Call, Expression, Variable
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Binding, row_key, term_key
+from triplewire.model.match import Binding, SharedBinding, row_key, term_key
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
@@ -188,10 +188,7 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
     if not rows.certain and not rows.partial:
         rows.partial |= dict.fromkeys(rows.surely(), ())
     selected = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
-    bindings = tuple(
-        {n: t for n, t in zip(names, row, strict=True) if t is not None}
-        for row in sorted(selected[: state.world.settings.most_bindings], key=row_key)
-    )
+    bindings = _in_order(names, selected[: state.world.settings.most_bindings])
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
     return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors)
@@ -214,9 +211,15 @@ def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answe
         return Open(tuple(dict.fromkeys(call for _, calls in together.waiting for call in calls)))
     if not together.certain:
         return None
-    first = sorted(together.certain, key=row_key)[: settings.most_bindings]
-    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in first)
+    bindings = _in_order(names, together.certain)[: settings.most_bindings]
     return Answer(bindings, truncated=bool(names))
+
+
+def _in_order(names: tuple[str, ...], rows: Iterable[_Row]) -> tuple[Binding, ...]:
+    return tuple(
+        SharedBinding([(name, term) for name, term in zip(names, row, strict=True) if term is not None])
+        for row in sorted(rows, key=row_key)
+    )
 
 
 @dataclass(slots=True)

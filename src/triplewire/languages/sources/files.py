@@ -278,7 +278,7 @@ class Reader(AbstractContextManager["Reader"]):
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise SubscriptionError(f"byte {error.start + 1} is no UTF-8") from None
+            raise SubscriptionError(f"byte {error.start + 1} is no UTF-8", remedy="save it as UTF-8") from None
 
     def _readers(self) -> tuple[ReadRows, ReadRows]:
         """The readers of JSON Lines and of Parquet."""

@@ -72,9 +72,9 @@ def read_item(element: Element, context: Context, inherited: Draft) -> Item:
     reading.describe()
     if not about.first(v.LANGUAGE):
         about.text(v.LANGUAGE, element.get(f"{{{v.XML}}}lang", "") or reading.title_language)
-    for predicate in (v.CREATOR, v.LANGUAGE):
+    for draft, predicate in ((reading.origin, v.CREATOR), (inherited, v.CREATOR), (inherited, v.LANGUAGE)):
         if not about.first(predicate):
-            about.said += [(said, value) for said, value in inherited.said if said == predicate]
+            about.said += [(said, value) for said, value in draft.said if said == predicate]
     return Item(reading.id, reading.link, about)
 
 
@@ -101,6 +101,7 @@ class _Reading:
         self.is_channel = is_channel
         self.id = self.link = self.title = self.title_language = self.self_address = ""
         self.permanent = ""  # the address that a guid is
+        self.origin = Draft()  # what an item takes from the feed that it was taken from
         self._descriptions: list[Text] = []
         self._contents: list[Text] = []
 
@@ -114,7 +115,7 @@ class _Reading:
             read_row = _ROWS.get(local.lower()) if v.is_feed_namespace(namespace) else None
             if read_row is not None:
                 read_row(self, child)
-            elif (namespace, local.lower()) in _MARKUP:
+            elif (v.spelt(namespace), local.lower()) in _MARKUP:
                 self._contents.append(construct(child, is_markup=True))
             else:
                 self.other(self.about, child)
@@ -251,7 +252,7 @@ class _Reading:
     def read_source(self, element: Element) -> None:
         """source: the feed that an item was taken from"""
         if len(element):
-            feed, _ = read_channel(element, replace(self.context, language=""), _NOWHERE)
+            feed, self.origin = read_channel(element, replace(self.context, language=""), _NOWHERE)
             address, title, page = feed.id, feed.title, feed.link
         else:
             address = absolute(self.context.base, element.get("url") or "")
@@ -310,8 +311,7 @@ def person(text: str) -> tuple[str, str]:
 
 def _predicate(namespace: str, local: str) -> IRI:
     """Namespace and local name as an IRI; a namespace that is no IRI is written as a URN."""
-    namespace = v.SPELT.get(namespace.lower().rstrip("/"), namespace)
-    return IRI(id_iri(legal(namespace + local)))
+    return IRI(id_iri(legal(v.spelt(namespace) + local)))
 
 
 _ROWS: dict[str, Callable[[_Reading, Element], None]] = {

@@ -120,7 +120,7 @@ def unwrapped(text: str) -> str:
 def text_of_title(markup: str) -> str:
     """The text of a title of RSS, in which names of elements may be words: `The <details> element`. Markup is that of
     phrases, if it is complete or has attributes, and elements around the whole title."""
-    bare = _COMMENT.sub(" ", _CDATA.sub(r"\1", markup)).strip()
+    bare = _COMMENT.sub("", _CDATA.sub(r"\1", markup)).strip()
     for _ in range(_MOST_AROUND):
         around = _TAG.match(bare)
         if around is None or around["name"].lower() not in _AROUND or not bare.endswith(f"</{around['name']}>"):
@@ -159,6 +159,6 @@ def _without_hidden(markup: str) -> str:
         shown.append(markup[position : match.start()])
         end = re.compile(rf"</{match[1]}\s*>" if match[1] else "-->", re.IGNORECASE).search(markup, match.end())
         if end is None:
-            return " ".join(shown)
+            return "".join(shown)
         position = end.end()
-    return " ".join([*shown, markup[position:]])
+    return "".join([*shown, markup[position:]])

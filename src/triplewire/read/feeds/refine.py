@@ -27,7 +27,7 @@ from triplewire.read.feeds import vocabulary as v
 
 _LONGEST = 100  # characters; a longer text is no instant, day or number
 _ISO = re.compile(
-    r"(?:[A-Za-z]{3},\s+)?([0-9]{4})(?:([-/])([0-9]{1,2})(?:\2([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
+    r"(?:[A-Za-z]{3},\s+)?([0-9]{4})(?:([-/.])([0-9]{1,2})(?:\2([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
     r"(?:[Tt\s]\s*([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?)?\s*(?:[Zz]|([+-][0-9]{2})(?::?([0-9]{2}))?)?|[Zz])?"
 )
 _HALF_DAY = re.compile(r"(?<![\w:])([0-9]{1,2})((?::[0-9]{2}){1,2})\s?([ap])\.?m\b\.?", re.IGNORECASE)
@@ -43,7 +43,8 @@ _YEAR = re.compile(
     r",?(?:\s+|-)([0-9]{2,4})(?=[,\s]|\Z)",
     re.IGNORECASE,
 )
-_DAY_NAME = re.compile(r"\A([A-Za-z]{3,9},)(?=[0-9])")
+_DAY_NAME = re.compile(r"\A[^\W\d_]{2,14}\.?,\s*+(?=[0-9])")  # in any language
+_ORDINAL = re.compile(r"(?<=[0-9])(?:st|nd|rd|th)\b", re.IGNORECASE)
 _TOKEN = re.compile(
     rf"(?:{'|'.join(sorted({*months, *day_names}))})[a-z]*[.,]?"
     r"|[0-9]{1,4},?|[0-9]{1,2}(?::[0-9]{1,2}){1,2}|[+-][0-9]{2}:?[0-9]{2}",
@@ -68,10 +69,10 @@ def parse_instant(text: str) -> dt.datetime | None:
         match = _ISO.fullmatch(text)
         if match is not None:
             return _iso(match)
-        text = _YEAR.sub(_with_century, _DAY_NAME.sub(r"\1 ", text), count=1)
+        text = _YEAR.sub(_with_century, _ORDINAL.sub("", text), count=1)
         handlers = [_parse_date_greek, _parse_date_hungarian, _parse_date_nate, _parse_date_onblog]
-        if all(map(_TOKEN.fullmatch, text.split())):
-            handlers = [_parse_day_and_month, _parse_date_asctime]
+        if all(map(_TOKEN.fullmatch, (nameless := _DAY_NAME.sub("", text)).split())):
+            text, handlers = nameless, [_parse_day_and_month, _parse_date_asctime]
         parts = next(filter(None, (handler(text) for handler in handlers)), None)
         return dt.datetime.fromtimestamp(calendar.timegm(parts), dt.UTC) if parts else None
     except (ValueError, OverflowError, OSError, TypeError, LookupError):

@@ -83,8 +83,18 @@ WELL_KNOWN = {
 }
 """What a prefix stands for that a feed uses and does not declare."""
 
-SPELT = {namespace.lower().rstrip("/"): namespace for namespace in WELL_KNOWN.values()}
-"""The same namespaces by how they are written in lower case without a slash at the end: feeds vary the two."""
+
+def spelt(namespace: str) -> str:
+    """A well-known namespace as it is, whatever feeds vary of it: case, the slash at its end, the "s" of https; any
+    other as it is written."""
+    return _SPELT.get(_bare(namespace), namespace)
+
+
+def _bare(namespace: str) -> str:
+    return namespace.lower().rstrip("/").replace("https:", "http:", 1)
+
+
+_SPELT = {_bare(namespace): namespace for namespace in WELL_KNOWN.values()}
 
 
 def is_feed_namespace(namespace: str) -> bool:

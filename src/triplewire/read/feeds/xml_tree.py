@@ -22,7 +22,7 @@ from triplewire.read import charsets, guard
 from triplewire.read.decoded import Problem, warning
 from triplewire.read.feeds.markup import unwrapped
 from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
-from triplewire.read.rdf.split import NOTE, replaced_in_xml
+from triplewire.read.rdf.split import JOINED, NOTE, joined_in_xml, replaced_in_xml
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -319,5 +319,7 @@ def _in_utf8(data: bytes) -> tuple[bytes, list[Problem]]:
     decoded = charsets.decoded(data)
     text = _XML.sub(lambda match: _DECLARATION + "\n" * match[0].count("\n"), decoded.text, count=1)
     written = text.encode("utf-8", "replace")
-    data = replaced_in_xml(written)
-    return data, [*decoded.problems, *([warning(NOTE)] if data != written else [])]
+    joined = joined_in_xml(written)
+    data = replaced_in_xml(joined)
+    told = [(JOINED, written, joined), (NOTE, joined, data)]
+    return data, [*decoded.problems, *(warning(note) for note, before, after in told if before != after)]

@@ -32,12 +32,15 @@ _NAMED = 10  # attributes without a prefix that a warning names
 
 _PARSE_TYPES = frozenset({"Literal", "Resource", "Collection"})
 _UNQUALIFIED = frozenset({"about", "resource", "ID"})
+_ALONE = ("parseType", "datatype")  # a property that has one of them has no other attribute but rdf:ID
 _IN_TEXT = {"\r": "&#13;"}
 _IN_ATTRIBUTES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _READ_OTHERWISE = re.compile(
     rb"""<!|\r|=\s*+(?:"[^"<\n\t]*+[\n\t]|'[^'<\n\t]*+[\n\t])"""
     rb"""|xml:base\s*=|xml:lang\s*=\s*(?:""|'')|bagID\s*=|parseType\s*=\s*["'](?!(?:Literal|Resource|Collection)["'])"""
     rb"""|\s(?!xmlns|version|encoding|standalone)[A-Za-z_][\w.-]*+\s*+=\s*+["']|\#langString["']"""
+    rb"""|["']\s++[\w.-]++:(?:parseType|datatype)\s*+="""
+    rb"""|(?:parseType|datatype)\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+')(?:\s++\w|\s*+>\s*+<[^/!?])"""
 )
 
 
@@ -49,8 +52,9 @@ def plain(data: bytes, base: str, problems: list[Problem] | None = None) -> byte
     Where `problems` are given, other attributes without a prefix are properties of the default namespace, or, without
     one, of their element's, and a warning about them is added.
 
-    Raises `ReadError` for `rdf:bagID`, which RDF/XML has no more, for an `rdf:langString` without a language, and where
-    what is declared makes it too long.
+    Raises `ReadError` for `rdf:bagID`, which RDF/XML has no more, for an `rdf:langString` without a language, for what
+    stands beside `rdf:parseType` or `rdf:datatype` (RDF/XML, 7.2.16 to 7.2.20), and where what is declared makes it too
+    long.
     """
     if _READ_OTHERWISE.search(data) is None:
         return data
@@ -74,6 +78,7 @@ class _Writer:
         self._languages = [""]
         self._namespaces: list[Mapping[str, str]] = [{}]  # by prefix
         self._literal = 0  # open elements of an XML literal, the property around it among them
+        self._typed = 0  # the depth of the property that has a datatype, and so no element in it
         self._unprefixed: dict[str, int] = {}  # attributes that are read as properties, and the lines of the first ones
         self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
@@ -116,12 +121,34 @@ class _Writer:
         if self._literal:
             self._literal += 1
         else:
+            self._check_alone(attributes)
             own = self._own_namespace(name, attributes)
             attributes = {key: value for pair in attributes.items() for key, value in self._changed(*pair, own)}
             if own:
                 attributes[f"xmlns:{_OWN}"] = own
         written = "".join([f' {name}="{escape(value, _IN_ATTRIBUTES)}"' for name, value in attributes.items()])
         self._write(f"<{name}{self._missing_lines()}{written}>")
+
+    def _check_alone(self, attributes: Mapping[str, str]) -> None:
+        """Raises `ReadError` for an attribute or an element that may not be beside a parse type or a datatype."""
+        depth, beside = len(self._bases), ""
+        alone = [key for key in attributes if self._is_of_rdf(key) and key.rpartition(":")[2] in _ALONE]
+        if alone:
+            others = (key for key in attributes if key != alone[0] and not key.startswith("xml"))
+            beside = next(
+                (key for key in others if key != "ID" and not (self._is_of_rdf(key) and key[-3:] == ":ID")), ""
+            )
+        elif self._typed == depth - 1:
+            alone, beside = ["rdf:datatype"], "an element"
+        if beside:
+            line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+            what = f"{alone[0]} and {beside} are not both allowed in a property"
+            raise ReadError(what, line=line, column=column, remedy="leave one of them out")
+        self._typed = depth if alone and alone[0].endswith(":datatype") else 0
+
+    def _is_of_rdf(self, name: str) -> bool:
+        prefix = name.rpartition(":")[0]
+        return bool(prefix) and self._namespaces[-1].get(prefix) == RDF
 
     def _own_namespace(self, name: str, attributes: Mapping[str, str]) -> str:
         """The namespace that attributes without a prefix are of, where the element has such; "" for none."""
@@ -138,7 +165,7 @@ class _Writer:
         """The attribute of an element as it is written, if it is. `own` is the namespace of those without a prefix."""
         namespaces = self._namespaces[-1]
         prefix, _, local = name.rpartition(":")
-        is_of_rdf = prefix and namespaces.get(prefix) == RDF
+        is_of_rdf = self._is_of_rdf(name)
         line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
         if name == "xml:base":
             value = self._bases[-1] = resolve(value, self._bases[-1])

@@ -118,9 +118,12 @@ def closure(root: Node, about: dict[Node, list[Triple]]) -> tuple[Triple, ...]:
 
 # --- Lone surrogates -------------------------------------------------------------------------------------------------
 
+JOINED = "references to the halves of a surrogate pair were read as its character"
 NOTE = "lone surrogates, which are no characters, were replaced by U+FFFD"
 _LONE = re.compile("[\ud800-\udfff]")
 _REFERENCE = re.compile(rb"<!\[CDATA\[|&#(?:[xX]0*+[dD][89a-fA-F][0-9a-fA-F]{2}|0*+5[5-7][0-9]{3});")
+_HALF = rb"&#(?:[xX]0*+([dD][89a-fA-F][0-9a-fA-F]{2})|0*+(5[5-7][0-9]{3}));"
+_PAIR = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|" + _HALF + _HALF, re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)", re.DOTALL)
 
 
@@ -130,6 +133,20 @@ def refuse_in_json(data: bytes, what: str) -> None:
         if match[1]:
             escape = data[match.start() : match.start() + 6].decode("ascii", "replace")
             raise error_at(f"the {what} escape {escape} is half a surrogate pair, no character", data, match.start())
+
+
+def joined_in_xml(data: bytes) -> bytes:
+    """An XML feed in UTF-8 with one character reference for two to the halves of a surrogate pair, as programs write
+    that take UTF-16 for Unicode. Byte positions stay."""
+    return _PAIR.sub(_joined, data)
+
+
+def _joined(match: re.Match[bytes]) -> bytes:
+    high, low = (int(match[n] or b"0", 16) or int(match[n + 1] or b"0") for n in (1, 3))
+    if not (0xD800 <= high < 0xDC00 <= low < 0xE000):
+        return match[0]
+    written = b"%X;" % (0x10000 + (high - 0xD800) * 0x400 + low - 0xDC00)
+    return b"&#x" + written.rjust(len(match[0]) - 3, b"0")
 
 
 def replaced_in_xml(data: bytes) -> bytes:
