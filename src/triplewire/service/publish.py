@@ -43,6 +43,7 @@ router = APIRouter(tags=["publications"])
 
 _MOST_PARTS, _LONGEST_NAME = 1_000, 500  # of attachments, and characters
 _OF_NAME = 1_000  # bytes that an attachment takes beside its own
+_MOST_EVENTS = 5_000  # of a batch
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,8 @@ class CloudEvent(NamedTuple):
 
 def events_in(headers: Mapping[str, str], body: bytes) -> Iterator[CloudEvent | ReadError] | None:
     """The events of a request, and in place of each that is wrong, why; None where there is none in it, but a document.
-    The names of `headers` are in lower case. Raises `ReadError` for a body that is no list of events."""
+    The names of `headers` are in lower case. Raises `ReadError` for a body that is no list of events, `LimitError` for a
+    long one."""
     content_type = headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     if kind in (_STRUCTURED, _BATCH):
@@ -313,6 +315,8 @@ def events_in(headers: Mapping[str, str], body: bytes) -> Iterator[CloudEvent | 
             raise ReadError(f"this is no JSON: {error}") from None
         if kind == _BATCH and not (isinstance(given, list) and given):
             raise ReadError("a batch of CloudEvents is a JSON array of at least one")
+        if kind == _BATCH and len(given) > _MOST_EVENTS:
+            raise LimitError(f"a batch has more than {_MOST_EVENTS:,} CloudEvents", remedy="send it in parts")
         return map(_structured, given if kind == _BATCH else [given])
     if "ce-specversion" not in headers:
         return None
