@@ -304,8 +304,8 @@ class CloudEvent(NamedTuple):
 
 def events_in(headers: Mapping[str, str], body: bytes) -> Iterator[CloudEvent | ReadError] | None:
     """The events of a request, and in place of each that is wrong, why; None where there is none in it, but a document.
-    The names of `headers` are in lower case. Raises `ReadError` for a body that is no list of events, `LimitError` for a
-    long one."""
+    The names of `headers` are in lower case. Raises `ReadError` for a body that is no list of events, and `LimitError`
+    for a long one."""
     content_type = headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     if kind in (_STRUCTURED, _BATCH):
