@@ -118,7 +118,7 @@ def serving(answer: Callable[[Came], Said] = echo) -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             """Nothing on standard error."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:

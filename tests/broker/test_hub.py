@@ -16,7 +16,7 @@ from hub_tools import Came, Said, Server, ask, delivered, echo, published, serve
 
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
-from triplewire.broker.feeds.websub import MOST_UNVERIFIED, MOST_WAITING, Hub
+from triplewire.broker.feeds.websub import MOST_UNVERIFIED, MOST_UNVERIFIED_OF_FEED, MOST_WAITING, Hub
 from triplewire.store.tables import intents, targets
 
 DAY = 86_400
@@ -287,6 +287,15 @@ def test_s8_a_host_that_does_not_confirm_is_asked_five_times_an_hour(world: Worl
         assert connection.execute(sa.select(sa.func.count()).select_from(intents)).scalar() == 0
 
 
+def test_s8_a_feed_has_few_callbacks_of_any_hosts_asked_that_do_not_confirm(world: World) -> None:
+    """Names of one machine that whoever has a domain can make."""
+    world.subscriber.answer = lambda came: Said(404, {}, b"")
+    port = world.subscriber.url.rpartition(":")[2]
+    for number in range(1, MOST_UNVERIFIED_OF_FEED + 20):
+        world.subscribe(callback=f"http://127.0.{number}.1:{port}")
+    assert len(world.subscriber.of("GET")) == MOST_UNVERIFIED_OF_FEED
+
+
 def test_s8_a_host_that_confirms_is_asked_as_often_as_it_is_named(world: World) -> None:
     for number in range(3 * MOST_UNVERIFIED):
         assert world.ask("subscribe", callback=f"{world.subscriber.url}/{number}").status == 202
@@ -308,10 +317,18 @@ def test_s8_a_callback_is_asked_once_a_minute_until_it_confirms(world: World) ->
     assert len(world.rows()) == 1
 
 
-def test_s8_only_so_many_of_a_host_may_wait(world: World) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "a{}.example"], ids=["host", "feed"])
+def test_s8_only_so_many_of_a_host_or_a_feed_may_wait(host: str, world: World) -> None:
     for number in range(MOST_WAITING):
         values = {"subscription": world.number, "form": "atom", "topic": world.topic, "mode": "subscribe", "due": 0.0}
-        values |= {"host": "127.0.0.1", "seconds": 60.0, "secret": "", "reason": "", "state": "waiting", "created": 0.0}
+        values |= {
+            "host": host.format(number),
+            "seconds": 60.0,
+            "secret": "",
+            "reason": "",
+            "state": "waiting",
+            "created": 0.0,
+        }
         row = intents.insert().values(callback=f"http://127.0.0.1/{number}", **values)
         world.broker.database.begin(lambda connection, row=row: connection.execute(row))
     refusal = world.ask("subscribe")

@@ -50,7 +50,7 @@ def test_a_list_taken_by_another_broker_is_written_the_same(new_database: Callab
         paused = [made for made in broker.subscribe_all(wanted, "owner") if not isinstance(made, Exception)][7]
         broker.change(paused.number, state="paused")
         broker.subscribe(Wanted(QUERY), "somebody else")
-        broker.add_source("http://127.0.0.9/feed?a=1&b=2", "owner", "A feed")
+        broker.sources.add_feeds({"http://127.0.0.9/feed?a=1&b=2": "A feed"}, "owner")
         text = written(first)
         assert {line["what"] for line in taken(first, text)} == {"there already"}
         assert written(first) == text

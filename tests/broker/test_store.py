@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -110,6 +111,22 @@ def test_what_cannot_be_kept_is_refused_as_an_argument(database_url: str, name: 
         with pytest.raises(ArgumentError), database.reading() as connection:
             connection.execute(sa.select(changes).where(changes.c.number > 2**64)).all()
         database.write(keep(name))
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+def test_what_is_too_large_for_an_index_takes_no_other_with_it(database_url: str) -> None:
+    with Database.open(database_url) as database:
+        go_on = threading.Event()
+        first = database.begin(lambda connection: go_on.wait(60))
+        too_large, after = database.begin(keep(secrets.token_hex(5_000))), database.begin(keep("after"))
+        go_on.set()
+        for write in (first, after):
+            write.result(60)
+        with pytest.raises(ArgumentError):
+            too_large.result(60)
+        with pytest.raises(ArgumentError):
+            database.write(keep(secrets.token_hex(5_000)))
+        assert kept(database) == {"after"}
 
 
 def test_who_writes_after_the_end_is_told(database_url: str) -> None:

@@ -270,3 +270,10 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.C
     assert (code, findings["folder"]["state"], findings["database"]["state"]) == (0, "note", "note")
     assert run(["backup", "--data", str(tmp_path / "absent"), "--output", str(tmp_path / "copy")]) == 74
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_nests_deep_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "deep.toml").write_text("port = " + "[" * 5_000)
+    for option, code in (("config dump --data x --config", 74), ("operators --operators", 2)):
+        assert run([*option.split(), str(tmp_path / "deep.toml")]) == code
+        assert "recursion" in capsys.readouterr().err

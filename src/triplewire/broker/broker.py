@@ -37,7 +37,7 @@ from triplewire.broker.events.event_log import CHANGED, EXPIRED, MATCHED, UNMATC
 from triplewire.broker.events.matching import Batch, Matching
 from triplewire.broker.events.removal import Retention, Sweeper
 from triplewire.broker.events.stories import Stories
-from triplewire.broker.incoming.registered_sources import POLL, Sources, WantedSource
+from triplewire.broker.incoming.registered_sources import Sources
 from triplewire.broker.publications.accepted import Accepting, Once, Taken, accept
 from triplewire.broker.publications.kept_contents import HANDED, row_of
 from triplewire.broker.publications.window import Window
@@ -478,15 +478,6 @@ class Broker:
             return new
 
         return self.followed.write(write)
-
-    # --- sources -----------------------------------------------------------------------------------------------------
-
-    def add_source(self, url: str, owner: str, title: str = "") -> tuple[str, bool]:
-        """Have a feed polled for an owner; returns its id, and whether it is new. Raises what `Sources.add` raises."""
-        for row in self.sources.of_owner(owner):
-            if (row.kind, row.url) == (POLL, url):
-                return str(row.id), False
-        return str(self.sources.add(WantedSource(url, title=title), owner)[0].id), True
 
 
 def _who_matches(outside: Outside | None) -> tuple[Callable[..., Followed], Callable[..., Matching]]:

@@ -87,7 +87,7 @@ def _in_toml(file: Path) -> dict[str, Any]:
     """What a TOML file says, each value of the type of the setting."""
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"the settings cannot be read: {error}", source=str(file)) from None
     known = {*_DEFAULTS, *(f"{name}_file" for name in IN_FILES)}
     for name, value in said.items():

@@ -84,7 +84,7 @@ class Connections:
             tables = tomllib.loads(text_of_file(file))
         except (OSError, UnicodeDecodeError) as error:
             raise TriplewireError(f"it cannot be read: {error}", source=str(file)) from None
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise TriplewireError(f"no TOML: {error}", source=str(file)) from None
         return cls({prefix: _settings(prefix, table, str(file)) for prefix, table in tables.items()})
 

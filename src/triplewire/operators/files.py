@@ -91,7 +91,7 @@ def _operators(file: OperatorFile) -> tuple[Operator, ...]:
     if file.path.endswith(".toml"):
         try:
             return tuple([_checked(file.path, place, entry) for place, entry in enumerate(declared(file.text), 1)])
-        except ValueError as error:  # `tomllib.TOMLDecodeError` is one
+        except (ValueError, RecursionError) as error:  # `tomllib.TOMLDecodeError` is one
             raise _failure(file.path, str(error), "see docs/operators.md") from None
     operators = list(operators_in(file))
     for place, operator in enumerate(operators):

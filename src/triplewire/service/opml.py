@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,13 +17,15 @@ from triplewire.broker.feeds.outlines import Outline, of_owner, read_outlines
 from triplewire.broker.incoming.registered_sources import POLL
 from triplewire.broker.subscriptions.followed import ENDED, PAUSED
 from triplewire.broker.tickets import feed_key
-from triplewire.errors import ReadError, TriplewireError
+from triplewire.errors import ReadError
 from triplewire.service.access import OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem, details_of
 from triplewire.service.subscriptions import check_address, told
 from triplewire.store.database import DAY
 
 router = APIRouter(tags=["lists"])
+
+_SECONDS, _AT_ONCE = 20.0, 16  # in which names of hosts are looked up, and how many at once
 
 
 @router.get("/subscriptions.opml")
@@ -51,6 +56,8 @@ def take_list(request: Request, body: bytes, seconds: float = DAY) -> Response:
     """Take a list; the answer has a report of each of its lines."""
     by, of = owner(request), broker(request)
     outlines = list(read_outlines(body, of.settings, seconds))
+    feeds = {each.url: each.title for each in reversed(outlines) if isinstance(each, Outline) and each.wanted is None}
+    sources = _sources(request, feeds, by)
     there = {row.id: row for row in of.subscriptions_of(by) if row.state != ENDED}
     wanted: list[Outline] = []
     answers: list[dict[str, Any]] = []
@@ -58,7 +65,9 @@ def take_list(request: Request, body: bytes, seconds: float = DAY) -> Response:
         if isinstance(outline, ReadError):
             answers.append({"line": outline.line, **_refused(details_of(outline))})
         elif outline.wanted is None:
-            answers.append({"line": outline.line, **_source(request, outline, by)})
+            answers.append({"line": outline.line, **sources[outline.url]})
+            if "id" in sources[outline.url]:
+                sources[outline.url] = {**sources[outline.url], "what": "there already"}
         elif _is_there(there.get(outline.wanted.id), outline):
             answers.append({"line": outline.line, "what": "there already", "id": outline.wanted.id})
         else:
@@ -83,11 +92,27 @@ def _is_there(row: Any, outline: Outline) -> bool:
     return row is not None and wanted is not None and (row.query, row.language) == (wanted.query, wanted.language)
 
 
-def _source(request: Request, outline: Outline, by: str) -> dict[str, Any]:
-    """Take a feed as a source, and say what became of it."""
-    try:
-        check_address(request, outline.url)
-        id, is_new = broker(request).add_source(outline.url, by, outline.title)
-    except (TriplewireError, Problem) as error:
-        return _refused(details_of(error))
-    return {"what": "source" if is_new else "there already", "id": id}
+def _sources(request: Request, titles: Mapping[str, str], by: str) -> dict[str, dict[str, Any]]:
+    """Take feeds as sources, of which these are the titles by their addresses; what became of each. Their names are
+    looked up side by side, for so long as a client waits."""
+    of, end = broker(request), time.monotonic() + _SECONDS
+
+    def refusal(url: str) -> Problem | None:
+        if time.monotonic() > end:
+            return Problem(503, "no time was left to look its name up", "send the list again")
+        try:
+            check_address(request, url)
+        except Problem as problem:
+            return problem
+        return None
+
+    there = {row.url: row.id for row in of.sources.of_owner(by) if row.kind == POLL}
+    new = [url for url in titles if url not in there]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        refused = {url: problem for url, problem in zip(new, threads.map(refusal, new), strict=True) if problem}
+    ids = of.sources.add_feeds({url: titles[url] for url in new if url not in refused}, by)
+    return (
+        {url: _refused(details_of(problem)) for url, problem in refused.items()}
+        | {url: {"what": "there already", "id": id} for url, id in there.items()}
+        | {url: {"what": "source", "id": id} for url, id in ids.items()}
+    )

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import email
-import email.policy
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.message import Message
+from email.parser import BytesHeaderParser
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -29,7 +30,7 @@ from triplewire.broker.owners import reader_named
 from triplewire.broker.publications.accepted import Once, Revision, Taken
 from triplewire.broker.publications.kept_contents import Came, read_body
 from triplewire.config import Settings
-from triplewire.errors import ReadError, TriplewireError
+from triplewire.errors import LimitError, ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
@@ -39,6 +40,10 @@ from triplewire.service.problems import Problem, ProblemDetails, details, detail
 from triplewire.service.source_doors import publisher
 
 router = APIRouter(tags=["publications"])
+
+_MOST_PARTS, _LONGEST_NAME = 1_000, 500  # of attachments, and characters
+_OF_NAME = 1_000  # bytes that an attachment takes beside its own
+_MOST_EVENTS = 5_000  # of a batch
 
 
 @dataclass(frozen=True)
@@ -173,23 +178,45 @@ def _told(taken: Taken, counts: dict[int, int], wait: bool) -> dict[str, Any]:
 
 def came_in(body: bytes, content_type: str, limits: Settings) -> Came:
     """The publications of a body. Of `multipart/related` (RFC 2387) the first part is the document, and the others are
-    attachments by their Content-ID or Content-Location. Raises `ReadError`."""
+    attachments by their Content-ID or Content-Location. Raises `ReadError` and `LimitError`."""
     if not content_type.lower().startswith("multipart/"):
         return read_body(body, "", limits)
-    head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
-    message = email.message_from_bytes(head + body, policy=email.policy.HTTP)
-    parts = list(message.iter_parts())
-    if not parts:
-        raise ReadError("the body has no parts", remedy="multipart/related: the document first, then attachments")
-    came = read_body(_content(parts[0]), "", limits)
-    for number, part in enumerate(parts[1:], 1):
-        name = part.get("Content-ID", part.get("Content-Location", part.get_filename() or f"attachment-{number}"))
-        for publication in came.publications:
-            publication.attachments[name.strip("<> ")] = _content(part)  # type: ignore[index]  # of its own
+    document, *others = _parts(body, content_type)
+    came = read_body(_content(document), "", limits)
+    attached = {_name(part, number): _content(part) for number, part in enumerate(others, 1)}
+    size = sum(map(len, attached.values())) + len(attached) * _OF_NAME
+    if size * len(came.publications) > limits.max_document_bytes:
+        what = f"{len(attached):,} attachments of each of {len(came.publications):,} publications are too many"
+        raise LimitError(what, remedy="send publications with attachments one by one")
+    for publication in came.publications:
+        publication.attachments.update(attached)  # type: ignore[attr-defined]  # of its own
     return came
 
 
-def _content(part: Any) -> bytes:
+def _parts(body: bytes, content_type: str) -> list[Message]:
+    """The parts of a multipart body (RFC 2046, section 5.1.1), each as it is: parts in a part are not looked for."""
+    head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
+    boundary = BytesHeaderParser().parsebytes(head).get_boundary() or ""
+    line = rb"(?:\A|\r?\n)--" + re.escape(boundary.encode("utf-8", "replace"))
+    within = re.split(line + rb"--[ \t]*(?=\r?\n|\Z)", body, maxsplit=1)[0]
+    parts = re.split(line + rb"[ \t]*(?=\r?\n|\Z)", within, maxsplit=_MOST_PARTS + 1)[1:]
+    if not (boundary and parts):
+        raise ReadError("the body has no parts", remedy="multipart/related: the document first, then attachments")
+    if len(parts) > _MOST_PARTS:
+        raise LimitError(f"the body has more than {_MOST_PARTS:,} parts", remedy="send fewer attachments together")
+    return [BytesHeaderParser().parsebytes(re.sub(rb"\A\r?\n", b"", part)) for part in parts]
+
+
+def _name(part: Message, number: int) -> str:
+    """The name of an attachment."""
+    named = part.get("Content-ID", part.get("Content-Location", part.get_filename() or f"attachment-{number}"))
+    name = str(named).strip("<> ")
+    if len(name) > _LONGEST_NAME:
+        raise LimitError(f"attachment {number} has a name of more than {_LONGEST_NAME} characters")
+    return name
+
+
+def _content(part: Message) -> bytes:
     content = part.get_payload(decode=True)
     return content if isinstance(content, bytes) else b""
 
@@ -277,7 +304,8 @@ class CloudEvent(NamedTuple):
 
 def events_in(headers: Mapping[str, str], body: bytes) -> Iterator[CloudEvent | ReadError] | None:
     """The events of a request, and in place of each that is wrong, why; None where there is none in it, but a document.
-    The names of `headers` are in lower case. Raises `ReadError` for a body that is no list of events."""
+    The names of `headers` are in lower case. Raises `ReadError` for a body that is no list of events, and `LimitError`
+    for a long one."""
     content_type = headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     if kind in (_STRUCTURED, _BATCH):
@@ -287,6 +315,8 @@ def events_in(headers: Mapping[str, str], body: bytes) -> Iterator[CloudEvent | 
             raise ReadError(f"this is no JSON: {error}") from None
         if kind == _BATCH and not (isinstance(given, list) and given):
             raise ReadError("a batch of CloudEvents is a JSON array of at least one")
+        if kind == _BATCH and len(given) > _MOST_EVENTS:
+            raise LimitError(f"a batch has more than {_MOST_EVENTS:,} CloudEvents", remedy="send it in parts")
         return map(_structured, given if kind == _BATCH else [given])
     if "ce-specversion" not in headers:
         return None

@@ -39,7 +39,7 @@ DAY = 86_400.0  # seconds
 MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
 _LOCK_SECONDS = 2.0
-_DEADLOCK = "40P01"  # appendix A of the manual of PostgreSQL
+_DEADLOCK, _TOO_LARGE = "40P01", "54"  # appendix A of the manual of PostgreSQL
 _MIGRATIONS = 20  # tries
 _CLASS = 7_461_001  # of our advisory locks in PostgreSQL; the second number is that of the work
 _WORKS = {"matching": 1, "migrating": 2, "writing": 3, "polling": 11, "network": 12}
@@ -139,7 +139,7 @@ class Database:
                     bring_up_to_date(connection)
                 return
             except DBAPIError as error:
-                if is_last or getattr(error.orig, "sqlstate", "") != _DEADLOCK:
+                if is_last or _code(error) != _DEADLOCK:
                     raise
 
     def make(self, tables: sa.MetaData) -> None:
@@ -250,8 +250,10 @@ class Database:
                     try:
                         with connection.begin_nested():
                             results.append((write, write.work(connection)))
-                    except OperationalError:
-                        raise
+                    except OperationalError as error:
+                        if _code(error)[:2] != _TOO_LARGE:
+                            raise
+                        failed.append((write, error))
                     except BaseException as error:
                         failed.append((write, error))
         except BaseException as error:
@@ -390,13 +392,18 @@ def errors_of_database(name: str) -> Iterator[None]:
 
 def _kind(error: DBAPIError, cause: str) -> type[TriplewireError]:
     """Which of our errors it is. PostgreSQL says it by a code (appendix A of its manual): 22 what was given is wrong,
-    23 it contradicts what is there, 42 the statement is wrong, 53100 the disk is full; others are of the server."""
-    if isinstance(error, DataError):  # as a text with U+0000
+    54 it is too large, as a text of an index, 23 it contradicts what is there, 42 the statement is wrong, 53100 the
+    disk is full; others are of the server."""
+    code = _code(error)
+    if isinstance(error, DataError) or code[:2] == _TOO_LARGE:  # as a text with U+0000
         return ArgumentError
     if isinstance(error.orig, sqlite3.Error):
         return BusyError if "locked" in cause else StoreError
-    code = getattr(error.orig, "sqlstate", None) or ""
     return StoreError if code == "53100" or code[:2] in ("23", "42") else UnavailableError
+
+
+def _code(error: DBAPIError) -> str:
+    return getattr(error.orig, "sqlstate", None) or ""
 
 
 def _locked(file: Path) -> FileLock:

@@ -97,7 +97,7 @@ def _wanted(query: str, attributes: Mapping[str, str], seconds: float) -> Wanted
     text = attributes.get(_OURS + "prefixes", "{}")
     try:
         prefixes = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         prefixes = None
     if not isinstance(prefixes, dict) or not all(isinstance(value, str) for value in prefixes.values()):
         raise ReadError("its prefixes are no JSON object of texts", remedy='write {"ex": "http://example.org/"}')

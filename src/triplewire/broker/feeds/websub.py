@@ -42,8 +42,11 @@ LEASE, SHORTEST_LEASE, LONGEST_LEASE = 10 * DAY, 60.0, 30 * DAY
 MOST_UNVERIFIED = 5
 """Callbacks of one host that are asked in an hour, and have not confirmed."""
 
+MOST_UNVERIFIED_OF_FEED = 50
+"""The same of one feed: whoever knows one may name any number of hosts, which may all be one machine."""
+
 MOST_WAITING = 1_000
-"""Intents of one host that wait."""
+"""Intents of one host, or of one feed, that wait."""
 
 _HOUR, _MINUTE = 3_600.0, 60.0
 _LASTING = 600.0  # seconds after which an intent is not asked any more
@@ -101,8 +104,9 @@ def _add_intent(connection: Connection, intent: Intent, at: float) -> bool:
     _alone(connection)
     same = (table.c.callback == intent.callback, table.c.topic == intent.topic)
     connection.execute(table.delete().where(*same, table.c.state == "waiting"))
-    waiting = sa.select(sa.func.count()).where(table.c.host == host, table.c.state == "waiting")
-    if connection.execute(waiting).scalar_one() >= MOST_WAITING:
+    together = (table.c.host == host) | (table.c.subscription == intent.subscription)
+    waiting = sa.select(sa.func.count()).where(together, table.c.state == "waiting")
+    if intent.mode != DENIED and connection.execute(waiting).scalar_one() >= MOST_WAITING:
         return False
     last = connection.execute(sa.select(sa.func.max(table.c.asked)).where(*same)).scalar()
     due = at if last is None else max(at, last + _MINUTE)
@@ -171,14 +175,18 @@ class Hub(Repeating):
     def _take(self) -> Row[Any] | None:
         """The next intent whose callback may be asked now. It counts as asked from here on."""
         table, at = intents, self._clock()
-        of_host = sa.select(table.c.host).where(table.c.asked > at - _HOUR, table.c.mode != DENIED)
-        enough = of_host.group_by(table.c.host).having(sa.func.count() >= MOST_UNVERIFIED)
+        lately = (table.c.asked > at - _HOUR, table.c.mode != DENIED)
+        counted = ((table.c.host, MOST_UNVERIFIED), (table.c.subscription, MOST_UNVERIFIED_OF_FEED))
+        may_be_asked = [
+            column.not_in(sa.select(column).where(*lately).group_by(column).having(sa.func.count() >= most))
+            for column, most in counted
+        ]
         left = (table.c.state == "asked") & (table.c.asked < at - _MINUTE)  # by a process that was killed
         here = sa.select(table).where(
             (table.c.state == "waiting") | left,
             table.c.due <= at,
             table.c.created > at - _LASTING,
-            (table.c.mode == DENIED) | table.c.host.not_in(enough),
+            (table.c.mode == DENIED) | sa.and_(*may_be_asked),
         )
         if not self._broker.database.rows(here.limit(1)):
             return None

@@ -128,6 +128,14 @@ def name_of(row: Row[Any]) -> str:
     return shown(row.url) if row.url else str(row.id)
 
 
+def _new(wanted: WantedSource, owner: str) -> tuple[dict[str, Any], str]:
+    """The row of a new source, and its ticket."""
+    ticket = tickets.new_ticket(tickets.PUBLISH)
+    digest = tickets.digest(ticket)
+    id = wanted.id or f"src-{digest.hex()[:12]}"
+    return {**asdict(wanted), "id": id, "owner": owner, "ticket": digest, "state": "{}", "created": now()}, ticket
+
+
 class Sources:
     """The sources of a broker."""
 
@@ -147,20 +155,32 @@ class Sources:
         if wanted.id and not _ID.fullmatch(wanted.id):
             raise ArgumentError(f"{wanted.id!r} is no id of a source", remedy="1 to 100 of A-Z a-z 0-9 . _ ~ -")
         _check_rights(asdict(wanted))
-        ticket = tickets.new_ticket(tickets.PUBLISH)
-        id = wanted.id or f"src-{tickets.digest(ticket).hex()[:12]}"
-        values = {**asdict(wanted), "id": id, "owner": owner, "ticket": tickets.digest(ticket), "state": "{}"}
+        values, ticket = _new(wanted, owner)
+        id = values["id"]
 
         def write(connection: Connection) -> None:
             if connection.execute(sa.select(sources.c.number).where(sources.c.id == id)).first():
                 raise SubscriptionError(f"the id {id!r} is taken", remedy="choose another")
-            connection.execute(sources.insert().values(**values, created=now()))
+            connection.execute(sources.insert().values(values))
             connection.execute(changes.insert().values(subscription=SOURCES))
 
         self._write(write)
         row = self.find(id)
         assert row is not None
         return row, ticket if wanted.kind == PUSH else ""
+
+    def add_feeds(self, titles: Mapping[str, str], owner: str) -> dict[str, str]:
+        """Have feeds polled, of which these are the titles by their addresses; returns the ids of the sources by these.
+        All are written in one transaction."""
+        rows = {url: _new(WantedSource(url, title=title), owner)[0] for url, title in titles.items()}
+
+        def write(connection: Connection) -> None:
+            connection.execute(sources.insert(), list(rows.values()))
+            connection.execute(changes.insert().values(subscription=SOURCES))
+
+        if rows:
+            self._write(write)
+        return {url: row["id"] for url, row in rows.items()}
 
     def find(self, id: str, owner: str | None = None) -> Row[Any] | None:
         """The source of this id; None where there is none, or it is of another owner and of none of its users."""

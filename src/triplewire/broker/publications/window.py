@@ -6,9 +6,11 @@ They are read once and kept, so that a question costs what `Engine.match` of the
 from __future__ import annotations
 
 import json
+import math
 import threading
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -16,13 +18,17 @@ from sqlalchemy.engine import Row
 
 from triplewire.broker.publications.kept_contents import restored
 from triplewire.engine import Engine
+from triplewire.errors import LimitError
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
+from triplewire.model.terms import Term
 from triplewire.store.database import Database
 from triplewire.store.tables import publications
 
 MOST, MOST_BYTES = 1_000, 64 << 20
 """Publications of the window, and their bytes."""
+
+_AT_ONCE = 50  # publications between looks at the clock
 
 
 FOR_NOBODY = "[]"
@@ -101,9 +107,16 @@ class Window:
             self._bytes -= self._kept.pop().size
 
 
-def asked(engine: Engine, window: Sequence[Kept]) -> list[Result]:
-    """Those of the window that the one query of an engine matches."""
-    bindings = {match.publication: match.bindings for match in engine.match([seen.publication for seen in window])}
+def asked(engine: Engine, window: Sequence[Kept], seconds: float = math.inf) -> list[Result]:
+    """Those of the window that the one query of an engine matches. Raises `LimitError` where that takes longer."""
+    bindings: dict[str, tuple[Mapping[str, Term], ...]] = {}
+    end = time.monotonic() + seconds
+    for begin in range(0, len(window), _AT_ONCE):
+        if time.monotonic() > end:
+            what = f"{begin:,} of {len(window):,} publications were asked in {seconds:g} s"
+            raise LimitError(what, remedy="ask for less: the query goes with each in too many ways")
+        result = engine.match([seen.publication for seen in window[begin : begin + _AT_ONCE]])
+        bindings |= {match.publication: match.bindings for match in result}
     return [
         Result(seen, bindings_to_json(bindings[seen.publication.id]))
         for seen in window
