@@ -211,6 +211,6 @@ def test_without_a_receiver_the_first_refusal_is_raised() -> None:
     with open(reader, "rb") as stream:
         publications = read(stream)
         assert next(publications).id == "urn:g"
-        with pytest.raises(ReadError, match="not N-Quads") as raised:
+        with pytest.raises(ReadError, match="not N-Triples or N-Quads") as raised:
             next(publications)
     assert raised.value.line == 4

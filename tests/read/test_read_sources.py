@@ -131,7 +131,7 @@ def test_a_malformed_line_of_n_triples_costs_the_file() -> None:
     refusals: list[Refusal] = []
     text = b"<http://a> <http://p> <http://b> .\n<http://a> <http://p> \n"
     assert read_document(text, "doc.nt", on_refusal=refusals.append) == []
-    assert [str(r) for r in refusals] == ["refused publication doc.nt:2:23: not N-Quads: Unexpected end"]
+    assert [str(r) for r in refusals] == ["refused publication doc.nt:2:23: not N-Triples or N-Quads: Unexpected end"]
 
 
 @pytest.mark.slow

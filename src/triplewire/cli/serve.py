@@ -117,7 +117,7 @@ def needs(extra: str, *modules: str) -> None:
     absent = [module for module in modules if importlib.util.find_spec(module) is None]
     if absent:
         remedy = f"in a copy of the sources: pip install '.[{extra}]'"
-        raise UnavailableError(f"{', '.join(absent)} is not installed", remedy=remedy)
+        raise UnavailableError(f"{', '.join(absent)}: not installed", remedy=remedy)
 
 
 def folder_of(effective: EffectiveSettings, *, is_made: bool = True) -> Path:

@@ -240,6 +240,7 @@ def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
     if "LoadDocumentCallback" in message:
         remedy = "put it into the document, or hand in a loader (--context URL=FILE)"
         return ReadError("a context would have to be fetched", remedy=remedy)
-    if message.startswith("Parser error at "):
+    if message.startswith(("Parser error at ", "Parser error between ")):
         message = message.partition(": ")[2] or message
-    return ReadError(f"not {syntax.value}: {message}", line=error.lineno or 0, column=error.offset or 0)
+    name = "N-Triples or N-Quads" if syntax is Syntax.N_QUADS else syntax.value
+    return ReadError(f"not {name}: {message}", line=error.lineno or 0, column=error.offset or 0)
