@@ -176,7 +176,7 @@ def _nodes(lines: Lines) -> Said:
         line = lines[name]
         if name.endswith(ON_EACH_NODE):  # one such node is one machine, as one engine is
             more = {nodes: rate for nodes, rate in line.items() if nodes}
-            yield f"{name}: the throughput grows with the nodes, from one on", _told(line), _rises(more), _TWICE
+            yield f"{name}: the throughput grows with the nodes, from one on", _told(line), _rises(more, NOISE), _TWICE
         else:
             yield f"{name}: the throughput grows with the nodes", _told(line), _rises(line), _IN_FRONT
         if last == 6:
@@ -192,7 +192,7 @@ def _percentages(lines: Lines) -> Said:
     single = next(iter(lines["one engine"].values()))
     for name, line in lines.items():
         if name != "one engine":
-            yield f"{name}: the throughput grows as more is merged", _told(line), _rises(line), _GENERAL
+            yield f"{name}: the throughput grows as more is merged", _told(line), _rises(line, NOISE), _GENERAL
     best = max(line[90] / single for line in lines.values() if 90 in line)
     yield "4 times one engine's throughput at 90 %", f"{best:.1f} times at most", best >= 4, _TWICE
 
