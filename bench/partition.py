@@ -31,7 +31,7 @@ from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
-SUBSCRIPTIONS, FEW = 100_000, 10_000
+SUBSCRIPTIONS, FEW, MANY = 100_000, 10_000, 1_000_000
 OVERLAPS = (0, 25, 50, 75)
 AIMED_OVERLAP, AIMED_PERCENT = 50, 90  # those with targets
 SHARES = (20, 40, 60, 80, 100)  # percent of the subscriptions, in 9(c) and 9(f)
@@ -101,7 +101,7 @@ def measure(
     if GROUPS[0] in groups:
         for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
             most = INDEX_SHARE if full and percent == AIMED_OVERLAP else None
-            yield from _containment(case, world, most, percent, points)
+            yield from _containment(case, world, most, points, "9d", percent)
     if GROUPS[1] in groups:
         for case in sizes:
             yield from _sizes(case, world, points)
@@ -113,6 +113,13 @@ def measure(
         if (number,) in groups:
             yield from nodes.measure(_for_nodes(case, number, world, matcher), points)
     yield from figures(points, place.figures)
+
+
+def section_7(place: Place, points: Points) -> Iterator[Figure]:
+    """The server's index where subscriptions are numbered in millions, which the paper derives in its section 7."""
+    size = place.sized(MANY)
+    case = overlapping(place, "section 7", size, AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+    yield from _containment(case, World(EMPTY, {}, Settings()), None, points, "7", size)
 
 
 def _subscriptions(case: Case, world: World) -> list[Subscription]:
@@ -132,9 +139,9 @@ def _for_nodes(case: Case, number: str, world: World, matcher: str) -> nodes.Mea
 
 
 def _containment(
-    case: Case, world: World, target: float | None, percent: int = 0, points: Points | None = None
+    case: Case, world: World, target: float | None, points: Points | None = None, figure: str = "9d", place: int = 0
 ) -> Iterator[Figure]:
-    """Figures 9(c), (d), (f)."""
+    """Figure 9(d), and section 7: a point of theirs."""
     subscriptions = _subscriptions(case, world)
     made = partitioner("containment", max(NODES), world)
     begun = time.process_time()
@@ -144,7 +151,7 @@ def _containment(
     yield Figure("cluster", f"{case.label}: server index after containment", share, "%", target)
     yield Figure("cluster", f"{case.label}: insertion", seconds / len(subscriptions) * 1e6, "us/subscription")
     if points is not None:
-        points.add("9d", CONTAINMENT, percent, made.placement.server_size)
+        points.add(figure, CONTAINMENT, place, made.placement.server_size)
 
 
 def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:

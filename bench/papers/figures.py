@@ -36,6 +36,10 @@ class PaperFigure:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
+_FAR_APART = (
+    "the work is linear (7,831 entries of lists and 420 joined rows a publication among 40,000 subscriptions, 15,820"
+    " and 850 among 80,000), but an entry takes longer in larger tables, whose places are far apart; gtopss slows alike"
+)
 _SHARED = "not known: no profile was made of it"
 _LOOKED_UP = (
     "at the paper's sizes the joins nearly double, as it says (136 rows a publication at 4 edges, 253 at 8), but most"
@@ -142,7 +146,8 @@ CLUSTER = (
         matchers=("constraint-tables", "gtopss", OURS), measures=("look_up", "selection", "whole"), up=MICROS,
         fixed={"edges": 10, "nodes": 30, "ratio": 0.1}, claims=(
             Claim("matching time increases linearly with the subscriptions",
-                  linear("constraint-tables: whole", 0.2), _SHARED),
+                  linear("constraint-tables: whole", 0.2),
+                  _FAR_APART),
             *_ahead(("constraint-tables", "gtopss")),
         ),
     ),

@@ -24,7 +24,8 @@ from triplewire.errors import TriplewireError
 
 CLAIMS = "claims.json"
 _CALLS = tuple(f"002/{plot.name}" for plot in operators.PLOTS)
-_CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i", "001/10")
+_MILLIONS = ("7",)  # section 7 of the cluster paper, which has a workload of its own
+_CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i", "001/10", "001/7")
 NAMES = (*(figure.name for figure in (*FIGURES, *mdv.FIGURES)), *_CALLS, *_CLUSTERS)
 
 
@@ -155,9 +156,14 @@ def _clusters(
     place = Place(work, size)
     groups = [group for group in partition.GROUPS if wanted.intersection(f"001/{number}" for number in group)]
     cases = partition.cases(place) if groups else []
-    for group in groups:
+    for group in [*groups, *([_MILLIONS] if "001/7" in wanted else [])]:
         points = nodes.Points()
-        for row in partition.measure(place, cases, "trie", points, [group]):
+        rows = (
+            partition.section_7(place, points)
+            if group is _MILLIONS
+            else partition.measure(place, cases, "trie", points, [group])
+        )
+        for row in rows:
             progress(f"001/{group[0]}: {row.name} ...")
         for drawing in nodes.DRAWINGS:
             lines = points.lines.get(drawing.name)

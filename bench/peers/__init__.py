@@ -11,6 +11,7 @@ cut beforehand, and are null where it is no plain text.
 
 The program says `{"seconds", "bytes"}` once it has registered all queries: how long that took, and by how much its
 memory grew. Seconds are the processor's, of all its threads, so that other programs on the machine count little. Then
-it answers each line of its input: `pass` with `{"seconds"}` of one pass through all publications, and `answers FILE`
-after it has written there, for each publication, a line `[id, [query id, ...]]`.
+it answers each line of its input with `{"seconds"}`: `pass` after one pass through all publications, and `answers FILE`
+after it has written there, for each publication, a line `[id, [query id, ...]]`. It ends when its input does. How to
+add one: `docs/peers.md`.
 """

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -30,6 +31,7 @@ _MODULES = {MOKACCINO: "mokaccino", CLIPS: "clips", POSTGRES: "postgres", OXIGRA
 _JAVA = {LUCENE: ("lucene", "Percolator"), DROOLS: ("drools", "Rules")}  # folder with the pom, class of the main method
 _PACKAGES = {MOKACCINO: "mokaccino", CLIPS: "clips", POSTGRES: "psycopg", OXIGRAPH: "pyoxigraph"}
 EXACT = (CLIPS, DROOLS, POSTGRES, OXIGRAPH)  # the others do not join, so that they find more
+OWN_VARIABLE = "TRIPLEWIRE_BENCH_SYSTEM"  # NAME=COMMAND: a system of the reader's own, in each round
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def peers_cases(place: Place) -> list[Case]:
 def peers_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """Times, memory, and time to register of each system, and the ratios to the engine."""
     for case in cases:
-        yield from _round(ROUNDS[int(case.label)], case.subscriptions.parent, place.size is None)
+        yield from measured(ROUNDS[int(case.label)], case.subscriptions.parent, place.size is None)
 
 
 @dataclass
@@ -81,13 +83,14 @@ class Running:
     seconds: float
     bytes: int
     passes: list[float]
+    log: Path
 
     def ask(self, line: str) -> Any:
         """What it answers."""
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        return _said(self.process)
+        return _said(self.process, self.log)
 
     def answers(self) -> dict[str, frozenset[str]]:
         """Publication -> the ids of its queries."""
@@ -96,12 +99,20 @@ class Running:
         return {id: frozenset(ids) for id, ids in rows_of(file) if ids}
 
 
-def _said(process: subprocess.Popen[str]) -> Any:
+def _said(process: subprocess.Popen[str], log: Path) -> Any:
+    """The next line of a system, whose errors are in `log`. Raises `Absent`."""
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        raise Absent(f"it ended with exit code {process.wait()}")
-    return json.loads(line)
+        code, errors = process.wait(), log.read_text(encoding="utf-8", errors="replace").strip()
+        raise Absent(f"it ended with exit code {code}: {errors[-200:]}")
+    try:
+        said = json.loads(line)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict) or "seconds" not in said:
+        raise Absent(f"it said {line.strip()[:80]!r}, which is no object with seconds (`bench/peers/__init__.py`)")
+    return said
 
 
 @contextmanager
@@ -116,8 +127,8 @@ def running(command: list[str], folder: Path) -> Iterator[Running]:
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),
         )  # fmt: skip
     try:
-        said = _said(process)
-        yield Running(process, folder, said["seconds"], said["bytes"], [])
+        said = _said(process, log)
+        yield Running(process, folder, said["seconds"], said.get("bytes", 0), [], log)
     finally:
         assert process.stdin is not None
         process.stdin.close()
@@ -129,12 +140,20 @@ def running(command: list[str], folder: Path) -> Iterator[Running]:
 
 def command_of(system: str) -> list[str]:
     """The command that starts a system. Raises `Absent`."""
+    if system in (own := own_system()):
+        return own[system]
     if system in _JAVA:
         jars = _java(*_JAVA[system])
         return ["java", "-Xmx4g", "-XX:+UseSerialGC", "-cp", f"{jars}/*:{jars}", _JAVA[system][1]]
     if importlib.util.find_spec(_PACKAGES[system]) is None:
         raise Absent(f"pip install {_PACKAGES[system]}")
     return [sys.executable, "-m", f"bench.peers.{_MODULES[system]}"]
+
+
+def own_system() -> dict[str, list[str]]:
+    """The name and the command of the reader's own system, if there is one."""
+    name, _, command = os.environ.get(OWN_VARIABLE, "").partition("=")
+    return {name: shlex.split(command)} if command else {}
 
 
 def _java(name: str, main: str) -> Path:
@@ -159,14 +178,14 @@ def _java(name: str, main: str) -> Path:
     return folder
 
 
-def _round(each: Round, folder: Path, is_full: bool) -> Iterator[Figure]:
+def measured(each: Round, folder: Path, is_full: bool) -> Iterator[Figure]:
     """The figures of a workload at a size."""
     with ExitStack() as stack:
         size = sum(1 for _ in rows_of(folder / "queries.jsonl"))
         label = f"{each.workload} {size:,}"
         ours = stack.enter_context(running([sys.executable, "-m", "bench.peers.engine"], folder))
         expected, at_work = ours.answers(), dict[str, Running]()
-        for system in each.systems:
+        for system in (*each.systems, *own_system()):
             try:
                 at_work[system] = stack.enter_context(running(command_of(system), folder))
                 note = wrong(expected, at_work[system].answers(), system in EXACT)

@@ -212,6 +212,7 @@ VARIABLES: Mapping[str, str] = {
     "TRIPLEWIRE_BENCH_BEFORE": "the checkout that the bench of loading goes by turns with",
     "TRIPLEWIRE_BENCH_DATA": "the folder of the bench's data",
     "TRIPLEWIRE_BENCH_POSTGRES": "the address of an empty database for the bench of the broker",
+    "TRIPLEWIRE_BENCH_SYSTEM": "NAME=COMMAND: a system that the bench of peers measures beside the others",
     "TRIPLEWIRE_CACHE": "the folder of compiled code",
     "TRIPLEWIRE_CRASH_AT": "tests: the point at which the process ends, and the how manyth time",
     "TRIPLEWIRE_DAMAGE": "tests: all tries all generated cases, and every moment to stop",

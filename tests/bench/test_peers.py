@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,18 @@ from bench.peers import pathway
 from bench.peers.clips import Rules
 from bench.peers.mokaccino import Percolator
 from bench.peers.oxigraph import Asked
-from bench.peers.runner import DROOLS, EXACT, LUCENE, Absent, command_of, running, wrong
+from bench.peers.runner import (
+    DROOLS,
+    EXACT,
+    LUCENE,
+    OWN_VARIABLE,
+    Absent,
+    Round,
+    command_of,
+    measured,
+    running,
+    wrong,
+)
 from bench.peers.serving import Peer, rows_of
 from bench.peers.workloads import graph, mixed, text, tuples_of
 from bench.workloads import catalogue, corpus
@@ -20,6 +32,7 @@ from bench.workloads.catalogue import SEED, Case, Place
 from bench.workloads.mdv_documents import document
 from bench.workloads.mdv_documents import mixed as mixed_rules
 from bench.workloads.mixed import write_documents
+from docs.blocks import ROOT, blocks
 from triplewire import Engine, read
 from triplewire.errors import TriplewireError
 from triplewire.metadata.registry import Registry
@@ -97,6 +110,30 @@ def test_the_same_answers_of_a_program_in_java(
         for _ in range(2):  # facts of a publication are gone after it
             said = wrong(expected_of(folder), system.answers(), name in EXACT)
             assert not said.startswith("wrong"), said
+
+
+def test_the_example_of_a_system_of_ones_own(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the page, beside another in a round; and how one that fails is told."""
+    monkeypatch.setattr(catalogue, "RTF_PUBLICATIONS", 300)
+    (example,) = [block for block in blocks(ROOT / "docs" / "peers.md") if block.language == "py"]
+    toy = tmp_path / "toy.py"
+    toy.write_text(example.text, encoding="utf-8")
+    folder = mixed(place, SUBSCRIPTIONS)
+    told = {}
+    for name, command in {
+        "toy": f"{sys.executable} {toy}",
+        "mute": f"{sys.executable} -c pass",
+        "loud": "echo ready for",
+        "broken": f"{sys.executable} -c 'raise SystemExit(\"no licence\")'",
+    }.items():
+        monkeypatch.setenv(OWN_VARIABLE, f"{name}={command}")
+        rows = measured(Round("mixed", SUBSCRIPTIONS, ()), folder, False)
+        told[name] = {figure.name.rpartition(": ")[2]: figure for figure in rows}
+    assert told["toy"]["answers"].note.startswith(f"{sum(map(len, expected_of(folder).values())):,} matches, 0 missing")
+    assert (told["toy"]["toy"].value or 0) > (told["toy"]["triplewire"].value or 0) > 0
+    assert "exit code 0" in told["mute"]["mute"].note
+    assert "'ready for" in told["loud"]["loud"].note
+    assert "no licence" in told["broken"]["broken"].note
 
 
 def test_answers_that_are_wrong_are_told() -> None:
