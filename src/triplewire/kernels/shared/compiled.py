@@ -137,7 +137,7 @@ def allocating_kernel(function: _Function) -> _Function:
     return _kernel(function, _SHARED)
 
 
-class _Kept(FunctionCache):
+class _MachineCode(FunctionCache):
     """The machine code of a kernel on disk. To load it takes Numba's runtime, and not, as in `FunctionCache`, all that
     its compiler knows of types and functions: who compiles has that made ready, too."""
 
@@ -155,8 +155,8 @@ def _kernel(function: _Function, options: dict[str, Any]) -> _Function:
         plain: Any = np.errstate(over="ignore")
         return plain(function)  # type: ignore[no-any-return]
     compiled: Any = _njit(**options)(function)
-    kept: Any = _Kept
-    compiled._cache = kept(function)
+    cache: Any = _MachineCode
+    compiled._cache = cache(function)
     return compiled  # type: ignore[no-any-return]
 
 
