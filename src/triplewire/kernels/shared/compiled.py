@@ -17,9 +17,11 @@ import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 from triplewire import kernel_cache
@@ -135,11 +137,27 @@ def allocating_kernel(function: _Function) -> _Function:
     return _kernel(function, _SHARED)
 
 
+class _MachineCode(FunctionCache):
+    """The machine code of a kernel on disk. To load it takes Numba's runtime, and not, as in `FunctionCache`, all that
+    its compiler knows of types and functions: who compiles has that made ready, too."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these arguments; None where nothing was."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            cache: Any = super()  # of which its types know nothing
+            return cache._load_overload(sig, target_context)
+
+
 def _kernel(function: _Function, options: dict[str, Any]) -> _Function:
     """The kernel; where it runs as plain Python, NumPy does not warn that hashes wrap around."""
-    compiled: Any = _njit(cache=True, **options)
-    plain: Any = np.errstate(over="ignore")
-    return (compiled if IS_COMPILED else plain)(function)  # type: ignore[no-any-return]
+    if not IS_COMPILED:
+        plain: Any = np.errstate(over="ignore")
+        return plain(function)  # type: ignore[no-any-return]
+    compiled: Any = _njit(**options)(function)
+    cache: Any = _MachineCode
+    compiled._cache = cache(function)
+    return compiled  # type: ignore[no-any-return]
 
 
 # --- prefetch: ask for a row of an array before it is needed, and the processor fetches it meanwhile ------------------
