@@ -46,43 +46,48 @@ def started(
 
 
 def exchange(
-    process: subprocess.Popen[bytes], outgoing: Iterable[bytes], seconds: float, take: Callable[[bytearray], bool]
+    process: subprocess.Popen[bytes],
+    outgoing: Iterable[bytes],
+    seconds: float,
+    take: Callable[[bytearray], bool],
+    answers: int = 1,
 ) -> None:
-    """Write to a process, and read what it answers, whichever pipe is ready: neither end blocks.
+    """Write to a process, and read so many answers, whichever pipe is ready: neither end blocks.
 
-    `take` gets all bytes that came, drops those that it takes, and says whether the answer has ended. Raises
-    `EOFError` where the process ended, and `TimeoutError` where the answer has not ended within so many seconds.
+    `take` gets all bytes that came, drops those that it takes, and says whether an answer has ended. Raises `EOFError`
+    where the process ended, and `TimeoutError` where one has not ended within so many seconds after that before.
     """
     assert process.stdin is not None
     assert process.stdout is not None
     to, from_ = process.stdin.fileno(), process.stdout.fileno()
-    deadline = time.monotonic() + seconds
     waiting, came = deque(memoryview(part) for part in outgoing if part), bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(from_, selectors.EVENT_READ)
         selector.register(to, selectors.EVENT_WRITE)
-        while not take(came):
-            remaining = deadline - time.monotonic()
-            ready = selector.select(remaining) if remaining > 0 else []
-            if not ready:
-                raise TimeoutError
-            for key, _ in ready:
-                try:
-                    if key.fd == from_:
-                        received = os.read(from_, _CHUNK)
-                        if not received:
-                            raise EOFError
-                        came += received
-                    else:
-                        waiting[0] = waiting[0][os.write(to, waiting[0][:_CHUNK]) :]
-                        if not waiting[0]:
-                            waiting.popleft()
-                        if not waiting:
-                            selector.unregister(to)
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    raise EOFError from None
+        for _ in range(answers):
+            deadline = time.monotonic() + seconds
+            while not take(came):
+                remaining = deadline - time.monotonic()
+                ready = selector.select(remaining) if remaining > 0 else []
+                if not ready:
+                    raise TimeoutError
+                for key, _ in ready:
+                    try:
+                        if key.fd == from_:
+                            received = os.read(from_, _CHUNK)
+                            if not received:
+                                raise EOFError
+                            came += received
+                        else:
+                            waiting[0] = waiting[0][os.write(to, waiting[0][:_CHUNK]) :]
+                            if not waiting[0]:
+                                waiting.popleft()
+                            if not waiting:
+                                selector.unregister(to)
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        raise EOFError from None
 
 
 def next_frame(came: bytearray, most: int = sys.maxsize) -> bytes | None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
-from triplewire.read import read_document, to_nquads
+from triplewire.read import read_document, read_documents, to_nquads
 
 CASES = Path(__file__).resolve().parent.parent / "cases" / "read"
 
@@ -22,10 +23,13 @@ def _cases() -> list[Any]:
     ]
 
 
+def _data(case: dict[str, Any]) -> bytes:
+    return bytes.fromhex(case["hex"]) if "hex" in case else case["text"].encode(case.get("encoding", "utf-8"))
+
+
 def _read(case: dict[str, Any]) -> list[Publication]:
-    data = bytes.fromhex(case["hex"]) if "hex" in case else case["text"].encode(case.get("encoding", "utf-8"))
     return read_document(
-        data,
+        _data(case),
         case.get("source", "http://example.org/doc"),
         base=case.get("base", ""),
         split=case.get("split", "item"),
@@ -54,3 +58,18 @@ def test_what_is_written_reads_back(case: dict[str, Any]) -> None:
     publications = [p for p in _read(case) if p.triples]
     again = read_document("".join(map(to_nquads, publications)).encode(), "again.nq")
     assert "".join(map(to_nquads, again)) == "".join(map(to_nquads, publications))
+
+
+@pytest.mark.parametrize("split", ["item", "document"])
+def test_documents_that_are_read_together_are_read_as_each_alone(split: str) -> None:
+    wrong = (b"<http://a> <http://b>", b"", b"<http://a> <http://p> 1 .\n<http://a> <http://p> .", b"<rdf>", b"{}")
+    sources = [(_data(x), x.get("source", "http://example.org/doc")) for param in _cases() for x in param.values]
+    sources += [(data, f"http://example.org/wrong{number}") for number, data in enumerate(wrong)]
+    together: list[Refusal] = []
+    alone: list[Refusal] = []
+    for (data, source), publications in zip(
+        sources, read_documents(sources, split=split, on_refusal=together.append), strict=True
+    ):
+        assert publications == read_document(data, source, base=source, split=split, on_refusal=alone.append)
+        assert together == alone
+    assert len([refusal for refusal in alone if not refusal.is_warning]) == len(wrong) - 1, "an empty file says nothing"

@@ -58,6 +58,10 @@ def test_the_reader_survives_what_the_parser_does_not(weak: Client, text: str, s
     with pytest.raises(ReadError) as refused:
         weak.ask(hostile)
     assert str(refused.value) == refusal
+    good, malformed = (replace(hostile, data=data, syntax=Syntax.TURTLE) for data in (GOOD.data, b"<http://a> ."))
+    together = list(weak.ask_all([good, hostile, good, malformed, good]))
+    assert next(str(reply) for reply in together if isinstance(reply, ReadError)) == refusal
+    assert [isinstance(reply, ReadError) for reply in together] == [False, True, False, True, False]
     assert len(weak.ask(GOOD).publications) == 1
 
 

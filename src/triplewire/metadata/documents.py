@@ -7,7 +7,7 @@ warning that names their lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
@@ -17,7 +17,7 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.metadata.dictionary import numbers_of
 from triplewire.metadata.tables import ANY, SUBJECT
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Term, Triple
-from triplewire.read import read_document
+from triplewire.read import read_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,28 @@ class Parsed:
 
 def parsed(iri: str, content: bytes, settings: Settings) -> Parsed:
     """Read a document. Raises `ReadError` where a part of it cannot be read."""
+    (document,) = all_parsed([(iri, content)], settings)
+    if isinstance(document, ReadError):
+        raise document
+    return document
+
+
+def all_parsed(documents: Iterable[tuple[str, bytes]], settings: Settings) -> Iterator[Parsed | ReadError]:
+    """Read documents, given by their IRIs and contents; or why a part of one cannot be read."""
     told: list[Refusal] = []
-    publications = read_document(content, iri, base=iri, split="document", settings=settings, on_refusal=told.append)
-    for refusal in told:
-        if not refusal.is_warning:
-            raise ReadError(refusal.reason, source=refusal.where, remedy=refusal.remedy)
-    triples = tuple(triple for publication in publications for triple in publication.triples)
-    for _, _, value in triples:
-        if isinstance(value, Literal) and "\x00" in value.lexical:
-            raise ReadError("a text holds U+0000, which databases do not take", source=iri, remedy="leave it out")
-    return Parsed(iri, triples, tuple(told))
+    documents = list(documents)
+    pairs = ((content, iri) for iri, content in documents)
+    read = read_documents(pairs, split="document", settings=settings, on_refusal=told.append)
+    for (iri, _), publications in zip(documents, read, strict=True):
+        triples = tuple(triple for publication in publications for triple in publication.triples)
+        refused = next((refusal for refusal in told if not refusal.is_warning), None)
+        if refused is not None:
+            yield ReadError(refused.reason, source=refused.where, remedy=refused.remedy)
+        elif any(isinstance(value, Literal) and "\x00" in value.lexical for _, _, value in triples):
+            yield ReadError("a text holds U+0000, which databases do not take", source=iri, remedy="leave it out")
+        else:
+            yield Parsed(iri, triples, tuple(told))
+        told.clear()
 
 
 @dataclass

@@ -79,7 +79,7 @@ def changed(connection: Connection) -> None:
     connection.execute(_dirtied())
     _trigger(connection, _OF_DIRTY, changes, changes_only=True)
     kinds, depth = _kinds_and_depth(connection, groups, joins)
-    if depth and _spread(connection, [Kind(kind) for kind in kinds], depth) and _trigger(connection, _OF_REGION, hits):
+    if depth and _spread(connection, tuple(map(Kind, kinds)), depth) and _trigger(connection, _OF_REGION, hits):
         _join(connection, joins, kinds, depth)
 
 
@@ -130,17 +130,17 @@ def evaluated(connection: Connection, rules: Iterable[int]) -> None:
 
 
 def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_only: bool = False) -> int:
-    """Join statements with triggering rules, a statement for each operator that some rule has; returns how many rows
-    come of it."""
-    rows = 0
-    is_used = connection.execute(_which_operators(given.triggers)).one()
+    """Join statements with triggering rules, in one statement; of all documents, in one for each operator, which says
+    enough. Returns how many rows come of it."""
+    used = tuple(compress(OPERATORS, connection.execute(_which_operators(given.triggers)).one()))
     if given is not _OF_ALL:
         empty(connection, filter_data)
         connection.execute(_gathered(given))
-    for operator in compress(OPERATORS, is_used):
-        if operator.startswith(f"{CONTAINS} "):
-            _cut(connection, given, operator)
-        rows += _insert_hits(connection, into, _triggered(given, operator), changes_only=changes_only)
+    rows = 0
+    for operators in [(operator,) for operator in used] if given is _OF_ALL else [used] if used else []:
+        if pieces := tuple(operator for operator in operators if operator.startswith(f"{CONTAINS} ")):
+            _cut(connection, given, pieces)
+        rows += _insert_hits(connection, into, _triggered(given, operators), changes_only=changes_only)
     return rows
 
 
@@ -171,8 +171,12 @@ def _data_of(given: _Input) -> Any:
     return _data(given).subquery("filter_data") if given is _OF_ALL else filter_data
 
 
-@cache
-def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
+@lru_cache(64)
+def _triggered(given: _Input, operators: tuple[str, ...]) -> Any:
+    return sa.union_all(*(_triggered_by(given, operator) for operator in operators))
+
+
+def _triggered_by(given: _Input, operator: str) -> sa.Select[Any]:
     d, t = _data_of(given), given.triggers
     others: list[tuple[Any, Any]] = []
     is_found = sa.and_(t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property, given.only)
@@ -181,49 +185,53 @@ def _triggered(given: _Input, operator: str) -> sa.Select[Any]:
         is_found = sa.and_(is_found, t.c.brief == grams.c.gram)
     others.append((t, sa.and_(is_found, OPERATORS[operator](d.c, t.c))))
     rows = sa.select(t.c.rule, d.c.resource, d.c.was, d.c.stays).select_from(in_order(d, *others))
-    if given is not _OF_ALL:
-        rows = rows.where(sa.tuple_(d.c.class_, d.c.property).in_(_asked_of(given, operator)))
-    return rows
+    return rows if given is _OF_ALL else rows.where(_is_asked(given, t.c.operator == operator))
 
 
-def _asked_of(given: _Input, operator: str) -> sa.Select[tuple[int, int]]:
-    """The classes and properties of `filter_data` of which some rule asks the operator: each is looked up once, and
-    most are asked nothing."""
-    d, t = filter_data, given.triggers
-    pair = sa.select(d.c.class_, d.c.property).distinct().subquery("pair")
-    is_there = is_in(t, t.c.operator == operator, t.c.class_ == pair.c.class_, t.c.property == pair.c.property)
+def _is_asked(given: _Input, of_operators: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Asks some rule one of the operators of the class and property? Of a batch, each pair of these is looked up once,
+    and most are asked nothing."""
+    d, t = _data_of(given), given.triggers
+    if given is _OF_ALL:
+        return is_in(t, of_operators, t.c.class_ == d.c.class_, t.c.property == d.c.property)
+    return sa.tuple_(d.c.class_, d.c.property).in_(_asked_pairs(given, of_operators))
+
+
+def _asked_pairs(given: _Input, of_operators: sa.ColumnElement[bool]) -> sa.Select[tuple[int, int]]:
+    t = given.triggers
+    pair = sa.select(filter_data.c.class_, filter_data.c.property).distinct().subquery("pair")
+    is_there = is_in(t, of_operators, t.c.class_ == pair.c.class_, t.c.property == pair.c.property)
     return sa.select(pair.c.class_, pair.c.property).where(is_there)
 
 
-def _cut(connection: Connection, given: _Input, operator: str) -> None:
+def _cut(connection: Connection, given: _Input, operators: tuple[str, ...]) -> None:
     """Cut the literals that are searched into pieces, and keep those that some rule is found by."""
-    size = int(operator.removeprefix(f"{CONTAINS} "))
-    texts = connection.execute(_searched(given, operator)).all()
+    searched, known = _searched(given, operators)
+    sizes = [int(operator.removeprefix(f"{CONTAINS} ")) for operator in operators]
+    texts = connection.execute(searched).all()
+
+    def cut(text: str) -> set[str]:
+        return {gram for size in sizes for gram in grams_of(text, size)}
+
     if given is not _OF_ALL:  # then the rules are few
-        fill(connection, wanted, ((gram,) for gram in {gram for _, text in texts for gram in grams_of(text, size)}))
-    known = set(connection.execute(_known_pieces(given, operator)).scalars())
-    fill(connection, grams, ((term, gram) for term, text in texts for gram in grams_of(text, size) & known))
+        fill(connection, wanted, ((gram,) for gram in {gram for _, text in texts for gram in cut(text)}))
+    pieces = set(connection.execute(known).scalars())
+    fill(connection, grams, ((term, gram) for term, text in texts for gram in cut(text) & pieces))
 
 
-@cache
-def _known_pieces(given: _Input, operator: str) -> sa.Select[tuple[str]]:
-    t = given.triggers
-    if given is _OF_ALL:
-        return sa.select(t.c.brief).where(t.c.operator == operator).distinct()
-    pair = _asked_of(given, operator).subquery("asked_pair")
-    is_of_pair = sa.and_(t.c.class_ == pair.c.class_, t.c.property == pair.c.property)
-    is_known = is_in(t, t.c.operator == operator, is_of_pair, t.c.brief == wanted.c.digest)
-    return sa.select(wanted.c.digest).select_from(in_order(pair, (wanted, sa.true()))).where(is_known).distinct()
-
-
-@cache
-def _searched(given: _Input, operator: str) -> sa.Select[Any]:
+@lru_cache(64)
+def _searched(given: _Input, operators: tuple[str, ...]) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    """Literals that are searched, and the pieces that rules are found by: of a batch, those that are `wanted`."""
     d, t = _data_of(given), given.triggers
+    of_operators = t.c.operator.in_(operators)
+    texts = sa.select(d.c.value, d.c.literal).where(d.c.literal.is_not(None), _is_asked(given, of_operators)).distinct()
     if given is _OF_ALL:
-        is_searched = is_in(t, t.c.operator == operator, t.c.class_ == d.c.class_, t.c.property == d.c.property)
-    else:
-        is_searched = sa.tuple_(d.c.class_, d.c.property).in_(_asked_of(given, operator))
-    return sa.select(d.c.value, d.c.literal).where(d.c.literal.is_not(None), is_searched).distinct()
+        return texts, sa.select(t.c.brief).where(of_operators).distinct()
+    pair = _asked_pairs(given, of_operators).subquery("asked_pair")
+    is_of_pair = sa.and_(t.c.class_ == pair.c.class_, t.c.property == pair.c.property)
+    is_known = is_in(t, of_operators, is_of_pair, t.c.brief == wanted.c.digest)
+    pieces = sa.select(wanted.c.digest).select_from(in_order(pair, (wanted, sa.true()))).where(is_known).distinct()
+    return texts, pieces
 
 
 def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_only: bool = False) -> int:
@@ -231,7 +239,7 @@ def _insert_hits(connection: Connection, into: sa.Table, rows: Any, *, changes_o
     return moved_rows(connection, _insertion(into, rows, changes_only))
 
 
-@cache
+@lru_cache(128)
 def _insertion(into: sa.Table, rows: Any, changes_only: bool) -> sa.Insert:
     each = rows.subquery()
     was, stays = sa.func.max(each.c.was), sa.func.max(each.c.stays)
@@ -243,7 +251,7 @@ def _insertion(into: sa.Table, rows: Any, changes_only: bool) -> sa.Insert:
 # --- the region of join rules ----------------------------------------------------------------------------------------
 
 
-def _spread(connection: Connection, kinds: Iterable[Kind], depth: int) -> bool:
+def _spread(connection: Connection, kinds: tuple[Kind, ...], depth: int) -> bool:
     """Fill the region: resources where an input of a join rule or a link changes, then upwards, then downwards.
     Returns whether there are any."""
     if not moved_rows(connection, _begun_region()):
@@ -251,8 +259,8 @@ def _spread(connection: Connection, kinds: Iterable[Kind], depth: int) -> bool:
     for is_upwards in (True, False):
         connection.execute(region.update().values(step=0))
         for step in range(depth):
-            grown = (_grown(kind, step, is_upwards) for kind in kinds)
-            if not moved_rows(connection, *(statement for statement in grown if statement is not None)):
+            grown = _grown(kinds, step, is_upwards)
+            if grown is None or not moved_rows(connection, grown):
                 break
     return True
 
@@ -268,10 +276,17 @@ def _begun_region() -> sa.Insert:
     return region.insert().from_select(["resource", "step"], sa.select(seeds.c.resource, sa.literal(0)))
 
 
-@cache
-def _grown(kind: Kind, step: int, is_upwards: bool) -> sa.Insert | None:
-    """Adds what a link of a kind leads to from the resources of a step; None: it leads nowhere else."""
-    s, r, g = statements, region.alias("r"), groups
+@lru_cache(64)
+def _grown(kinds: tuple[Kind, ...], step: int, is_upwards: bool) -> sa.Insert | None:
+    """Adds what links of these kinds lead to from the resources of a step; None: they lead nowhere else."""
+    r = region.alias("r")
+    reached = [rows for kind in kinds if (rows := _reached(kind, r, step + 1, is_upwards)) is not None]
+    reached = [rows.where(r.c.step == step) for rows in reached]
+    return region.insert().from_select(["resource", "step"], sa.union(*reached)) if reached else None
+
+
+def _reached(kind: Kind, r: Any, step: int, is_upwards: bool) -> sa.Select[Any] | None:
+    s, g = statements, groups
     of_kind = g.c.kind == kind.value
     if kind in (Kind.REFERS, Kind.MISSES, Kind.REFERRED):
         to_subject = is_upwards == (kind != Kind.REFERRED)
@@ -285,17 +300,16 @@ def _grown(kind: Kind, step: int, is_upwards: bool) -> sa.Insert | None:
         others = [(types, sa.true())]
     else:
         return None
-    reached = sa.select(there.label("resource"), sa.literal(step + 1)).select_from(in_order(r, *others)).distinct()
-    reached = reached.where(r.c.step == step, there.not_in(sa.select(region.c.resource)))
-    return region.insert().from_select(["resource", "step"], reached)
+    rows = sa.select(there.label("resource"), sa.literal(step)).select_from(in_order(r, *others)).distinct()
+    return rows.where(there.not_in(sa.select(region.c.resource)))
 
 
 # --- join rules ------------------------------------------------------------------------------------------------------
 
 
 def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: int) -> None:
-    """Evaluate join rules level by level: for each kind that there is, those that begin at their parent and at their
-    child."""
+    """Evaluate join rules level by level: of each kind that there is those that begin at their parent, and at their
+    child, in one statement."""
     steps = tuple(
         (level, Kind(kind), driver)
         for level in range(1, depth + 1)
@@ -308,8 +322,7 @@ def _join(connection: Connection, table: sa.Table, kinds: Iterable[str], depth: 
     for _, of_level in groupby(there_are, key=itemgetter(0)):
         connection.execute(emptying(fulfilled))
         connection.execute(_fulfilled())
-        for level, kind, driver in of_level:
-            _insert_hits(connection, hits, _joined(table, kind, level, driver))
+        _insert_hits(connection, hits, _joined(table, tuple(of_level)))
 
 
 @cache
@@ -326,12 +339,14 @@ def _which_steps(table: sa.Table, steps: tuple[tuple[int, Kind, str], ...]) -> s
     return sa.select(*(sa.exists().where(here) for here in of_step))
 
 
-@cache
-def _joined(table: sa.Table, kind: Kind, level: int, driver: str) -> Any:
-    """What the join rules of a kind and level register, as a query."""
-    if kind is Kind.OR:
-        return sa.union_all(*(_either(table, level, side) for side in ("parent", "child")))
-    return _JOINS[kind](table, level, driver)
+@lru_cache(64)
+def _joined(table: sa.Table, steps: tuple[tuple[int, Kind, str], ...]) -> Any:
+    """What join rules register, as a query."""
+    either = ("parent", "child")
+    sides = (
+        (level, kind, side) for level, kind, driver in steps for side in (either if kind is Kind.OR else (driver,))
+    )
+    return sa.union_all(*(_JOINS[kind](table, level, side) for level, kind, side in sides))
 
 
 def _begun(j: sa.Table, kind: Kind, level: int, side: str, *others: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -437,6 +452,7 @@ def _all(j: sa.Table, level: int, driver: str) -> sa.Select[Any]:
 
 _JOINS: dict[Kind, Callable[[sa.Table, int, str], sa.Select[Any]]] = {
     Kind.SAME: _same,
+    Kind.OR: _either,
     Kind.WITHOUT: _without,
     Kind.MISSES: _misses,
     Kind.REFERS: _links(Kind.REFERS),

@@ -25,7 +25,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, SubscriptionError
 from triplewire.metadata import changes, subscribing
 from triplewire.metadata.dictionary import digest_of, numbers_of
-from triplewire.metadata.documents import Parsed, parsed, rows_of
+from triplewire.metadata.documents import Parsed, all_parsed, parsed, rows_of
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
 from triplewire.metadata.notices import contents, count, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
@@ -91,15 +91,16 @@ class Registry:
             schema = _schema(connection)
         refused: list[Refusal] = []
         read: dict[str, Parsed | None] = {}
+        contents_of: dict[str, bytes] = {}
         for iri, change in last.items():
             if isinstance(change, Put):
                 if iri not in known or known[iri][1] != _digest(change.content):
-                    self._read(change, schema, read, refused)
+                    contents_of[iri] = change.content
             elif iri in known:
                 read[iri] = None
             else:
                 refused.append(Refusal("warning", iri, "", "there is no such document: nothing is deleted"))
-        contents_of = {iri: change.content for iri, change in last.items() if isinstance(change, Put)}
+        self._read(contents_of, schema, read, refused)
 
         def write(connection: Connection) -> Applied:
             prepare(connection)
@@ -107,23 +108,28 @@ class Registry:
 
         return self.database.write(write)
 
-    def _read(self, change: Put, schema: Schema | None, read: dict[str, Parsed | None], refused: list[Refusal]) -> None:
-        """Read a document, or say why it is refused."""
-        iri = change.document
-        try:
-            document = parsed(iri, change.content, self._settings)
-        except ReadError as error:
-            refusal = Refusal.of("publication", iri, error)
-            withdrawn = f"{refusal.reason}; what the document said before is withdrawn"
-            refused.append(replace(refusal, subject=iri, reason=withdrawn, remedy=refusal.remedy or _REMEDY))
-            read[iri] = None
-            return
-        refused += document.warnings
-        violation = schema.refusal(iri, document.triples, change.content) if schema is not None else None
-        if violation is not None:
-            refused.append(violation)
-        else:
-            read[iri] = document
+    def _read(
+        self,
+        contents_of: Mapping[str, bytes],
+        schema: Schema | None,
+        read: dict[str, Parsed | None],
+        refused: list[Refusal],
+    ) -> None:
+        """Read documents, or say why they are refused."""
+        documents = all_parsed(contents_of.items(), self._settings)
+        for (iri, content), document in zip(contents_of.items(), documents, strict=True):
+            if isinstance(document, ReadError):
+                refusal = Refusal.of("publication", iri, document)
+                withdrawn = f"{refusal.reason}; what the document said before is withdrawn"
+                refused.append(replace(refusal, subject=iri, reason=withdrawn, remedy=refusal.remedy or _REMEDY))
+                read[iri] = None
+                continue
+            refused += document.warnings
+            violation = schema.refusal(iri, document.triples, content) if schema is not None else None
+            if violation is not None:
+                refused.append(violation)
+            else:
+                read[iri] = document
 
     # --- rules -------------------------------------------------------------------------------------------------------
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.errors import Refusal
     from triplewire.model.publication import Publication
-    from triplewire.read.documents import Source, read_document
+    from triplewire.read.documents import Source, read_document, read_documents
     from triplewire.read.names import to_nquads
     from triplewire.read.rdf.contexts import Loader
 
-__all__ = ["read", "read_document", "to_nquads"]
+__all__ = ["read", "read_document", "read_documents", "to_nquads"]
 
-_MODULES = {"read_document": "documents", "to_nquads": "names"}
+_MODULES = {"read_document": "documents", "read_documents": "documents", "to_nquads": "names"}
 
 
 def read(

@@ -27,7 +27,7 @@ from triplewire.read.gunzip import gunzip
 from triplewire.read.line_documents import iri_of_line, json_lines
 from triplewire.read.names import STDIN, document_iri
 from triplewire.read.pipes import Document, is_pipe, pieces_of_pipe
-from triplewire.read.process.frames import Collected, Request, pieces
+from triplewire.read.process.frames import Collected, Reply, Request, pieces
 from triplewire.read.process.parsing import CLIENT
 from triplewire.read.rdf.contexts import BUNDLED_ONLY, ContextLoader, Loader, with_contexts
 from triplewire.read.rdf.split import by_subject, merged, replaced
@@ -241,6 +241,49 @@ def read_document(
     return publications
 
 
+def read_documents(
+    documents: Iterable[tuple[bytes, str]],
+    *,
+    split: str = "item",
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None],
+) -> Iterator[list[Publication]]:
+    """The publications of each of several documents, given by their bytes and IRIs, which are their bases: what
+    `read_document` gives, but faster, as the parsing process gets them together. All are parsed before the first is
+    given; `on_refusal` is called for one before that is given."""
+    settings = settings or Settings()
+    requests = [(data, iri, _whole(data, iri, split, settings)) for data, iri in documents]
+    replies = CLIENT.ask_all([request for _, _, request in requests if request is not None])
+    for data, iri, request in requests:
+        publications: list[Publication] = []
+        if request is None:
+            publications = read_document(data, iri, base=iri, split=split, settings=settings, on_refusal=on_refusal)
+        else:
+            try:
+                if isinstance(reply := next(replies), ReadError):
+                    raise reply
+                publications.extend(_of_reply(reply, request, on_refusal))
+            except ReadError as error:
+                _refuse(error, iri, on_refusal, request.data)
+        yield publications
+
+
+def _whole(data: bytes, source: str, split: str, settings: Settings) -> Request | None:
+    """How a document is read by one request; None for one that takes more, or is refused."""
+    try:
+        data = gunzip(data, settings.max_input_bytes)
+        if not data or json_lines(data, 0) is not None:
+            return None
+        syntax = sniff(data, source)
+        if syntax is Syntax.N_QUADS or syntax in CONTAINERS:
+            return None
+        check_size(data, syntax, settings)
+        request = Request(data, syntax, document_iri(source), replaced(source), source, split, settings)
+        return _with_contexts(request, None)
+    except ReadError:
+        return None
+
+
 def _refuse(error: ReadError, document: str, on_refusal: Callable[[Refusal], None] | None, data: bytes) -> None:
     """Hand on why a document, or a line of JSON Lines, is refused; without somebody who takes it, it is raised. A
     picture is a warning: it may lie beside a publication that names it."""
@@ -266,13 +309,25 @@ def _publications(
     if request.syntax in CONTAINERS:
         yield from _embedded(data, request, on_refusal, loader)
         return
-    if request.syntax is Syntax.JSON_LD:
-        loader = BUNDLED_ONLY if loader is None else loader
-        # what the bundled ones and files would have to fetch is refused where it is parsed
-        if not isinstance(loader, ContextLoader) or loader.is_asked(data):
-            data = with_contexts(data, loader, request.base or request.document, request.settings)
-    reply = CLIENT.ask(replace(request, data=data))
-    if request.syntax is Syntax.JSON_LD and b"@" not in data and not any(part.size for part in reply.publications):
+    request = _with_contexts(replace(request, data=data), loader)
+    yield from _of_reply(CLIENT.ask(request), request, on_refusal)
+
+
+def _with_contexts(request: Request, loader: Loader | None) -> Request:
+    """The request, with contexts of JSON-LD in place of their addresses. What the bundled ones and files would have to
+    fetch is refused where it is parsed."""
+    loader = BUNDLED_ONLY if loader is None else loader
+    is_json = request.syntax is Syntax.JSON_LD
+    if not is_json or (isinstance(loader, ContextLoader) and not loader.is_asked(request.data)):
+        return request
+    data = with_contexts(request.data, loader, request.base or request.document, request.settings)
+    return replace(request, data=data)
+
+
+def _of_reply(reply: Reply, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:
+    """The publications of a document that was parsed."""
+    is_json = request.syntax is Syntax.JSON_LD
+    if is_json and b"@" not in request.data and not any(part.size for part in reply.publications):
         what = "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple"
         remedy = "look whether it is an error message; JSON-LD needs an @context, or IRIs as its names"
         raise ReadError(what, remedy=remedy)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import subprocess
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from triplewire.child_process import end, exchange, next_frame, started
@@ -34,37 +35,73 @@ class Client:
         only if a new process crashes on it as well."""
         with self._lock:
             while True:
-                used = self._process is not None
+                used, replies = self._process is not None, list[Reply | ReadError]()
                 try:
-                    return self._exchange(request)
+                    self._exchange([request], replies)
+                    break
                 except _Broken as broken:
                     ending = self._stop()
                     if not used or broken.why:
-                        what = broken.why or f"the parser crashed on it ({ending})"
-                        raise ReadError(what, source=request.source, remedy=broken.remedy) from None
+                        raise broken.error(request, ending) from None
+        if isinstance(reply := replies[0], ReadError):
+            raise reply
+        return reply
 
-    def _exchange(self, request: Request) -> Reply:
-        """One request and its reply within `parse_seconds`, with a process that runs."""
-        process = self._started(request.settings.parse_bytes)
-        reply, seconds = Reply(request.source), request.settings.parse_seconds
+    def ask_all(self, requests: Sequence[Request]) -> Iterator[Reply | ReadError]:
+        """The replies to documents that are read with the same settings, in their order; in place of one, what `ask`
+        would raise. They are sent together: one is parsed while the reply to that before is taken."""
+        while requests:
+            replies: list[Reply | ReadError] = []
+            broken = None
+            with self._lock:
+                try:
+                    self._exchange(requests, replies)
+                except _Broken as error:
+                    broken, ending = error, self._stop()
+            if broken is not None:
+                broken_at = requests[len(replies)]
+                # it crashes again, unless the process was ended from outside
+                replies.append(broken.error(broken_at, ending) if broken.why else self._asked(broken_at))
+            yield from replies
+            requests = requests[len(replies) :]
+
+    def _asked(self, request: Request) -> Reply | ReadError:
+        try:
+            return self.ask(request)
+        except ReadError as error:
+            return error
+
+    def _exchange(self, requests: Sequence[Request], replies: list[Reply | ReadError]) -> None:
+        """Add the reply to each request, or the error that it carries, each within `parse_seconds`, with a process that
+        runs."""
+        settings = requests[0].settings
+        process, begun = self._started(settings.parse_bytes), [Reply(request.source) for request in requests]
 
         def take(came: bytearray) -> bool:
-            while not reply.ended and (frame := next_frame(came)) is not None:
-                reply.take(frame)
+            reply = begun[len(replies)]
+            try:
+                while not reply.ended and (frame := next_frame(came)) is not None:
+                    reply.take(frame)
+            except ReadError as error:
+                if not reply.ended:
+                    raise _Broken(error.what) from None
+                replies.append(error)
+                return True
+            if reply.ended:
+                replies.append(reply)
             return reply.ended
 
+        parts = (part for request in requests for part in request.to_bytes())
+        outgoing = parts if len(requests) == 1 else [b"".join(parts)]  # small ones in one write
         try:
-            exchange(process, request.to_bytes(), seconds, take)
+            exchange(process, outgoing, settings.parse_seconds, take, len(requests))
         except EOFError:
             raise _Broken from None
         except TimeoutError:
-            raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds") from None
-        except ReadError:
-            raise
+            raise _Broken(f"parsing it takes more than {settings.parse_seconds} s", "raise parse_seconds") from None
         except BaseException:  # after an interrupt, the rest of the reply is still in the pipe
             self._stop()
             raise
-        return reply
 
     @property
     def process_id(self) -> int | None:
@@ -108,6 +145,11 @@ class _Broken(Exception):
 
     def __init__(self, why: str = "", remedy: str = "") -> None:
         self.why, self.remedy = why, remedy
+
+    def error(self, request: Request, ending: str) -> ReadError:
+        """Why a document is refused."""
+        what = self.why or f"the parser crashed on it ({ending})"
+        return ReadError(what, source=request.source, remedy=self.remedy)
 
 
 CLIENT = Client()
