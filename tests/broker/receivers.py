@@ -36,14 +36,6 @@ def subscribed(broker: Broker, *addresses: str, secret: str = "", owner: str = "
     return broker.subscribe(Wanted(QUERY, targets=targets), owner).number
 
 
-def until(condition: Callable[[], object], seconds: float = 90) -> None:
-    """Wait for something that is to come about."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it has not come about"
-        time.sleep(0.02)
-
-
 class Clock:
     """A clock that stands still until it is moved."""
 

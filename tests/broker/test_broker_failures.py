@@ -25,6 +25,7 @@ from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.service.app import ServiceSettings, service
 from triplewire.store.tables import events, publications
+from waiting import until
 
 SECRET = b"s" * 32
 TOKEN = "the token of the owner"
@@ -47,14 +48,6 @@ def opened(url: str) -> Broker:
 def told(broker: Broker, owner: str = "ann") -> Counter[str]:
     """How often an owner was told of each publication."""
     return Counter(event.publication for event in broker.events(owner, 0, 100_000))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + WITHIN
-    while not holds():
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.02)
 
 
 # --- several at once--------------------------------------------------------------------------------------

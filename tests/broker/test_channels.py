@@ -20,7 +20,7 @@ from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from broker.receivers import QUERY, published, serving, until
+from broker.receivers import QUERY, published, serving
 from pipeline.connect import servers
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.events.event_log import Event
@@ -30,6 +30,7 @@ from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import MOST_BYTES, Message
 from triplewire.deliver.schedule import Deliveries
 from triplewire.errors import ArgumentError, TriplewireError
+from waiting import until
 
 EVENT = Event(
     7, 1, "games/ü", "ann", 3, "matched", 1_700_000_000.25, "urn:item:ü 1", 5, "c0ffee", 'Zürich "1" & 100 %', "http://e.x/1",

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from hub_tools import QUERY, TOKEN, Came, Said, ask, served, serving
 from standardwebhooks import Webhook
 
-from broker.receivers import until
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.store.tables import metadata
+from waiting import until
 
 PAGE = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
 <channel rdf:about="http://site.example/"><title>Site</title><link>http://site.example/</link><description/>

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from broker.receivers import Answer, Came, Clock, Server, published, serving, subscribed, until
+from broker.receivers import Answer, Came, Clock, Server, published, serving, subscribed
 from triplewire.broker.broker import Broker
 from triplewire.broker.feeds.entries import feed_of
 from triplewire.broker.subscriptions.targets import Target
 from triplewire.deliver import schedule
 from triplewire.deliver.limits import SCHEDULE, DeliverySettings
 from triplewire.deliver.schedule import Deliveries
+from waiting import until
 
 PRIVATE = {"allow_private_addresses": True}
 Deliver = Callable[..., Deliveries]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from test_hub import World, world
 from triplewire.broker.feeds.websub import message_of
 from triplewire.service.feeds import rendered
 from triplewire.store.tables import deliveries
+from waiting import until
 
 limits = pytest.importorskip("triplewire.deliver.limits")
 schedule = pytest.importorskip("triplewire.deliver.schedule")
@@ -29,14 +30,6 @@ def delivering(world: World) -> Iterator[Any]:
     posts = webhooks.Posts(how, lambda each: message_of(world.broker, each.event.subscription, each.target, rendered))
     with schedule.Deliveries(world.broker, how, channels={"websub": posts}) as delivering:
         yield delivering
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that is to come about."""
-    end = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < end, "it has not come about"
-        time.sleep(0.02)
 
 
 def states(world: World) -> list[str]:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.receivers import Answer, Came, published, serving, subscribed, until
+from broker.receivers import Answer, Came, published, serving, subscribed
 from triplewire.broker.broker import Broker
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
+from waiting import until
 
 SENDER = """
 import sys, time

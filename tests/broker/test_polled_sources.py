@@ -22,6 +22,7 @@ from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, PUSH, S
 from triplewire.config import ServiceSettings
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.store.tables import publications
+from waiting import until
 
 SECRET = b"s" * 32
 QUERY = "SELECT ?t WHERE { ?i rss:title ?t }"
@@ -37,14 +38,6 @@ def feed(*items: tuple[str, str], description: str = "text") -> tuple[int, dict[
     )
     link = "<link>http://example.org/</link>"
     return 200, {}, f"<rss version='2.0'><channel><title>News</title>{link}{parts}</channel></rss>".encode()
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait until it holds; a minute is much longer than it takes."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.fixture

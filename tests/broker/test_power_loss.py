@@ -20,8 +20,8 @@ import pytest
 
 from amounts import usually
 from broker.items import opened
-from broker.receivers import until
 from triplewire.store.sqlite_library import sqlite3
+from waiting import until
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 

@@ -14,13 +14,13 @@ import pytest
 import sqlalchemy as sa
 
 from broker.items import item, opened, publish
-from broker.receivers import until
 from broker.serving import OWNER, broker_at, served
 from triplewire import Engine
 from triplewire.broker.broker import Broker, Made, Wanted
 from triplewire.broker.subscriptions import followed, registration, trial
 from triplewire.broker.subscriptions.trial import Query, Trial
 from triplewire.errors import TriplewireError
+from waiting import until
 
 QUERIES = [
     Query('SELECT ?t { ?i rss:title ?t FILTER ftcontains(?t, "red") }', "sparql"),

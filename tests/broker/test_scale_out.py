@@ -3,8 +3,7 @@ finds them. With Spark, Kafka and PostgreSQL: `tests/pipeline/connect/test_broke
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,9 @@ from triplewire.pipeline.index.build import build
 from triplewire.pipeline.index.open_version import opened
 from triplewire.pipeline.index.versions import load
 from triplewire.read import read
+from waiting import until
 
 SUBJECT = 'SELECT ?title {{ ?item <urn:title> ?title FILTER ftcontains(?title, "{}") }}'
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Waits for what another thread does."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
 
 
 class Pipeline:

@@ -20,6 +20,7 @@ from sqlalchemy.engine.interfaces import ReflectedColumn
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
 from triplewire.store.database import Database, has_wal_bug, inserted_number, now
 from triplewire.store.tables import changes, facts, metadata, terms, tokens
+from waiting import until
 
 HOLDER = """
 import sys, threading
@@ -407,7 +408,7 @@ def test_terms_are_never_given_twice(database_url: str) -> None:
     given = []
     for _ in range(3):
         with Database.open(database_url) as database:
-            given.append(database.alone_at("matching", str(os.getpid())))
+            given.append(until(lambda database=database: database.alone_at("matching", str(os.getpid()))))
             with database.reading() as connection:
                 assert connection.execute(sa.select(sa.func.count()).select_from(terms)).scalar() == 1
     assert given == [1, 2, 3]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +17,7 @@ from triplewire.pipeline.committed import committed_files
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
+from waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,13 +69,6 @@ def test_a_batch_and_a_stream(partitioner: str, tmp_path: Path, capsys: pytest.C
     assert "there is no such directory" in said
     assert "give either, and not both" in said
     assert "an index has its own" in said
-
-
-def until(holds: Callable[[], bool], seconds: float = 90) -> None:
-    ends = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ends, "it does not come"
-        time.sleep(0.2)
 
 
 def test_a_stream_follows_its_index(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

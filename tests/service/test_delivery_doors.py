@@ -11,13 +11,14 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from broker.receivers import QUERY, published, serving, until
+from broker.receivers import QUERY, published, serving
 from triplewire.broker.broker import Broker
 from triplewire.broker.tickets import opened
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service.app import ServiceSettings, service
 from triplewire.store.tables import hosts, publications
+from waiting import until
 
 SECRET = "not-to-be-seen"
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ PAIRS = [
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process whose package holds no compiled kernels, and whose home cannot be made."""
+    """The environment of a process whose package holds no compiled kernels, and whose home cannot be made. What goes on
+    in the background when a command has ended may make its folders again, so no other test has the same."""
+    tmp_path = Path(tempfile.mkdtemp(dir=tmp_path))
     package = tmp_path / "src" / "triplewire"
     shutil.copytree(kernel_cache.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "kernels" / "__pycache__").write_text("a file, where a folder would have to be")

@@ -8,8 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from sources.feed_server import Web, served
 from triplewire.net.addresses import Connections
 from triplewire.pipeline.output import Output
 from triplewire.sources import Poller
+from waiting import until
 
 HERE = Path(__file__).parent
 QUERY = "SELECT ?item { ?item a rss:item }"
@@ -186,13 +186,13 @@ def test_two_watches_do_not_write_to_one_output(folder: Path) -> None:
     command = [sys.executable, "-m", "triplewire", "watch", "--subscriptions", "items.rq", "--sources", "in"]
     running = subprocess.Popen([*command, "--output", "out"], stderr=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: Path("out/_watch.json").exists())
+        until(lambda: Path("out/_watch.json").exists())
         done = watch("in")
         assert done.code == 75
         assert "another watch writes to it" in done.err
         assert status()["running"] is True
         (folder / "in/a.rss").write_bytes(item("a"))
-        wait_until(lambda: Path("out/matches.jsonl").read_bytes().endswith(b"\n"))
+        until(lambda: Path("out/matches.jsonl").read_bytes().endswith(b"\n"))
         running.send_signal(signal.SIGTERM)
         _, said = running.communicate(timeout=60)
     finally:
@@ -200,13 +200,6 @@ def test_two_watches_do_not_write_to_one_output(folder: Path) -> None:
     assert running.returncode == 0, said
     assert "1 match in 1 publication" in said
     assert watch("in").code == 0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.05)
 
 
 def test_a_sink_that_cannot_be_reached_loses_nothing(folder: Path, web: Web) -> None:

@@ -115,10 +115,14 @@ def quoted(text: str) -> str:
     if _PROLOGUE.match(text):
         return text
     parts = [
-        f'"{token[0]}"' if token.lastgroup == "text" and token[0].upper() not in OPERATORS else token[0]
+        f'"{token[0]}"' if token.lastgroup == "text" and _is_plain(token[0]) else token[0]
         for token in scanned(PATTERN, text, 0)
     ]
     return "".join(parts)
+
+
+def _is_plain(word: str) -> bool:
+    return word.upper() not in OPERATORS and word[0] != "!"
 
 
 @dataclass(frozen=True, slots=True)

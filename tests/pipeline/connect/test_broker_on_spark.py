@@ -3,9 +3,7 @@ and the broker tells each match once. Without Spark: `tests/broker/test_scale_ou
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +20,7 @@ from triplewire.pipeline.index.pins import IndexSource
 from triplewire.pipeline.output import Output
 from triplewire.pipeline.run import PipelineRun
 from triplewire.read import read
+from waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "puffin*") }'
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("told_by", ["table", "topic"])
