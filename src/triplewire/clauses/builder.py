@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -140,7 +139,6 @@ class ClauseBuilder:
         asked = RequiredCalls.of(self._calls, self._call_offset, self._call)
         del self._calls, self._constants, self._tests, self._table, self._rows
         if len(table) >= _MANY:  # then whole arenas of Python's allocator become free (decision 025)
-            gc.collect()
             # the type cache holds names as they were asked for: thousands of strings, each in an arena of its own
             (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
         return Clauses.of(constants, build(specs), table, asked)

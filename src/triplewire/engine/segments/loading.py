@@ -116,7 +116,8 @@ class SegmentRegistrar:
     def finish(self) -> int:
         """Register the remaining rows. Returns 0, or minus the number of counted rows whose ids were taken
         meanwhile."""
-        del self._templates  # before the arrays of the segment are made
+        vars(self._templates).clear()
+        del self._templates  # before
         return -self._install() if len(self._loader) else 0
 
     @property

@@ -233,6 +233,11 @@ class Templates:
         self.patterns = array("i")  # of the first clause of each template
         self.trusted: dict[Template | Head, bool] = {}  # may it stand with others?
 
+    def let_go(self) -> None:
+        """End: forget all at once. Templates and those who build them refer to each other, and would stay until Python
+        looks for garbage."""
+        vars(self).clear()
+
     def find_all(self, queries: Queries) -> TextForms:
         """The templates and parameters of texts.
 
