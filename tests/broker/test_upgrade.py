@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -31,6 +30,7 @@ from triplewire.model.publication import Publication
 from triplewire.store import migrate
 from triplewire.store.database import Database
 from triplewire.store.tables import deliveries, publications
+from waiting import until
 
 SEED = 19
 EACH = 5  # units that are answered before the next step
@@ -40,6 +40,8 @@ STEPS = {
     "postgresql": ["start this", "start this", "start next", "kill 0", "start next", "kill 1", "kill 2"],
 }
 """Numbers count the services in the order in which they were started."""
+ENDS_FIRST = """CREATE FUNCTION ends_first() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+IF nextval('changes_begun') = 1 THEN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'; END IF; END $$"""
 
 
 class Publisher:
@@ -76,7 +78,7 @@ class Publisher:
     def wait(self) -> None:
         """Until so many more units are answered."""
         enough = self.answered + EACH
-        receivers.until(lambda: self.answered >= enough or not self._thread.is_alive(), WITHIN)
+        until(lambda: self.answered >= enough or not self._thread.is_alive(), WITHIN)
         assert self._thread.is_alive()
 
     @property
@@ -152,7 +154,7 @@ def test_an_upgrade_loses_and_doubles_nothing(
         assert new == [True, *[False] * (len(new) - 1)]
         monkeypatch.setattr(migrate, "MIGRATIONS", tmp_path / "revisions")
         with Database.open(url, alone=False) as database:
-            receivers.until(lambda: is_all_done(database), WITHIN)
+            until(lambda: is_all_done(database), WITHIN)
             found = history.read(database, publisher.published)
         found.told = told(last)
         assert history.wrong(found) == []
@@ -174,19 +176,13 @@ def test_an_upgrade_loses_and_doubles_nothing(
 def test_a_migration_that_the_server_ends_is_tried_again(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for who reads, who waits for it; the server is told to end it, and not the reader."""
+    """As PostgreSQL ends one of two that wait for each other. Here a trigger says so of the first change."""
     Database.open(database_url).close()
     monkeypatch.setattr(migrate, "MIGRATIONS", revisions(tmp_path / "revisions"))
-    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'events'::regclass"
-    with psycopg.connect(database_url, autocommit=True) as watcher, psycopg.connect(database_url) as reader:
-        watcher.execute(f"ALTER DATABASE {watcher.info.dbname} SET deadlock_timeout = '3s'")
-        reader.execute("SET deadlock_timeout = '1h'")
-        reader.execute("SET statement_timeout = '30s'")
-        reader.execute("SELECT number FROM events")
-        with ThreadPoolExecutor() as threads:
-            opening = threads.submit(Database.open, database_url)
-            receivers.until(lambda: watcher.execute(waits).fetchone() == (1,), WITHIN)
-            reader.execute("SELECT number FROM publications")
-            reader.rollback()
-            opening.result(WITHIN).close()
+    with psycopg.connect(database_url, autocommit=True) as watcher:
+        watcher.execute("CREATE SEQUENCE changes_begun")  # of which nothing is rolled back
+        watcher.execute(ENDS_FIRST)
+        watcher.execute("CREATE EVENT TRIGGER ends_first ON ddl_command_start EXECUTE FUNCTION ends_first()")
+        Database.open(database_url).close()
         assert watcher.execute("SELECT version_num FROM alembic_version").fetchall() == [("next",)]
+        assert watcher.execute("SELECT last_value > 1 FROM changes_begun").fetchone() == (True,)

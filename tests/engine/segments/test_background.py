@@ -27,6 +27,7 @@ from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import MergeJob, SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
 from triplewire.errors import StoreError
+from triplewire.forks import forget_in_children
 from triplewire.verify.network import SharedJoins
 
 ROWS = [b"%511d\n" % number for number in range(200)]
@@ -202,6 +203,20 @@ def test_a_fork_has_no_lock_that_a_thread_of_its_parent_holds(order: str) -> Non
         for lock in held:
             lock.release()
     assert child.done()
+
+
+def test_nothing_is_collected_in_a_fork_before_its_locks_are_free() -> None:
+    """An object that is collected may ask for one."""
+
+    class Owner:
+        was_collecting: bool | None = None
+
+        def forget(self) -> None:
+            self.was_collecting = gc.isenabled()
+
+    owner = Owner()
+    forget_in_children(owner)
+    assert Fork(lambda: owner.was_collecting is False and gc.isenabled()).done()
 
 
 # --- merges that fail
