@@ -7,7 +7,7 @@ CMS := .venv-cms/.ready
 SERVICE_PORT ?= 8750
 PORT ?= 8000
 # seconds after which a test fails as one that waits for ever: many times what the longest takes
-HANGS := 900
+TEST_TIMEOUT := 900
 
 .PHONY: demo cms test full quick bounds bench check setup clean
 
@@ -39,8 +39,8 @@ $(CMS): integrations/wagtail/requirements.lock integrations/wagtail/pyproject.to
 	@touch $@
 
 test: $(READY) $(CMS)
-	@cd integrations/wagtail && ../../.venv-cms/bin/python -m pytest --timeout $(HANGS)
-	@.venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout $(HANGS)
+	@cd integrations/wagtail && ../../.venv-cms/bin/python -m pytest --timeout $(TEST_TIMEOUT)
+	@.venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout $(TEST_TIMEOUT)
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)

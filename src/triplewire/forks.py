@@ -41,14 +41,16 @@ def forget_in_children(owner: Forgets) -> None:
 def _in_child() -> None:
     is_collecting = gc.isenabled()
     gc.disable()  # an object that is collected may ask for a lock which is not renewed yet
-    if sys.version_info < (3, 12):
-        _renew_property_locks()
-    for lock in list(_LOCKS):
-        lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does with its own
-    for owner in list(_OWNERS):
-        owner.forget()
-    if is_collecting:
-        gc.enable()
+    try:
+        if sys.version_info < (3, 12):
+            _renew_property_locks()
+        for lock in list(_LOCKS):
+            lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does with its own
+        for owner in list(_OWNERS):
+            owner.forget()
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def _renew_property_locks() -> None:

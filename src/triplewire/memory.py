@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 def give_back() -> None:
     """Give freed memory back: the C library keeps what it expects to need again, and so does Arrow, where it is in use;
-    after large temporary arrays that is much. Of a C library that is not GNU's nothing is asked. It takes some
+    after large temporary arrays that is much. Other C libraries than GNU's are not asked. It takes some
     milliseconds."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:

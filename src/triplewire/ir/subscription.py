@@ -63,7 +63,7 @@ class Subscription:
         return vars(self).get("_make_where")
 
     def but(self, **fields: Any) -> Self:
-        """The same subscription with other fields than these, deferred where this one is."""
+        """The same subscription with these fields in place of its own, deferred where this one is."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), **fields)
         return other

@@ -130,8 +130,8 @@ def evaluated(connection: Connection, rules: Iterable[int]) -> None:
 
 
 def _trigger(connection: Connection, given: _Input, into: sa.Table, *, changes_only: bool = False) -> int:
-    """Join statements with triggering rules, in one statement; of all documents, in one for each operator, which says
-    enough. Returns how many rows come of it."""
+    """Join statements with triggering rules: those of a batch for all operators together, those of all documents for
+    one operator after the other. Returns how many rows come of it."""
     used = tuple(compress(OPERATORS, connection.execute(_which_operators(given.triggers)).one()))
     if given is not _OF_ALL:
         empty(connection, filter_data)
@@ -189,8 +189,8 @@ def _triggered_by(given: _Input, operator: str) -> sa.Select[Any]:
 
 
 def _is_asked(given: _Input, of_operators: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    """Asks some rule one of the operators of the class and property? Of a batch, each pair of these is looked up once,
-    and most are asked nothing."""
+    """Does some rule ask one of these operators of the class and property of a row? For a batch each pair of the two is
+    looked up once, as no rule asks anything of most."""
     d, t = _data_of(given), given.triggers
     if given is _OF_ALL:
         return is_in(t, of_operators, t.c.class_ == d.c.class_, t.c.property == d.c.property)

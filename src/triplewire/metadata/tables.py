@@ -34,9 +34,6 @@ def _versions() -> tuple[Column[int], Column[int]]:
     return Column("was", SmallInteger, nullable=False), Column("stays", SmallInteger, nullable=False)
 
 
-_ROOM = {"fillfactor": 50}
-"""PostgreSQL writes a row that changes into free room of its page, and then needs no new entries of indexes."""
-
 facts = facts_table("md_facts", metadata)
 """What there is once: the version of the registry, the schema as N-Triples."""
 
@@ -74,7 +71,6 @@ statements = Table(
     Index("md_statements_value", "value", "property"),
     Index("md_statements_property", "property"),
     Index("md_statements_document", "document", "resource", "property", "value"),  # a value may be that of many
-    postgresql_with=_ROOM,
 )
 
 types = Table(
@@ -87,7 +83,6 @@ types = Table(
     Index("md_types_resource", "resource", "class_"),
     Index("md_types_class", "class_"),
     Index("md_types_document", "document", "resource", "class_"),
-    postgresql_with=_ROOM,
 )
 """The classes of each resource, and ANY."""
 
