@@ -116,8 +116,7 @@ class SegmentRegistrar:
     def finish(self) -> int:
         """Register the remaining rows. Returns 0, or minus the number of counted rows whose ids were taken
         meanwhile."""
-        vars(self._templates).clear()
-        del self._templates  # before
+        self._templates.let_go()  # before the arrays of the segment are made
         return -self._install() if len(self._loader) else 0
 
     @property
