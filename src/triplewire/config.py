@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -109,13 +110,20 @@ def setting(
     secret: bool = False,
     choices: tuple[str, ...] = (),
     least: float = 0,
+    most: float = MOST,
+    form: tuple[str, str] = ("", ""),
     parted: str = os.pathsep,
 ) -> Any:
     """A field of `ServiceSettings`. What is `secret` is also read from a file, whose name ends in `_file`, and is never
-    shown nor given on the command line. A number is at least `least`. `parted`: what stands between several in the
+    shown nor given on the command line. A number is from `least` to `most`. `form`: a regular expression of a text, and
+    the same in words; where the default is empty, the text may be, too. `parted`: what stands between several in the
     environment: those that the separator of paths parts are files."""
-    about = {"help": help, "secret": secret, "choices": choices, "least": least, "parted": parted}
-    return dataclasses.field(default=default, metadata=about)
+    about = {"help": help, "secret": secret, "choices": choices, "parted": parted}
+    return dataclasses.field(default=default, metadata={**about, "least": least, "most": most, "form": form})
+
+
+_NETWORK = r"\s*[0-9A-Fa-f.:]+(/[0-9]+)?\s*"
+_HOST_AND_PORT = r"[^\s/,:@]+:[0-9]{1,5}"
 
 
 @dataclass(frozen=True)
@@ -124,14 +132,22 @@ class ServiceSettings:
 
     data: str = setting("", "The folder where everything is kept.")
     host: str = setting("127.0.0.1", "The address to listen at; 0.0.0.0 for all.")
-    port: int = setting(8750, "The port to listen at.", least=1)
-    base_url: str = setting("", "The address as others reach it, where that is another one.")
+    port: int = setting(8750, "The port to listen at.", least=1, most=65_535)
+    base_url: str = setting(
+        "",
+        "The address as others reach it, where that is another one.",
+        form=(r"https?://[^\s/?#@]+(/[^\s?#]*)?", "an address: https://HOST/"),
+    )
     trusted_proxies: str = setting(
-        "127.0.0.1", "Proxies whose X-Forwarded headers count: addresses and networks, by ','."
+        "127.0.0.1",
+        "Proxies whose X-Forwarded headers count: addresses and networks, by ','; * for all.",
+        form=(rf"|\*|{_NETWORK}(,{_NETWORK})*", "addresses and networks, by ',': 127.0.0.1,10.0.0.0/8"),
     )
     database: str = setting("", "postgresql://...; default: a SQLite file in the folder of the data.")
     token: str = setting("", "The API token of the owner of the service.", secret=True)
-    owner: str = setting("owner", "The name of the owner of the service.")
+    owner: str = setting(
+        "owner", "The name of the owner of the service.", form=(r"[^\x00-\x1f\x7f/?#]{1,200}", "a name without / ? #")
+    )
     feed_secret: str = setting("", "What addresses of feeds are made with; default: DATA/secret.", secret=True)
     taxonomy: tuple[str, ...] = setting((), "The class hierarchy: RDFS, OWL, SKOS, or two columns.")
     operators: tuple[str, ...] = setting((), "Operators of your own: Python files, which are run; TOML files.")
@@ -154,13 +170,21 @@ class ServiceSettings:
     keep_days: float = setting(30.0, "Days that events are kept, and what was delivered in the log.")
     keep_events: int = setting(1_000, "Events that are kept of a subscription.", least=1)
     deliveries_at_once: int = setting(2, "Deliveries to one host at once.", least=1)
-    deliveries_per_minute: float = setting(60.0, "Deliveries to one host in a minute, unless it allows more.")
-    delivery_seconds: float = setting(15.0, "How long a receiver has to answer.")
-    smtp: str = setting("", "smtp://HOST:PORT or smtps://HOST:PORT, which mail is given to.")
+    deliveries_per_minute: float = setting(60.0, "Deliveries to one host in a minute, unless it allows more.", least=1)
+    delivery_seconds: float = setting(15.0, "How long a receiver has to answer.", least=0.1)
+    smtp: str = setting(
+        "",
+        "smtp://HOST:PORT or smtps://HOST:PORT, which mail is given to.",
+        form=(r"smtps?://([^\s/?#@:]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?", "smtp://HOST:PORT or smtps://HOST:PORT"),
+    )
     smtp_user: str = setting("", "The user of that server.")
     smtp_password: str = setting("", "Its password.", secret=True)
-    mail_from: str = setting("", "Who sends mail.")
-    kafka: str = setting("", "Servers of Kafka, HOST:PORT by ',', to which events may be delivered.")
+    mail_from: str = setting("", "Who sends mail.", form=(r"[^\s@<>]+@[^\s@<>]+", "an address of mail: NAME@HOST"))
+    kafka: str = setting(
+        "",
+        "Servers of Kafka, HOST:PORT by ',', to which events may be delivered.",
+        form=(rf"{_HOST_AND_PORT}(,{_HOST_AND_PORT})*", "servers, by ',': HOST:PORT"),
+    )
     messengers: str = setting(
         "discord,matrix,matrixs,ntfy,ntfys,slack,tgram", "Services of Apprise to which events may be delivered, by ','."
     )
@@ -171,13 +195,18 @@ class ServiceSettings:
     log_format: str = setting("text", "json: an object a line.", choices=("text", "json"))
 
     def __post_init__(self) -> None:
-        """Raises `ArgumentError` where a number is too small, or a text is none of its choices."""
+        """Raises `ArgumentError` where a number is too small or large, or a text is none of its choices, or not of its
+        form."""
         for field in dataclasses.fields(ServiceSettings):
-            value, choices, least = getattr(self, field.name), field.metadata["choices"], field.metadata["least"]
-            if choices and value not in choices:
-                raise refuse(f"ServiceSettings({field.name}=...)", f"one of {', '.join(choices)}", value)
-            if isinstance(value, int | float) and not least <= value <= MOST:
-                raise refuse(f"ServiceSettings({field.name}=...)", f"a number from {least} on", value)
+            value, about = getattr(self, field.name), field.metadata
+            (pattern, form), least, most = about["form"], about["least"], about["most"]
+            if about["choices"] and value not in about["choices"]:
+                raise refuse(f"ServiceSettings({field.name}=...)", f"one of {', '.join(about['choices'])}", value)
+            if isinstance(value, int | float) and not least <= value <= most:
+                to = "on" if most == MOST else f"to {most}"
+                raise refuse(f"ServiceSettings({field.name}=...)", f"a number from {least} {to}", value)
+            if pattern and (value or field.default) and not re.fullmatch(pattern, value):
+                raise refuse(f"ServiceSettings({field.name}=...)", form, value)
 
 
 IN_FILES = (

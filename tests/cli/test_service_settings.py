@@ -82,5 +82,7 @@ def test_wrong_settings_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / FILE).write_text("prot = 1")
     assert run(["serve", "--data", str(tmp_path)]) == 2
     assert "did you mean port?" in capsys.readouterr().err
-    assert run(["serve", "--data", str(tmp_path), "--config", str(tmp_path / "absent.toml")]) == 74
+    assert run(["serve", "--data", str(tmp_path), "--config", str(tmp_path / "absent.toml")]) == 2
+    for option in ("--taxonomy", "--operators", "--token-file", "--source-folder"):
+        assert run(["serve", "--data", str(tmp_path / "new"), option, str(tmp_path / "absent")]) == 2
     assert run(["serve"]) == 2

@@ -125,3 +125,10 @@ def test_a_repository_follows_asks_and_moves(called: Called, new_database: Calla
             assert [rule.id for _, rule in second.registry.rules("north")] == ["big"]
             assert list(provider.registry.rules("north")) == []
         assert called("repository", "results", *cache)[1] == [{"rule": "big", "resources": []}]
+
+
+@pytest.mark.parametrize("folder", ["/proc", "/sys"])
+def test_a_store_that_cannot_be_made(called: Called, folder: str) -> None:
+    code, _, said = called("metadata", "init", "--store", f"sqlite:///{folder}/new.db")
+    assert code == 73
+    assert f"{folder}/new.db: it cannot be written" in said

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from triplewire.cli.arguments import file_argument, grouped, operators_from
+from triplewire.cli.arguments import check_files, file_argument, grouped, operators_from
 from triplewire.cli.output import named
 from triplewire.cli.report import say
 from triplewire.cli.settings import EffectiveSettings, GivenSettings
@@ -125,13 +125,16 @@ def folder_of(effective: EffectiveSettings, *, is_made: bool = True) -> Path:
     if not effective.service.data:
         raise typer.BadParameter("give the folder where everything is kept", param_hint="--data")
     data = Path(effective.service.data)
-    if not is_made:
-        return data
+    return _made(data) if is_made else data
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is made where there is none. Raises `WriteError` where it cannot be."""
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"the folder cannot be made: {error.strerror}", source=str(data)) from None
-    return data
+        raise WriteError(f"the folder cannot be made: {error.strerror}", source=str(folder)) from None
+    return folder
 
 
 def database_of(settings: ServiceSettings, data: Path) -> str:
@@ -184,7 +187,12 @@ def _opened(effective: EffectiveSettings, data: Path) -> Broker:
 
     settings = effective.service
     taxonomy = [file_argument(name) for name in settings.taxonomy]
+    check_files(taxonomy)
     files = operators_from([file_argument(name) for name in settings.operators])
+    if settings.source_folder and not Path(settings.source_folder).is_dir():
+        raise typer.BadParameter(f"{settings.source_folder} is no folder", param_hint="--source-folder")
+    if settings.index:
+        _made(Path(settings.index))
     engine = Engine(
         taxonomy=load_taxonomy(taxonomy, effective.limits) if taxonomy else None,
         operators=operators_of(files) if files else None,

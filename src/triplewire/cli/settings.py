@@ -22,7 +22,7 @@ import typer
 from triplewire.cli.arguments import file_argument, files_option, folder_argument, grouped, wrong_usage
 from triplewire.cli.report import one_line, say
 from triplewire.config import IN_FILES, PREFIX, SERVICE_LIMITS, VARIABLES, ServiceSettings, Settings, unknown_variable
-from triplewire.errors import StoreError, TriplewireError
+from triplewire.errors import ArgumentError, StoreError, TriplewireError
 
 FILE = "triplewire.toml"
 """The file of settings in the folder of the data, which is read where no other is named."""
@@ -79,14 +79,33 @@ def read_settings(
                     raise TriplewireError(f"there are {owner} and {name}", source=origin, remedy="give one of them")
                 name, value = owner, _content(str(value), origin)
             values[name], origins[name] = value, origin
+    for name, origin in origins.items():
+        try:
+            (ServiceSettings if name in _FIELDS else Settings)(**{name: values[name]})
+        except ArgumentError as error:
+            raise TriplewireError(error.what, source=_place(name, origin), remedy=error.remedy) from None
+    if values["longest_poll"] < values["shortest_poll"]:
+        what = f"longest_poll ({values['longest_poll']}) is less than shortest_poll ({values['shortest_poll']})"
+        raise TriplewireError(what, remedy="give both")
+    if values["matches"] and not values["index"]:
+        raise TriplewireError("matches are read from nowhere without an index", remedy="give --index, too")
     limits = Settings(**{field.name: values.pop(field.name) for field in dataclasses.fields(Settings)})
     return EffectiveSettings(ServiceSettings(**values), limits, origins)
+
+
+def _place(name: str, origin: str) -> str:
+    """Where a setting was given, as its user wrote it."""
+    return {"option": f"--{name.replace('_', '-')}", "environment": PREFIX + name.upper()}.get(
+        origin, f"{origin}: {name}"
+    )
 
 
 def _in_toml(file: Path) -> dict[str, Any]:
     """What a TOML file says, each value of the type of the setting."""
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TriplewireError("the file of settings does not exist", source=str(file)) from None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"the settings cannot be read: {error}", source=str(file)) from None
     known = {*_DEFAULTS, *(f"{name}_file" for name in IN_FILES)}
@@ -151,6 +170,8 @@ def _content(file: str, origin: str) -> str:
     """The secret that a file holds."""
     try:
         return Path(file).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise TriplewireError("the file of a secret does not exist", source=f"{origin}: {file}") from None
     except (OSError, ValueError) as error:
         raise StoreError(f"the secret cannot be read: {error}", source=f"{origin}: {file}") from None
 
@@ -174,11 +195,11 @@ def _options() -> Iterator[tuple[str, Any]]:
         elif kind is tuple:
             yield name, Annotated[list[str] | None, typer.Option(flag, metavar="URL", help=f"{help} Repeatable.")]
         elif not field.metadata["secret"]:
-            metavar = {int: "N", float: "SECONDS", bool: None}.get(kind, "TEXT")
+            metavar = {int: "N", float: "NUMBER", bool: None}.get(kind, "TEXT")
             names = (f"{flag}/--no-{flag[2:]}",) if kind is bool else (flag,)
             yield name, Annotated[kind | None, typer.Option(*names, metavar=metavar, help=help + default)]
         if name in IN_FILES:
-            of_file = typer.Option(f"{flag}-file", metavar="FILE", help=f"The file that holds it. {help}")
+            of_file = typer.Option(f"{flag}-file", metavar="FILE", help=f"A file with the value of {flag}.")
             yield f"{name}_file", Annotated[Path | None, of_file]
 
 

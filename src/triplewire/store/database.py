@@ -29,7 +29,7 @@ from sqlalchemy.engine import Connection, Engine, Row, make_url
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
+from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError, WriteError
 from triplewire.store.sqlite_library import sqlite3
 from triplewire.store.tables import terms
 
@@ -407,14 +407,18 @@ def _code(error: DBAPIError) -> str:
 
 
 def _locked(file: Path) -> FileLock:
-    """The lock of a SQLite file, for as long as the process lives. Raises `BusyError`."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    """The lock of a SQLite file, for as long as the process lives. Raises `BusyError`, and `WriteError` where there can
+    be no such file."""
     lock = FileLock(f"{file}.lock", thread_local=False)
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Path(lock.lock_file).touch()  # FileLock goes on trying where the file cannot be made
         lock.acquire(timeout=_LOCK_SECONDS)
     except Timeout:
         what, remedy = "another process serves it", "end that, or use PostgreSQL for several: --database postgresql://"
         raise BusyError(what, source=str(file), remedy=remedy) from None
+    except OSError as error:
+        raise WriteError(f"it cannot be written: {error.strerror}", source=str(file)) from None
     return lock
 
 
