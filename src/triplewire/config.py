@@ -146,7 +146,7 @@ class ServiceSettings:
     database: str = setting("", "postgresql://...; default: a SQLite file in the folder of the data.")
     token: str = setting("", "The API token of the owner of the service.", secret=True)
     owner: str = setting(
-        "owner", "The name of the owner of the service.", form=(r"[^\x00-\x1f\x7f/?#]{1,200}", "a name without / ? #")
+        "owner", "The name of the owner of the service.", form=(r"[^\x00-\x1f\x7f?#]{1,200}", "a name without ? and #")
     )
     feed_secret: str = setting("", "What addresses of feeds are made with; default: DATA/secret.", secret=True)
     taxonomy: tuple[str, ...] = setting((), "The class hierarchy: RDFS, OWL, SKOS, or two columns.")
