@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import http.server
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -63,10 +64,12 @@ def jars(name: str) -> list[Path]:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+    """A port that nobody listens at, below those that a system gives by itself: no connection takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with contextlib.suppress(OSError), socket.socket() as listening:
+            listening.bind(("127.0.0.1", port))
+            return port
 
 
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
