@@ -35,11 +35,11 @@ for _ in range(15):
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    """A process of Python that finds the tests; interpreted, as what it saves is the same and no kernel is loaded."""
+    """A process of Python that finds the tests."""
     paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": paths, "TRIPLEWIRE_TIER": "interpreted"},
+        env=os.environ | {"PYTHONPATH": paths},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
