@@ -9,7 +9,7 @@ PORT ?= 8000
 # seconds after which a test fails as one that waits for ever: many times what the longest takes
 TEST_TIMEOUT := 900
 
-.PHONY: demo cms test full quick bounds bench check setup clean
+.PHONY: demo cms test .tests .tests-of-wagtail full quick bounds bench check setup clean
 
 setup: $(READY)
 
@@ -38,9 +38,16 @@ $(CMS): integrations/wagtail/requirements.lock integrations/wagtail/pyproject.to
 	@.venv-cms/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e integrations/wagtail
 	@touch $@
 
-test: $(READY) $(CMS)
-	@cd integrations/wagtail && ../../.venv-cms/bin/python -m pytest --timeout $(TEST_TIMEOUT)
+# the Wagtail app's tests wait for its service most of the time: they run beside ours, and what they say is shown whole
+test:
+	@$(MAKE) --no-print-directory --jobs=2 .tests .tests-of-wagtail
+
+.tests: $(READY)
 	@.venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout $(TEST_TIMEOUT)
+
+.tests-of-wagtail: $(READY) $(CMS)
+	@cd integrations/wagtail && said=$$(../../.venv-cms/bin/python -m pytest --timeout $(TEST_TIMEOUT) 2>&1); \
+	code=$$?; echo; echo "$$said"; exit $$code
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)

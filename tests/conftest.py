@@ -8,10 +8,12 @@ take minutes come next, so that none is left alone at the end.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,15 +72,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no search for garbage goes through it."""
+    gc.freeze()
+
+
 def _turn(item: pytest.Item) -> tuple[int, int]:
     if item.name == COMPILES:
         return 0, 0
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
-    for number, start in enumerate(WITHOUT_KERNELS):
-        if path == start or path.startswith(f"{start}/"):
-            return 1, number
+    if (number := _without_kernels(item.path)) is not None:
+        return 1, number
     marker = item.get_closest_marker("xdist_group")
     return (3, 0) if marker is None else (2, marker.args[0] != "spark")
+
+
+@cache
+def _without_kernels(file: Path) -> int | None:
+    path = file.relative_to(Path(__file__).parent).as_posix()
+    starts = (path == start or path.startswith(f"{start}/") for start in WITHOUT_KERNELS)
+    return next((number for number, is_there in enumerate(starts) if is_there), None)
 
 
 QUICK = ("ir", "languages", "model", "net", "notify", "operators", "read")

@@ -26,7 +26,8 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Kafka broker that lasts as long as the tests, as HOST:PORT; mark a test that uses it `xdist_group("kafka")`."""
+    """A Kafka broker that lasts as long as the tests, as HOST:PORT; mark a test that uses it `xdist_group("spark")`, so
+    that one worker starts it."""
     with kafka(tmp_path_factory.mktemp("kafka")) as server:
         yield server
 

@@ -63,7 +63,7 @@ def is_storable(text: str) -> bool:
 
 
 FORMS: dict[str, tuple[Callable[[Iterable[dict[str, Any]], Path], Path], int]] = {
-    "jsonl": (_json_lines, usually(1_000, 100_000)),
+    "jsonl": (_json_lines, usually(400, 100_000)),
     "parquet": (_parquet, usually(400, 100_000)),
 }
 

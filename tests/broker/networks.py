@@ -17,7 +17,7 @@ from triplewire.config import ServiceSettings
 from triplewire.service.app import service
 from triplewire.store.tables import publications
 
-ENOUGH = 60.0  # seconds until all is matched
+ENOUGH = 300.0  # seconds until all is matched
 
 
 @dataclass

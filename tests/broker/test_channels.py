@@ -235,7 +235,7 @@ def test_a_digest_is_one_mail_of_all_that_came_in_a_period(database_url: str) ->
 # --- Kafka ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xdist_group("kafka")
+@pytest.mark.xdist_group("spark")
 def test_topics(kafka_server: str) -> None:
     import confluent_kafka
 

@@ -276,7 +276,7 @@ def test_sources_that_cannot_be(broker: Broker, wanted: WantedSource, error: typ
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("kafka")
+@pytest.mark.xdist_group("spark")
 def test_a_topic_of_kafka_is_read_once_over_restarts(broker: Broker, kafka_server: str) -> None:
     kafka_client = pytest.importorskip("confluent_kafka")
     broker.subscribe(Wanted(QUERY, id="all"), "ann")

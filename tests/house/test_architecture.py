@@ -48,10 +48,14 @@ def test_the_guide_is_one_page_with_its_parts() -> None:
     assert not missing, f"{shown(GUIDE)} lacks the parts {missing}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_paths_exist(page: Path) -> None:
-    gone = sorted({name for name in _named_paths(page.read_text(encoding="utf-8")) if not _exists(name)})
-    assert not gone, f"{shown(page)} names what does not exist: {gone}; say where it is now"
+def test_paths_exist() -> None:
+    gone = [
+        f"{shown(page)}: {name}"
+        for page in PAGES
+        for name in _named_paths(page.read_text(encoding="utf-8"))
+        if not _exists(name)
+    ]
+    assert not gone, "these do not exist, say where it is now:\n" + "\n".join(gone)
 
 
 def test_paths_are_found() -> None:

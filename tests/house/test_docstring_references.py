@@ -6,10 +6,10 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
-from house.source import PACKAGE, ROOT, package_files, shown, tree
+from house.source import PACKAGE, READS_TREES, ROOT, nodes, package_files, shown
 from triplewire import plugins
+
+pytestmark = READS_TREES
 
 NAMED = re.compile(r"`(triplewire(?:\.\w+)+)`")
 GROUPS = {f"triplewire.{family}" for family in plugins.BUILT_IN}  # of entry points
@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 def _names(module: Path) -> set[str]:
     """What a module defines or imports, and its entry points' tables."""
     names: set[str] = set()
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.alias):
@@ -43,12 +43,14 @@ def _exists(reference: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("path", [*package_files(), *PAGES], ids=shown)
-def test_references_exist(path: Path) -> None:
+def test_references_exist() -> None:
     wrong = [
-        name for name in NAMED.findall(path.read_text(encoding="utf-8")) if name not in GROUPS and not _exists(name)
+        f"{shown(path)}: {name}"
+        for path in [*package_files(), *PAGES]
+        for name in NAMED.findall(path.read_text(encoding="utf-8"))
+        if name not in GROUPS and not _exists(name)
     ]
-    assert not wrong, f"{shown(path)} names what is not there: {', '.join(wrong)}"
+    assert not wrong, "these name what is not there:\n" + "\n".join(wrong)
 
 
 def test_a_wrong_reference_is_seen() -> None:

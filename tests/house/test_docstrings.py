@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
+from house.source import READS_TREES, package_files, shown, tree
 
-from house.source import package_files, shown, tree
+pytestmark = READS_TREES
 
 Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -28,21 +27,16 @@ def _public(body: list[ast.stmt], owner: str = "") -> Iterator[tuple[str, Docume
                 yield from _public(node.body, f"{owner}{node.name}.")
 
 
-@pytest.mark.parametrize("path", package_files(), ids=shown)
-def test_docstrings(path: Path) -> None:
-    module = tree(path)
-    assert (ast.get_docstring(module) or "").strip(), (
-        f"{shown(path)}: say what the module is for, and where to look instead"
-    )
+def test_docstrings() -> None:
     bare = [
         f"{shown(path)}:{node.lineno}: {name}"
-        for name, node in _public(module.body)
+        for path in package_files()
+        for name, node in _public(tree(path).body)
         if not (ast.get_docstring(node) or "").strip()
     ]
     assert not bare, "without a docstring:\n" + "\n".join(bare)
 
 
-@pytest.mark.parametrize("path", package_files(), ids=shown)
-def test_module_docstring_is_a_sentence(path: Path) -> None:
-    text = (ast.get_docstring(tree(path)) or "").strip()
-    assert len(text.split()) >= 4, f"{shown(path)}: {text!r} says nothing; what is the module for?"
+def test_docstrings_of_modules_are_sentences() -> None:
+    short = [shown(path) for path in package_files() if len((ast.get_docstring(tree(path)) or "").split()) < 4]
+    assert not short, f"say what the module is for, and where to look instead: {short}"

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from house.source import module_name, package_files, shown, tree
+from house.source import READS_TREES, module_name, package_files, shown, tree
+
+pytestmark = READS_TREES
 
 
 def _is_type_checking(node: ast.stmt) -> bool:
@@ -58,8 +60,11 @@ def test_no_import_cycle() -> None:
         pytest.fail(f"import cycle: {cycle}; move what they share to a lower module")
 
 
-@pytest.mark.parametrize("path", package_files(), ids=shown)
-def test_no_wildcard_import(path: Path) -> None:
-    for statement in _imports(tree(path)):
-        starred = isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names)
-        assert not starred, f"{shown(path)}:{statement.lineno}: import the names that are used"
+def test_no_wildcard_import() -> None:
+    starred = [
+        f"{shown(path)}:{statement.lineno}"
+        for path in package_files()
+        for statement in _imports(tree(path))
+        if any(alias.name == "*" for alias in statement.names)
+    ]
+    assert not starred, f"import the names that are used: {starred}"

@@ -7,9 +7,9 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-import pytest
+from house.source import PACKAGE, READS_TREES, ROOT, entries, nodes, package_files, package_folders, python_files, shown
 
-from house.source import PACKAGE, ROOT, entries, package_files, package_folders, python_files, shown, tree
+pytestmark = READS_TREES
 
 FILE_LINES = 600
 FUNCTION_LINES = 60
@@ -17,27 +17,30 @@ DEPTH = 3
 SAME_NAMES = ROOT / "tests/cases/house/same_names.toml"
 
 
-@pytest.mark.parametrize("path", python_files(), ids=shown)
-def test_file_and_functions_are_short(path: Path) -> None:
+def _too_long(path: Path) -> list[str]:
+    """What of a file is too long: the file, functions in it."""
     count = len(path.read_text(encoding="utf-8").splitlines())
-    assert count <= FILE_LINES, (
-        f"{shown(path)} has {count} lines (limit {FILE_LINES}): split it by concept, not by size"
-    )
-    for node in ast.walk(tree(path)):
+    long = [f"{shown(path)} has {count} lines (limit {FILE_LINES})"] if count > FILE_LINES else []
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             length = node.end_lineno - node.lineno + 1
-            assert length <= FUNCTION_LINES, (
-                f"{shown(path)}:{node.lineno}: {node.name} has {length} lines (limit {FUNCTION_LINES}): "
-                "split it by concept, not by size"
-            )
+            if length > FUNCTION_LINES:
+                long.append(f"{shown(path)}:{node.lineno}: {node.name} has {length} lines (limit {FUNCTION_LINES})")
+    return long
 
 
-@pytest.mark.parametrize("folder", package_folders(), ids=shown)
-def test_folder_is_not_deep_and_holds_something(folder: Path) -> None:
-    depth = len(folder.relative_to(PACKAGE).parts)
-    assert depth <= DEPTH, f"{shown(folder)} lies {depth} folders deep (limit {DEPTH}): merge it into the one above"
-    assert entries(folder) or not any(folder.iterdir()), f"{shown(folder)} holds nothing but its `__init__.py`"
+def test_files_and_functions_are_short() -> None:
+    long = [told for path in python_files() for told in _too_long(path)]
+    assert not long, "split by concept, not by size:\n" + "\n".join(long)
+
+
+def test_folders_are_not_deep_and_hold_something() -> None:
+    folders = package_folders()
+    deep = [shown(folder) for folder in folders if len(folder.relative_to(PACKAGE).parts) > DEPTH]
+    assert not deep, f"more than {DEPTH} folders deep, merge them into those above: {deep}"
+    empty = [shown(folder) for folder in folders if not entries(folder) and any(folder.iterdir())]
+    assert not empty, f"these hold nothing but their `__init__.py`: {empty}"
 
 
 def _room(path: Path) -> str:

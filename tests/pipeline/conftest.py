@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,21 +15,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[str]]]:
-    """The servers, which start while Spark does: the address of each, or why its tests are skipped."""
-    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
-        made = {"postgres": servers.postgres(), "kafka": servers.kafka(tmp_path_factory.mktemp("kafka"))}
-        yield {name: pool.submit(running.enter_context, server) for name, server in made.items()}
+def postgres(server: str) -> str:
+    """The address of the database without its user, as Spark takes it."""
+    return server.replace(f"postgresql://test:{servers.PASSWORD}@", "jdbc:postgresql://")
 
 
 @pytest.fixture(scope="session")
-def postgres(starting: dict[str, Future[str]]) -> str:
-    return starting["postgres"].result()
-
-
-@pytest.fixture(scope="session")
-def kafka(starting: dict[str, Future[str]]) -> str:
-    return starting["kafka"].result()
+def kafka(kafka_server: str) -> str:
+    return kafka_server
 
 
 @pytest.fixture
@@ -41,8 +32,8 @@ def receiver() -> Iterator[servers.Receiver]:
 
 
 @pytest.fixture(scope="session")
-def linked(starting: object, spark: SparkSession) -> SparkSession:
-    """The session, with Kafka's connector and the driver of PostgreSQL, while the servers start that it reaches."""
+def linked(spark: SparkSession) -> SparkSession:
+    """The session, with Kafka's connector and the driver of PostgreSQL."""
     for jar in servers.jars("connector"):
         spark.sql(f"ADD JAR '{jar}'")
     return spark

@@ -157,18 +157,33 @@ def test_an_empty_file_that_is_filled_later(source: Path, state: Path) -> None:
     assert looked(Arrivals(str(source), state)) == (["a.ttl"], [], [], [])
 
 
-def test_a_file_counts_when_it_has_not_changed_for_a_while(source: Path, state: Path) -> None:
-    arrivals = Arrivals(str(source), state, settle=0.3)
-    write(source, "a.ttl", changed=time.time())
-    write(source, "empty.ttl", "", changed=time.time())
-    write(source, "ahead.ttl", changed=time.time() + 1_000)  # the clock of another machine
+class Clock:
+    """That of this machine, which stands still until it is set."""
+
+    now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+
+def test_a_file_counts_when_it_has_not_changed_for_a_while(
+    source: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("triplewire.pipeline.connect.arrivals.time", clock)
+    arrivals = Arrivals(str(source), state, settle=30)
+    write(source, "a.ttl", changed=clock.now)
+    write(source, "empty.ttl", "", changed=clock.now)
+    write(source, "ahead.ttl", changed=clock.now + 1_000)  # the clock of another machine
     assert looked(arrivals) == ([], [], [], ["a.ttl", "ahead.ttl", "empty.ttl"])
-    time.sleep(0.15)
-    write(source, "ahead.ttl", TURTLE + TURTLE, changed=time.time() + 1_000)
+    clock.now += 15
+    write(source, "ahead.ttl", TURTLE + TURTLE, changed=clock.now + 1_000)
     assert looked(arrivals)[3] == ["a.ttl", "ahead.ttl", "empty.ttl"]
-    time.sleep(0.2)
+    clock.now += 20
     assert looked(arrivals) == (["a.ttl"], [], ["empty.ttl"], ["ahead.ttl"])
-    time.sleep(0.2)
+    clock.now += 20
     assert looked(arrivals) == (["ahead.ttl"], [], [], [])
 
 

@@ -68,7 +68,7 @@ def _damaged(document: bytes, chance: random.Random, others: list[bytes]) -> byt
 @pytest.mark.slow
 def test_damaged_documents() -> None:
     chance, documents, ends = random.Random(2004), _documents(), Counter[str]()
-    settings = Settings(parse_seconds=5)
+    settings = Settings(parse_seconds=120)
     for number in range(COUNT):
         data = _damaged(chance.choice(documents), chance, documents)
         split = chance.choice(("item", "document", "subject"))

@@ -90,7 +90,7 @@ def serving(
         process = subprocess.Popen(command, env=of_process, stderr=stream, text=True, start_new_session=True)
     made = Serving(folder, f"http://127.0.0.1:{port}", of_process, process, log)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while f"serving at {made.url}/" not in made.said():
             is_late = process.poll() is not None or time.monotonic() > end
             assert not is_late, made.said()

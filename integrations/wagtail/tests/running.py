@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -10,7 +11,7 @@ import time
 import urllib.request
 import xmlrpc.client
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,15 @@ OWNER = "token-of-the-owner-0123456789"
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        port: int = made.getsockname()[1]
-        return port
+    """A port that nobody listens at, below those that a system gives by itself: no connection takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with suppress(OSError), socket.socket() as made:
+            made.bind(("127.0.0.1", port))
+            return port
 
 
-def until(holds: Callable[[], Any], seconds: float = 90.0) -> Any:
+def until(holds: Callable[[], Any], seconds: float = 180.0) -> Any:
     """What a condition answers as soon as that is true; fails where it never is."""
     end = time.monotonic() + seconds
     while not (answer := holds()):
@@ -52,7 +54,7 @@ class Broker:
         command = [PROGRAM, "serve", "--data", self.folder, "--port", str(self.port), "--allow-private-addresses"]
         self.log = self.folder.with_suffix(".log").open("a")
         self.process = subprocess.Popen(command, env=environment, stderr=self.log, start_new_session=True)
-        until(self._is_up, 180)
+        until(self._is_up)
 
     def _is_up(self) -> bool:
         assert self.process.poll() is None, self.folder.with_suffix(".log").read_text()

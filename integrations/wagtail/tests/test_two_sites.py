@@ -41,7 +41,7 @@ def test_what_one_site_publishes_another_one_tells_once(joined: Coast, broker: B
     paths = {"PYTHONPATH": f"{HERE}:{ROOT / 'examples' / 'cms'}"}
     second = subprocess.Popen(list(map(str, command)), env=paths, start_new_session=True)
     try:
-        until(lambda: second.poll() is not None or is_ready(tmp_path), 60)
+        until(lambda: second.poll() is not None or is_ready(tmp_path))
         assert until(joined.told) == ["The lights of the coast"], "a page of the other site"
         joined.post("Olympic here")
         send()

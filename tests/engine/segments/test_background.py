@@ -31,7 +31,7 @@ from triplewire.forks import forget_in_children
 from triplewire.verify.network import SharedJoins
 
 ROWS = [b"%511d\n" % number for number in range(200)]
-MOST_SECONDS = 60
+MOST_SECONDS = 300
 
 
 class Fork:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import http.server
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -63,14 +64,16 @@ def jars(name: str) -> list[Path]:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+    """A port that nobody listens at, below those that a system gives by itself: no connection takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with contextlib.suppress(OSError), socket.socket() as listening:
+            listening.bind(("127.0.0.1", port))
+            return port
 
 
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while True:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
@@ -90,7 +93,7 @@ def kafka(folder: Path) -> Iterator[str]:
     start = [java, *_JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", path]
     id = base64.urlsafe_b64encode(b"T" + uuid.uuid4().bytes[1:]).decode().rstrip("=")  # an id -x would be an option
     command = [*start, "kafka.tools.StorageTool", "format", "-t", id, "-c", str(properties)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     with log.open("wb") as said:
         process = subprocess.Popen([*start, "kafka.Kafka", str(properties)], stdout=said, stderr=said)
     try:
@@ -120,14 +123,14 @@ def postgres() -> Iterator[str]:
     secret.chmod(0o644)
     made = [*as_user, initdb, "-D", str(data), "-U", "test", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    subprocess.run([*made, "-E", "UTF8"], check=True, timeout=60, **quiet)  # type: ignore[call-overload]  # both are files
+    subprocess.run([*made, "-E", "UTF8"], check=True, timeout=300, **quiet)  # type: ignore[call-overload]  # both are files
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
     control = [*as_user, initdb.replace("initdb", "pg_ctl"), "-D", str(data), "-w", "-l", str(log)]
-    subprocess.run([*control, "-o", options, "start"], check=True, timeout=60, **quiet)  # type: ignore[call-overload]  # as above
+    subprocess.run([*control, "-o", options, "start"], check=True, timeout=300, **quiet)  # type: ignore[call-overload]  # as above
     try:
         yield f"jdbc:postgresql://127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], check=True, timeout=60, **quiet)  # type: ignore[call-overload]  # as above
+        subprocess.run([*control, "-m", "immediate", "stop"], check=True, timeout=300, **quiet)  # type: ignore[call-overload]  # as above
         shutil.rmtree(folder, ignore_errors=True)
 
 

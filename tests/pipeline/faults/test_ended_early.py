@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
 ]
-PATIENCE = 120  # s
+PATIENCE = 300  # s
 
 
 @pytest.mark.parametrize(("said", "is_for_group"), [("starting Spark", False), ("reading and matching", True)])
