@@ -89,5 +89,5 @@ def _portions(broker: Broker, owner: str) -> Iterator[tuple[dict[str, int], list
         before = contents[-1].number
         seen = [row for row in contents if may_see(owner, row.readers)]
         for begin in range(0, len(seen), TOGETHER):
-            some = seen[begin : begin + TOGETHER]
-            yield {row.id: row.number for row in some}, [restored(row.body, row.id, row.source) for row in some]
+            part = seen[begin : begin + TOGETHER]
+            yield {row.id: row.number for row in part}, [restored(row.body, row.id, row.source) for row in part]
