@@ -19,6 +19,7 @@ from triplewire.broker.subscriptions.targets import Target
 from triplewire.deliver import schedule
 from triplewire.deliver.limits import SCHEDULE, DeliverySettings
 from triplewire.deliver.schedule import Deliveries
+from triplewire.store.tables import deliveries
 from waiting import until
 
 PRIVATE = {"allow_private_addresses": True}
@@ -114,6 +115,22 @@ def test_schedule_is_followed_to_the_end_and_begun_again(broker: Broker, deliver
         broker.delivery_log.resend(letter.number)
         until(ended(broker, delivered=1, dead=0))
         assert len(set(server.ids)) == 1
+
+
+def test_what_failed_together_is_not_tried_again_together(broker: Broker, deliver: Deliver) -> None:
+    clock = Clock()
+    with serving(500) as server:
+        for _ in range(20):
+            subscribed(broker, server.url)
+        published(broker, 1)
+        deliver(clock)
+        until(lambda: len(server.requests) == 20)
+        tried = sa.select(deliveries.c.due).where(deliveries.c.tries == 1)
+        until(lambda: len(broker.database.rows(tried)) == 20)
+        due = sorted(row.due - clock.now for row in broker.database.rows(tried))
+    assert SCHEDULE[1] <= due[0] < due[-1] <= 1.2 * SCHEDULE[1]
+    assert len(set(due)) >= 15
+    assert due[-1] - due[0] > 0.08 * SCHEDULE[1]
 
 
 def test_dead_letters_are_told_in_the_feed_once_until_the_target_takes_something(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
@@ -73,11 +74,21 @@ def test_a_query_that_takes_too_long_is_ended(
 ) -> None:
     quads = "".join(f'<urn:long{number}> <urn:p> "x" <urn:long{number}> .\n' for number in range(120))
     broker.publish(read_body(quads.encode(), "", broker.settings).publications)
-    monkeypatch.setattr(window, "time", clock(6))
-    answer = client.get("/feed", params={"q": "SELECT ?s { ?s ?p ?o }"})
-    assert (answer.status_code, "publications were asked in 10 s" in answer.text) == (413, True)
+    query = "SELECT ?s { ?s ?p ?o }"
+
+    def answers() -> Iterator[httpx2.Response]:
+        yield client.get("/feed", params={"q": query})
+        yield client.post("/match", json={"query": query, "publication": quads, "content_type": "application/n-quads"})
+        yield client.post("/try", json={"query": query})
+
+    monkeypatch.setattr(window, "time", clock(2))
+    feed, dry_run, tried = answers()
+    assert [feed.status_code, dry_run.status_code, tried.status_code] == [413, 413, 200]
+    assert "50 of 12" in feed.text
+    assert "50 of 120 publications were asked in 10 s" in dry_run.text
+    assert (tried.json()["of"], tried.json()["count"]) == (10, 10)
     monkeypatch.undo()
-    assert client.get("/feed", params={"q": "SELECT ?s { ?s ?p ?o }"}).status_code == 200
+    assert [answer.status_code for answer in answers()] == [200, 200, 200]
 
 
 def test_names_of_a_list_are_looked_up_for_so_long_as_a_client_waits(

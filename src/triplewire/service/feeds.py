@@ -30,7 +30,6 @@ from triplewire.store.database import now
 
 router = APIRouter(tags=["feeds"])
 
-_SECONDS = 10.0  # that a query may take
 _EXPLAINED = 20  # entries of a feed in RSS 1.0 that say why
 _SHOWN = ("id", "title", "state", "reason", "created", "expires", "revision")
 """What of a subscription its feed shows."""
@@ -133,7 +132,7 @@ def ask(request: Request, q: str, language: str = "sparql", format: str = "atom"
         return f"{base_of(request)}/feed?{urlencode({'q': q, 'language': language, 'format': form})}"
 
     engine = of.probe(q, language)
-    page = feed_of_results(asked(engine, of.window.of(by), _SECONDS), q, of.secret, address)
+    page = feed_of_results(asked(engine, of.window.of(by)), q, of.secret, address)
     return answer(request, page, format, _tag(written(page, format)))
 
 

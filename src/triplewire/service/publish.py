@@ -29,6 +29,7 @@ from triplewire.broker.incoming.intake import Intake, take
 from triplewire.broker.owners import reader_named
 from triplewire.broker.publications.accepted import Once, Revision, Taken
 from triplewire.broker.publications.kept_contents import Came, read_body
+from triplewire.broker.publications.window import results_within
 from triplewire.config import Settings
 from triplewire.errors import LimitError, ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json
@@ -258,10 +259,11 @@ def match(request: Request, body: DryRun) -> dict[str, Any]:
     of = broker(request)
     publications = body.read(of.settings)
     engine = of.probe(body.query, body.language, body.prefixes or None)
-    result = engine.match(publications)
-    matches = list(result)
+    results = list(results_within(engine, publications))
+    matches = [match for result in results for match in result]
     bindings = [binding for match in matches for binding in bindings_to_json(match.bindings)]
-    return {"matched": bool(matches), "bindings": bindings, "refused": [str(refusal) for refusal in result.refusals]}
+    refused = [str(refusal) for result in results for refusal in result.refusals]
+    return {"matched": bool(matches), "bindings": bindings, "refused": refused}
 
 
 class WhyNot(_Tried):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,8 +11,9 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from triplewire.broker.broker import Broker
-from triplewire.broker.publications.window import Kept
+from triplewire.broker.publications.window import TOGETHER, Kept, results_within
 from triplewire.engine.explain.why import reasons_of
+from triplewire.errors import LimitError
 from triplewire.ir.show import show
 from triplewire.model.match import bindings_to_json
 from triplewire.service.access import OWNER, Body, allowed, broker, owner_or_none
@@ -21,7 +22,6 @@ from triplewire.store.database import DAY
 
 router = APIRouter(tags=["publications"])
 
-_AT_ONCE = 100  # publications between looks at the clock, at least
 _SECONDS = 3.0  # after which no more are asked: `Tried.of` says how many were
 _TOLD = 50  # publications that an answer describes
 
@@ -51,17 +51,12 @@ def tried(of: Broker, window: list[Kept], query: str, language: str, prefixes: d
     matched: list[int] = []
     asked = undecided = 0
     engine = of.probe(query, language, prefixes)
-    with _at_a_time:
-        subscription = engine.get("query")
-        assert subscription is not None
-        begun, size = time.monotonic(), _AT_ONCE
-        while asked < len(window) and (left := begun + _SECONDS - time.monotonic()) > 0:
-            if asked:  # as many as there is time for, so far as those before can tell
-                size = max(_AT_ONCE, int(asked * left / max(_SECONDS - left, 1e-6)))
-            part = window[asked : asked + size]
-            asked += len(part)
-            numbers = {each.publication.id: each.number for each in part}
-            result = engine.match([each.publication for each in part])
+    subscription = engine.get("query")
+    assert subscription is not None
+    numbers = {each.publication.id: each.number for each in window}
+    with _at_a_time, suppress(LimitError):
+        for result in results_within(engine, [each.publication for each in window], _SECONDS):
+            asked = min(asked + TOGETHER, len(window))
             matched += sorted((numbers[match.publication] for match in result), reverse=True)
             undecided += len(result.refusals)
     received = [each.received for each in window[:asked]]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.publications.kept_contents import restored
-from triplewire.broker.publications.window import may_see
+from triplewire.broker.publications.window import TOGETHER, may_see
 from triplewire.errors import UnsupportedQuery
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Term
@@ -18,7 +18,7 @@ from triplewire.store.tables import current, publications
 
 MOST_ROWS = 10_000
 MOST_SECONDS = 20.0
-_AT_ONCE = 200  # publications that are matched together
+_AT_ONCE = 200  # publications that are read together
 
 Solution = Mapping[str, Term]
 
@@ -88,5 +88,6 @@ def _portions(broker: Broker, owner: str) -> Iterator[tuple[dict[str, int], list
             return
         before = contents[-1].number
         seen = [row for row in contents if may_see(owner, row.readers)]
-        if seen:
-            yield {row.id: row.number for row in seen}, [restored(row.body, row.id, row.source) for row in seen]
+        for begin in range(0, len(seen), TOGETHER):
+            part = seen[begin : begin + TOGETHER]
+            yield {row.id: row.number for row in part}, [restored(row.body, row.id, row.source) for row in part]

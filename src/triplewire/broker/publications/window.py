@@ -6,18 +6,17 @@ They are read once and kept, so that a question costs what `Engine.match` of the
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from triplewire.broker.publications.kept_contents import restored
-from triplewire.engine import Engine
+from triplewire.engine import Engine, MatchResult
 from triplewire.errors import LimitError
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
@@ -28,8 +27,8 @@ from triplewire.store.tables import publications
 MOST, MOST_BYTES = 1_000, 64 << 20
 """Publications of the window, and their bytes."""
 
-_AT_ONCE = 50  # publications between looks at the clock
-
+TOGETHER = 10  # publications that are matched between looks at the clock: each may take all steps of a pair
+_SECONDS = 10.0  # that a query may take
 
 FOR_NOBODY = "[]"
 """The readers of what nobody may see, as the store has them."""
@@ -107,15 +106,21 @@ class Window:
             self._bytes -= self._kept.pop().size
 
 
-def asked(engine: Engine, window: Sequence[Kept], seconds: float = math.inf) -> list[Result]:
-    """Those of the window that the one query of an engine matches. Raises `LimitError` where that takes longer."""
-    bindings: dict[str, tuple[Mapping[str, Term], ...]] = {}
+def results_within(engine: Engine, given: Sequence[Publication], seconds: float = _SECONDS) -> Iterator[MatchResult]:
+    """The results of an engine for all that is given, `TOGETHER` at a time. Raises `LimitError` where they take longer
+    than so many seconds."""
     end = time.monotonic() + seconds
-    for begin in range(0, len(window), _AT_ONCE):
+    for begin in range(0, len(given), TOGETHER):
         if time.monotonic() > end:
-            what = f"{begin:,} of {len(window):,} publications were asked in {seconds:g} s"
+            what = f"{begin:,} of {len(given):,} publications were asked in {seconds:g} s"
             raise LimitError(what, remedy="ask for less: the query goes with each in too many ways")
-        result = engine.match([seen.publication for seen in window[begin : begin + _AT_ONCE]])
+        yield engine.match(given[begin : begin + TOGETHER])
+
+
+def asked(engine: Engine, window: Sequence[Kept]) -> list[Result]:
+    """Those of the window that the one query of an engine matches. Raises what `results_within` raises."""
+    bindings: dict[str, tuple[Mapping[str, Term], ...]] = {}
+    for result in results_within(engine, [seen.publication for seen in window]):
         bindings |= {match.publication: match.bindings for match in result}
     return [
         Result(seen, bindings_to_json(bindings[seen.publication.id]))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from triplewire.engine.explain.reasons import ExplainedPair, parts_of, term_text
-from triplewire.errors import TriplewireError
+from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir import nodes
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression, Filter, Label, Pattern, PatternTerm, Variable, Where
@@ -28,17 +28,19 @@ _SOLUTIONS = 20  # of the near query, among which the one with the fewest change
 
 def missing(pair: ExplainedPair, near: Subscription) -> tuple[str, ...]:
     """The fewest changes of the publication with which the subscription of the pair matches it, one sentence each; none
-    where it takes more than texts, values, classes and triples. `near` matches the publication as it is."""
+    where it takes more than texts, values, classes and triples, or the pair's steps. `near` matches the publication as
+    it is."""
     where = pair.subscription.where
     while isinstance(where, nodes.And) and len(where.parts) == 1:
         (where,) = where.parts
     branches = where.branches if isinstance(where, nodes.Or) else (where,)
     told: list[tuple[str, ...]] = []
-    for solution in ExplainedPair(near, pair.publication, pair.world, pair.results).solutions(near.where, _SOLUTIONS):
-        for branch in branches:
-            changed = _Changed(pair, solution)
-            if changed.satisfies(parts_of(branch)) and changed.matches():
-                told.append(tuple(changed.said))
+    with suppress(LimitError):
+        for solution in replace(pair, subscription=near).solutions(near.where, _SOLUTIONS):
+            for branch in branches:
+                changed = _Changed(pair, solution)
+                if changed.satisfies(parts_of(branch)) and changed.matches():
+                    told.append(tuple(changed.said))
     return min(told, key=lambda said: (len(said), said), default=())
 
 

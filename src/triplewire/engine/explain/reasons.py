@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import cast
 
+from triplewire.errors import LimitError
 from triplewire.ir import nodes
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, World, evaluate
 from triplewire.ir.fulltext import occurrences, satisfies
@@ -29,15 +30,24 @@ CHARACTERS = 80  # of one term
 VALUE = Variable(".value")  # the variable to which an expression is bound to get its value
 
 
+@dataclass
+class Spent:
+    """Steps that the pieces of an explanation have taken, all together."""
+
+    steps: int = 0
+
+
 @dataclass(frozen=True)
 class ExplainedPair:
     """A subscription and a publication, with the taxonomy, operators and limits of the engine. `results` are the calls
-    of operators that have been made; no piece makes one of them again."""
+    of operators that have been made; no piece makes one of them again. `spent`: all pieces together take at most as
+    many steps as the decision of a pair, else each raises `LimitError`."""
 
     subscription: Subscription
     publication: Publication
     world: World
     results: CallResults = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
 
     def solutions(self, where: Where, limit: int = SOLUTIONS) -> tuple[Binding, ...]:
         """Solutions of a tree, with all its variables, hidden ones too."""
@@ -46,8 +56,18 @@ class ExplainedPair:
     def answer(self, where: Where, limit: int = SOLUTIONS) -> Answer:
         """The same, with the failed calls that it depends on."""
         piece = replace(self.subscription, select=variables(where), where=where, ask=False, construct=None)
-        world = replace(self.world, settings=replace(self.world.settings, max_bindings=limit))
-        return evaluate(piece, self.publication, world, self.results)
+        most, left = self.world.settings.max_steps, self.world.settings.max_steps - self.spent.steps
+        try:
+            if left < 1:
+                raise LimitError("no steps are left")
+            settings = replace(self.world.settings, max_bindings=limit, max_steps=left)
+            answer = evaluate(piece, self.publication, replace(self.world, settings=settings), self.results)
+        except LimitError:
+            self.spent.steps = most
+            what, remedy = f"the explanation takes more than {most} steps", "raise max_steps, or connect the patterns"
+            raise LimitError(what, source=self.publication.id, remedy=remedy) from None
+        self.spent.steps += answer.steps
+        return answer
 
     def extensions(self, solution: Binding, parts: Iterable[Where]) -> tuple[Binding, ...]:
         """The solutions of a group of these parts together with the solution's values."""

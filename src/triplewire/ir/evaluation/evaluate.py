@@ -57,12 +57,13 @@ class Answer:
     `triplewire.model.match.row_key`; those kept do not depend on the order of the publication's triples. None: no
     match. An ASK query has one empty binding. `failures` are the failed operator calls that the answer depends on:
     without bindings the pair is undecided; with some it matches, and there may be more. `truncated` says that there
-    are, or may be, more bindings.
+    are, or may be, more bindings. `steps` is what it took, with the calls known.
     """
 
     bindings: tuple[Binding, ...]
     truncated: bool = False
     failures: tuple[OperatorError, ...] = ()
+    steps: int = field(default=0, compare=False)
 
     @property
     def undecided(self) -> bool:
@@ -191,7 +192,8 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
     bindings = _in_order(names, selected[: state.world.settings.most_bindings])
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
-    return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors)
+    steps = state.world.settings.max_steps - state.steps_left
+    return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors, steps)
 
 
 def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | Open | None:
@@ -212,7 +214,7 @@ def _of_branches(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answe
     if not together.certain:
         return None
     bindings = _in_order(names, together.certain)[: settings.most_bindings]
-    return Answer(bindings, truncated=bool(names))
+    return Answer(bindings, truncated=bool(names), steps=settings.max_steps)
 
 
 def _in_order(names: tuple[str, ...], rows: Iterable[_Row]) -> tuple[Binding, ...]:
@@ -333,4 +335,6 @@ def _first_in_order(
         if state.open or not rows.certain:
             raise limit from None
         rows.more = True
+    finally:
+        state.steps_left -= state.world.settings.max_steps - ordered.steps_left
     return rows
