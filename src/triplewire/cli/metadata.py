@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import choice_option, file_argument, grouped
+from triplewire.cli.arguments import check_files, choice_option, file_argument, grouped
 from triplewire.cli.metadata_files import (
     BatchOption,
     Paths,
@@ -82,6 +82,7 @@ def init_command(
     """
     from triplewire.read.names import document_iri
 
+    check_files([schema] if schema is not None else [])
     report = Report()
     with provider_of(store, base=base) as provider:
         if lead:
@@ -127,7 +128,7 @@ def delete_command(
 
     report = Report()
     with ExitStack() as running:
-        writing = where.opened(running)
+        writing = where.opened(running, made=False)
         _, base = writing.applied("")
         _change(writing, [Withdraw(named(base, name)) for name in names], len(names), report, lambda: len(names))
     end(report)
@@ -222,7 +223,7 @@ def subscribe_command(
         if show:
             new, form = set(ids), output.chosen_form(form, None, Format.TABLE, Format.JSONL)
             rows = ({"rule": rule, "resources": iris} for _, rule, iris in provider.results(repository) if rule in new)
-            told(rows, stream, form is Format.JSONL)
+            told(rows, stream, as_lines=form is Format.JSONL)
     end(report)
 
 
@@ -238,7 +239,7 @@ def unsubscribe_command(
 
     Have a repository give rules up: what no other rule of it asks for leaves its cache.
     """
-    with provider_of(store) as provider:
+    with provider_of(store, made=False) as provider:
         provider.unsubscribe(repository, ids)
     say(f"{counted(len(ids), 'rule')} ended")
 
@@ -251,17 +252,18 @@ def results_command(form: FormOption = None, *, where: Where) -> None:
 
     Show which resources each rule registers: {"rule": ID, "resources": [IRI, ...]} a line.
     """
+    where.check()
     form = output.chosen_form(form, None, Format.TABLE, Format.JSONL)
     with ExitStack() as running, output.text_output(None) as stream:
-        if where.store and not where.provider:
-            results = running.enter_context(provider_of(where.store, alone=False)).results()
+        if where.store:
+            results = running.enter_context(provider_of(where.store, alone=False, made=False)).results()
             rows: Iterable[dict[str, object]] = [  # not written as they are read: a slow reader would hold up SQLite
                 {"repository": name, "rule": rule, "resources": resources} for name, rule, resources in results
             ]
         else:
             provider = running.enter_context(remote(where.provider, where.token_file))
             rows = provider.results()
-        told(rows, stream, form is Format.JSONL)
+        told(rows, stream, as_lines=form is Format.JSONL, of_many=True)
 
 
 @grouped
@@ -290,7 +292,7 @@ def browse_command(
     """
     from triplewire.metadata.registry import rules_of_picks
 
-    with provider_of(store, alone=bool(pick)) as provider, output.text_output(None) as stream:
+    with provider_of(store, alone=bool(pick), made=False) as provider, output.text_output(None) as stream:
         if not pick:
             _show(provider.registry, what, after, stream)
             return
