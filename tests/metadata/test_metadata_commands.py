@@ -89,6 +89,10 @@ def test_what_is_wrong_is_refused_with_its_place_and_the_rest_goes_on(called: Ca
     assert called("metadata", "subscribe", *store, "--repository", "", wrong)[0] == 2
     assert called("metadata", "results", "--store", "mysql://x")[0] == 2
     assert called("metadata", "results")[0] == 2
+    code, _, said = called("metadata", "serve", "--store", "spark:registry")
+    assert (code, "spark:registry is no store: sqlite:///FILE or postgresql://..." in said) == (2, True)
+    code, _, said = called("metadata", "serve", *store, "--peer", "nonsense")
+    assert (code, "Invalid value for --peer: 'nonsense' is no address of a provider" in said) == (2, True)
     assert called("metadata", "results", "--provider", "http://127.0.0.1:9")[0] == 69
 
 

@@ -20,6 +20,7 @@ from triplewire.cli.metadata_files import (
     StoreOption,
     TokenFile,
     Where,
+    checked,
     documents,
     events,
     named,
@@ -351,6 +352,7 @@ def serve_command(
     from triplewire.service.logs import log_to_standard_error
     from triplewire.service.metadata_doors import metadata_service
 
+    checked(store)  # no Spark, whose batches take too long for those who wait
     token = token_of(token_file)
     with listen(host, port) as listening, ExitStack() as running:
         log_to_standard_error("info", False, filter(None, [token]))
@@ -358,7 +360,7 @@ def serve_command(
         settings = ServiceSettings(host=host, port=port, token=token or leave_token(port), most_body=_MOST_BODY)
         writing = Writing(provider)
         if peer:
-            writing = running.enter_context(Peer(provider, remote(peer, token_file), say))
+            writing = running.enter_context(Peer(provider, remote(peer, token_file, "--peer"), say))
         app = metadata_service(writing, settings)
         say(f"serving at http://{f'[{host}]' if ':' in host else host}:{port}/")
         run(app, settings, listening)

@@ -82,7 +82,7 @@ def provider_of(
     from triplewire.metadata.provider import Provider
 
     with _remedies("a provider", "triplewire metadata init", "write to it: --provider ADDRESS"):
-        return Provider.open(_checked(store, "spark:"), base, alone=alone, made=made, warn=warn)
+        return Provider.open(checked(store, "spark:"), base, alone=alone, made=made, warn=warn)
 
 
 def repository_of(
@@ -92,7 +92,7 @@ def repository_of(
     from triplewire.metadata.repository import Repository
 
     with _remedies("a repository", "triplewire repository follow", "end the `follow` that has it"):
-        return Repository.open(_checked(store), name, alone=alone, made=made, warn=warn)
+        return Repository.open(checked(store), name, alone=alone, made=made, warn=warn)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _remedies(what: str, maker: str, instead: str) -> Iterator[None]:
         raise
 
 
-def _checked(store: str, *more: str) -> str:
+def checked(store: str, *more: str) -> str:
     """The URL of a store, if it is one: of SQLite, PostgreSQL, or what begins as one of `more`."""
     what = "sqlite:///FILE" + (", postgresql://... or spark:DIR" if more else " or postgresql://...")
     if not store:
@@ -118,14 +118,14 @@ def _checked(store: str, *more: str) -> str:
     return store
 
 
-def remote(address: str, token_file: Path | None) -> RemoteProvider:
-    """A provider at an address, with the token of a file or the environment."""
+def remote(address: str, token_file: Path | None, option: str = "--provider") -> RemoteProvider:
+    """A provider at the address that an option gives, with the token of a file or the environment."""
     from triplewire.metadata.remote import RemoteProvider
 
     try:
         return RemoteProvider(address, token_of(token_file))
     except ArgumentError as error:
-        raise typer.BadParameter(error.what, param_hint="--provider") from None
+        raise typer.BadParameter(error.what, param_hint=option) from None
 
 
 def token_of(file: Path | None) -> str:

@@ -165,7 +165,7 @@ def move_command(
             raise typer.BadParameter(f"the repository follows nobody yet: {_FIRST}", param_hint="--store")
         known = repository.provider
         old = running.enter_context(remote(known, token_file)) if known and known != to.rstrip("/") else None
-        new = running.enter_context(remote(to, token_file))
+        new = running.enter_context(remote(to, token_file, "--to"))
         for refusal in move(repository, old, new):
             report.refuse(refusal)
         say(f"{repository.name} follows {new.address}")
