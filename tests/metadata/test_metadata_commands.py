@@ -86,8 +86,57 @@ def test_what_is_wrong_is_refused_with_its_place_and_the_rest_goes_on(called: Ca
     assert code == 1
     assert "rules.jsonl (record 1), query 2:10" in said
     assert "it is in sparql" in said
+    assert called("metadata", "subscribe", *store, "--repository", "", wrong)[0] == 2
     assert called("metadata", "results", "--store", "mysql://x")[0] == 2
+    assert called("metadata", "results")[0] == 2
+    code, _, said = called("metadata", "serve", "--store", "spark:registry")
+    assert (code, "spark:registry is no store: sqlite:///FILE or postgresql://..." in said) == (2, True)
+    code, _, said = called("metadata", "serve", *store, "--peer", "nonsense")
+    assert (code, "Invalid value for --peer: 'nonsense' is no address of a provider" in said) == (2, True)
     assert called("metadata", "results", "--provider", "http://127.0.0.1:9")[0] == 69
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("metadata", "results"),
+        ("metadata", "delete", "one.ttl"),
+        ("metadata", "browse"),
+        ("metadata", "unsubscribe", "--repository", "north", "big"),
+        ("repository", "results"),
+        ("repository", "query", "search Server s register s"),
+        ("repository", "move", "--to", "http://127.0.0.1:9"),
+    ],
+    ids=" ".join,
+)
+def test_a_store_that_is_not_there_is_not_made_by_who_asks_it(called: Called, command: tuple[str, ...]) -> None:
+    """The file is absent; then there is one of the other kind, a provider in place of a repository or the other way."""
+    code, _, said = called(*command, "--store", "sqlite:///mistyped.db")
+    assert (code, "sqlite:///mistyped.db: there is no such store; give the store of" in said) == (74, True)
+    assert not Path("mistyped.db").exists()
+    Path("rows.ttl").write_text(f"<#s> <{TERMS}memory> 3 .")
+    other = ("repository", "register", "--local") if command[0] == "metadata" else ("metadata", "register")
+    assert called(*other, "--store", "sqlite:///other.db", "rows.ttl")[0] == 0
+    code, _, said = called(*command, "--store", "sqlite:///other.db")
+    assert (code, "sqlite:///other.db: it holds another store, or none; give the store of" in said) == (74, True)
+
+
+def test_a_base_is_an_iri_and_stays_once_there_are_documents(called: Called) -> None:
+    store = ("--store", "sqlite:///provider.db")
+    assert called("metadata", "init", *store, "--base", "nonsense")[0] == 2
+    assert called("metadata", "init", *store)[0] == 0
+    assert called("metadata", "apply", *store, written("events.jsonl", EVENTS[0]))[0] == 0
+    code, _, said = called("metadata", "init", *store, "--base", "http://docs.example/")
+    assert (code, "names of its documents are resolved against file:///; leave --base out" in said) == (74, True)
+    assert called("metadata", "init", *store, "--base", "file:///")[0] == 0
+
+
+def test_a_store_of_another_version_is_refused(called: Called, database_url: str) -> None:
+    with Provider.open(database_url) as provider:
+        provider.database.write(lambda c: c.exec_driver_sql("ALTER TABLE md_documents DROP COLUMN version"))
+    code, _, said = called("metadata", "results", "--store", database_url)
+    assert code == 74
+    assert "another version of Triplewire has written it: table md_documents has no column version" in said
 
 
 def test_picks_become_rules_that_are_shown_first(called: Called) -> None:
@@ -108,12 +157,18 @@ def test_a_repository_follows_asks_and_moves(called: Called, new_database: Calla
         rules = written("rules.jsonl", {"id": "big", "language": "mdv", "query": RULE})
         follow = ("repository", "follow", "--provider", address, *cache, "--name", "north", "--once")
         assert called(*follow, "--rules", rules)[0] == 0
+        wrong = written("rules.jsonl", {"id": "big", "language": "mdv", "query": RULE.replace(">", "above")})
+        code, _, said = called(*follow, "--rules", wrong)
+        assert (code, "rules.jsonl (record 1), query 1:" in said) == (1, True)
+        assert [rule.query for _, rule in provider.registry.rules("north")] == [RULE]  # the one before stays
         assert called("metadata", "apply", "--provider", address, written("events.jsonl", *EVENTS))[0] == 0
         assert called(*follow)[0] == 0
         assert called("repository", "results", *cache)[1] == [{"rule": "big", "resources": ["file:///two.ttl#s"]}]
         Path("mine.ttl").write_text(f"<file:///two.ttl#s> <{TERMS}price> 3 .")
         assert called("repository", "register", *cache, "mine.ttl")[0] == 2  # it does not say --local
         assert called("repository", "register", *cache, "--local", "mine.ttl")[0] == 0
+        code, _, said = called("repository", "register", *cache, "--local", "--delete", "none.ttl")
+        assert (code, "warning file:///none.ttl: there is no such document" in said) == (0, True)
         query = f"PREFIX : <{TERMS}> search big s register s where s.price < 4"
         (answer,) = called("repository", "query", *cache, query)[1]
         assert answer["resource"] == "file:///two.ttl#s"

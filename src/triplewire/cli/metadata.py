@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import choice_option, file_argument, grouped
+from triplewire.cli.arguments import check_files, choice_option, file_argument, grouped
 from triplewire.cli.metadata_files import (
     BatchOption,
     Paths,
@@ -20,6 +20,7 @@ from triplewire.cli.metadata_files import (
     StoreOption,
     TokenFile,
     Where,
+    checked,
     documents,
     events,
     named,
@@ -82,6 +83,7 @@ def init_command(
     """
     from triplewire.read.names import document_iri
 
+    check_files([schema] if schema is not None else [])
     report = Report()
     with provider_of(store, base=base) as provider:
         if lead:
@@ -127,7 +129,7 @@ def delete_command(
 
     report = Report()
     with ExitStack() as running:
-        writing = where.opened(running)
+        writing = where.opened(running, made=False)
         _, base = writing.applied("")
         _change(writing, [Withdraw(named(base, name)) for name in names], len(names), report, lambda: len(names))
     end(report)
@@ -222,7 +224,7 @@ def subscribe_command(
         if show:
             new, form = set(ids), output.chosen_form(form, None, Format.TABLE, Format.JSONL)
             rows = ({"rule": rule, "resources": iris} for _, rule, iris in provider.results(repository) if rule in new)
-            told(rows, stream, form is Format.JSONL)
+            told(rows, stream, as_lines=form is Format.JSONL)
     end(report)
 
 
@@ -238,7 +240,7 @@ def unsubscribe_command(
 
     Have a repository give rules up: what no other rule of it asks for leaves its cache.
     """
-    with provider_of(store) as provider:
+    with provider_of(store, made=False) as provider:
         provider.unsubscribe(repository, ids)
     say(f"{counted(len(ids), 'rule')} ended")
 
@@ -251,17 +253,18 @@ def results_command(form: FormOption = None, *, where: Where) -> None:
 
     Show which resources each rule registers: {"rule": ID, "resources": [IRI, ...]} a line.
     """
+    where.check()
     form = output.chosen_form(form, None, Format.TABLE, Format.JSONL)
     with ExitStack() as running, output.text_output(None) as stream:
-        if where.store and not where.provider:
-            results = running.enter_context(provider_of(where.store, alone=False)).results()
+        if where.store:
+            results = running.enter_context(provider_of(where.store, alone=False, made=False)).results()
             rows: Iterable[dict[str, object]] = [  # not written as they are read: a slow reader would hold up SQLite
                 {"repository": name, "rule": rule, "resources": resources} for name, rule, resources in results
             ]
         else:
             provider = running.enter_context(remote(where.provider, where.token_file))
             rows = provider.results()
-        told(rows, stream, form is Format.JSONL)
+        told(rows, stream, as_lines=form is Format.JSONL, of_many=True)
 
 
 @grouped
@@ -290,7 +293,7 @@ def browse_command(
     """
     from triplewire.metadata.registry import rules_of_picks
 
-    with provider_of(store, alone=bool(pick)) as provider, output.text_output(None) as stream:
+    with provider_of(store, alone=bool(pick), made=False) as provider, output.text_output(None) as stream:
         if not pick:
             _show(provider.registry, what, after, stream)
             return
@@ -349,6 +352,7 @@ def serve_command(
     from triplewire.service.logs import log_to_standard_error
     from triplewire.service.metadata_doors import metadata_service
 
+    checked(store)  # no Spark, whose batches take too long for those who wait
     token = token_of(token_file)
     with listen(host, port) as listening, ExitStack() as running:
         log_to_standard_error("info", False, filter(None, [token]))
@@ -356,7 +360,7 @@ def serve_command(
         settings = ServiceSettings(host=host, port=port, token=token or leave_token(port), most_body=_MOST_BODY)
         writing = Writing(provider)
         if peer:
-            writing = running.enter_context(Peer(provider, remote(peer, token_file), say))
+            writing = running.enter_context(Peer(provider, remote(peer, token_file, "--peer"), say))
         app = metadata_service(writing, settings)
         say(f"serving at http://{f'[{host}]' if ':' in host else host}:{port}/")
         run(app, settings, listening)

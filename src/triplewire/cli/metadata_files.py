@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -17,7 +17,7 @@ import typer
 
 from triplewire.cli.arguments import check_files, file_argument, settings_from_environment
 from triplewire.cli.report import Report
-from triplewire.errors import ArgumentError, ReadError, Refusal, StoreError
+from triplewire.errors import ArgumentError, BusyError, ReadError, Refusal, StoreError
 from triplewire.folders import entries_of
 from triplewire.model.terms import IRI
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 StoreOption = Annotated[
     str,
-    typer.Option(
-        "--store", metavar="URL", help="sqlite:///FILE, postgresql://... or spark:DIR; it is made if need be."
-    ),
+    typer.Option("--store", metavar="URL", help="sqlite:///FILE, postgresql://... or spark:DIR."),
 ]
 ProviderOption = Annotated[str, typer.Option("--provider", metavar="ADDRESS", help="A provider: http://HOST:PORT.")]
 TokenFile = Annotated[
@@ -58,15 +56,19 @@ class Where:
     provider: ProviderOption = ""
     token_file: TokenFile = None
 
-    def opened(self, running: ExitStack) -> Writing | RemoteProvider:
-        """What documents are written to, and read from."""
-        if bool(self.store) == bool(self.provider):
-            raise typer.BadParameter("give --store URL, or --provider ADDRESS", param_hint="--store")
+    def opened(self, running: ExitStack, *, made: bool = True) -> Writing | RemoteProvider:
+        """What documents are written to, and read from; a store that is not there is made, if it may be."""
+        self.check()
         if self.provider:
             return running.enter_context(remote(self.provider, self.token_file))
         from triplewire.metadata.backbone import Writing
 
-        return Writing(running.enter_context(provider_of(self.store)))
+        return Writing(running.enter_context(provider_of(self.store, made=made)))
+
+    def check(self) -> None:
+        """Raises `BadParameter` unless one of the two is given."""
+        if bool(self.store) == bool(self.provider):
+            raise typer.BadParameter("give --store URL, or --provider ADDRESS", param_hint="--store")
 
 
 def _say_nothing(text: str) -> None:
@@ -74,24 +76,39 @@ def _say_nothing(text: str) -> None:
 
 
 def provider_of(
-    store: str, *, base: str = "", alone: bool = True, warn: Callable[[str], None] = _say_nothing
+    store: str, *, base: str = "", alone: bool = True, made: bool = True, warn: Callable[[str], None] = _say_nothing
 ) -> Provider:
-    """The provider of a store."""
+    """The provider of a store, which is made where there is none, if it may be."""
     from triplewire.metadata.provider import Provider
 
-    return Provider.open(_checked(store, "spark:"), base, alone=alone, warn=warn)
+    with _remedies("a provider", "triplewire metadata init", "write to it: --provider ADDRESS"):
+        return Provider.open(checked(store, "spark:"), base, alone=alone, made=made, warn=warn)
 
 
 def repository_of(
-    store: str, name: str = "", *, alone: bool = True, warn: Callable[[str], None] = _say_nothing
+    store: str, name: str = "", *, alone: bool = True, made: bool = True, warn: Callable[[str], None] = _say_nothing
 ) -> Repository:
-    """The repository of a store."""
+    """The repository of a store, which is made where there is none, if it may be."""
     from triplewire.metadata.repository import Repository
 
-    return Repository.open(_checked(store), name, alone=alone, warn=warn)
+    with _remedies("a repository", "triplewire repository follow", "end the `follow` that has it"):
+        return Repository.open(checked(store), name, alone=alone, made=made, warn=warn)
 
 
-def _checked(store: str, *more: str) -> str:
+@contextmanager
+def _remedies(what: str, maker: str, instead: str) -> Iterator[None]:
+    """What to do where there is no such store, or another process has it."""
+    try:
+        yield
+    except BusyError as error:
+        error.remedy = f"{instead}; or use PostgreSQL, which several processes may serve"
+        raise
+    except StoreError as error:
+        error.remedy = error.remedy or f"give the store of {what}; `{maker}` makes one"
+        raise
+
+
+def checked(store: str, *more: str) -> str:
     """The URL of a store, if it is one: of SQLite, PostgreSQL, or what begins as one of `more`."""
     what = "sqlite:///FILE" + (", postgresql://... or spark:DIR" if more else " or postgresql://...")
     if not store:
@@ -101,14 +118,14 @@ def _checked(store: str, *more: str) -> str:
     return store
 
 
-def remote(address: str, token_file: Path | None) -> RemoteProvider:
-    """A provider at an address, with the token of a file or the environment."""
+def remote(address: str, token_file: Path | None, option: str = "--provider") -> RemoteProvider:
+    """A provider at the address that an option gives, with the token of a file or the environment."""
     from triplewire.metadata.remote import RemoteProvider
 
     try:
         return RemoteProvider(address, token_of(token_file))
     except ArgumentError as error:
-        raise typer.BadParameter(error.what, param_hint="--provider") from None
+        raise typer.BadParameter(error.what, param_hint=option) from None
 
 
 def token_of(file: Path | None) -> str:
@@ -227,12 +244,13 @@ class Rules:
         self._report.refuse(refusal)
 
 
-def told(rows: Iterable[dict[str, Any]], stream: IO[str], as_lines: bool) -> None:
-    """Write rules with their resources: a JSON object a line, or a table."""
+def told(rows: Iterable[dict[str, Any]], stream: IO[str], *, as_lines: bool, of_many: bool = False) -> None:
+    """Write rules with their resources: a JSON object a line, or a table. `of_many`: they begin with their
+    repository."""
     if as_lines:
         stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return
     from triplewire.cli import output
 
-    shown = [(row["rule"], "\n".join(row["resources"])) for row in rows]
-    output.print_table(stream, ("rule", "resources"), shown, "no rules")
+    shown = [(*list(row.values())[:-1], "\n".join(row["resources"])) for row in rows]
+    output.print_table(stream, (*["repository"] * of_many, "rule", "resources"), shown, "no rules")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import file_argument, files_option, grouped
+from triplewire.cli.arguments import check_files, file_argument, files_option, grouped
 from triplewire.cli.metadata import Format, FormOption, end
 from triplewire.cli.metadata_files import (
     Paths,
@@ -88,7 +88,8 @@ def register_command(
         if delete:
             from triplewire.cli.metadata_files import named
 
-            repository.withdraw(named(base, str(path)) for path in paths)
+            for refusal in repository.withdraw(named(base, str(path)) for path in paths):
+                report.refuse(refusal)
         else:
             for refusal in repository.register(documents(paths, base, report.refuse)):
                 report.refuse(refusal)
@@ -113,9 +114,10 @@ def query_command(
     if query.startswith("@"):
         from triplewire.folders import text_of_file
 
-        query = text_of_file(file_argument(query[1:]))
+        check_files([file := file_argument(query[1:])])
+        query = text_of_file(file)
     form = output.chosen_form(form, None, Format.TABLE, Format.JSONL)
-    with repository_of(store, alone=False) as repository, output.text_output(None) as stream:
+    with repository_of(store, alone=False, made=False) as repository, output.text_output(None) as stream:
         answers = repository.query(query)
         if form is Format.JSONL:
             for resource, statements in answers.items():
@@ -138,9 +140,9 @@ def results_command(store: StoreOption, form: FormOption = None) -> None:
     Show which cached resources each rule holds: {"rule": ID, "resources": [IRI, ...]} a line.
     """
     form = output.chosen_form(form, None, Format.TABLE, Format.JSONL)
-    with repository_of(store, alone=False) as repository, output.text_output(None) as stream:
+    with repository_of(store, alone=False, made=False) as repository, output.text_output(None) as stream:
         rows = ({"rule": rule, "resources": resources} for rule, resources in repository.results())
-        told(rows, stream, form is Format.JSONL)
+        told(rows, stream, as_lines=form is Format.JSONL)
 
 
 @grouped
@@ -158,12 +160,12 @@ def move_command(
     from triplewire.metadata.follow import move
 
     report = Report()
-    with repository_of(store) as repository, ExitStack() as running:
+    with repository_of(store, made=False) as repository, ExitStack() as running:
         if not repository.name:
             raise typer.BadParameter(f"the repository follows nobody yet: {_FIRST}", param_hint="--store")
         known = repository.provider
         old = running.enter_context(remote(known, token_file)) if known and known != to.rstrip("/") else None
-        new = running.enter_context(remote(to, token_file))
+        new = running.enter_context(remote(to, token_file, "--to"))
         for refusal in move(repository, old, new):
             report.refuse(refusal)
         say(f"{repository.name} follows {new.address}")

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
 from typing import Self
 
-from triplewire.errors import BusyError, TriplewireError
+from triplewire.errors import BusyError, TriplewireError, UnavailableError
 from triplewire.metadata.follow import WAIT, patiently
 from triplewire.metadata.messages import Applied, Change, Put
 from triplewire.metadata.provider import SCHEMA, Provider
@@ -85,7 +86,8 @@ class Peer(Writing):
     def change(self, changes: Sequence[Change], source: str = "", seq: int = 0) -> Applied:
         """Hand changes on, and wait until they have come back. Raises `UnavailableError` where the peer does not
         answer, and `BusyError` where they take too long; they may have been taken then."""
-        applied = self._asking.change(changes, source, seq)
+        with self._naming_peer():
+            applied = self._asking.change(changes, source, seq)
         until = time.monotonic() + _SECONDS
         with self._come:
             while self.provider.version < applied.version:
@@ -95,4 +97,14 @@ class Peer(Writing):
 
     def applied(self, source: str) -> tuple[int, str]:
         """See `RemoteProvider.applied`."""
-        return self._asking.applied(source)
+        with self._naming_peer():
+            return self._asking.applied(source)
+
+    @contextmanager
+    def _naming_peer(self) -> Iterator[None]:
+        """Who writes here is told which provider is away."""
+        try:
+            yield
+        except UnavailableError as error:
+            what = f"its peer {self._peer.address} does not answer: {error.what}"
+            raise UnavailableError(what, remedy="try again when the peer is back") from None

@@ -77,8 +77,7 @@ def subscribe(provider: RemoteProvider, repository: str, rules: Iterable[RuleTex
     for portion in portions(rules, _RULES_AT_ONCE):
         for rule, answer in zip(portion, provider.subscribe(repository, portion), strict=True):
             if "status" in answer:
-                where = ":".join([rule.id, *(str(answer[part]) for part in ("line", "column") if part in answer)])
-                what, remedy = str(answer["title"]), str(answer.get("remedy", ""))
+                where, what, remedy = (str(answer.get(part, "")) for part in ("where", "title", "remedy"))
                 refusals.append(Refusal("subscription", rule.id, where, what, remedy))
     return refusals
 

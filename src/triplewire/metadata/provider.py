@@ -25,13 +25,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.errors import BusyError, StoreError
+from triplewire.errors import ArgumentError, BusyError, Refusal, StoreError
 from triplewire.metadata import subscribing
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, items_as_json
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw
 from triplewire.metadata.provider_tables import facts, log, metadata, outbox, sources, streams
 from triplewire.metadata.registry import Registry, Then
 from triplewire.metadata.working import prepare
+from triplewire.model.terms import IRI
 from triplewire.store.database import fact, insert_rows, state
 
 MOST_WAITING = 10_000
@@ -71,15 +72,29 @@ class Provider:
 
     @classmethod
     def open(
-        cls, url: str, base: str = "", *, alone: bool = True, warn: Callable[[str], None] = lambda text: None
+        cls,
+        url: str,
+        base: str = "",
+        *,
+        alone: bool = True,
+        warn: Callable[[str], None] = lambda text: None,
+        made: bool = True,
     ) -> Provider:
-        """Open a provider, or make it. `url`: as in `Registry.open`; `base`: what names of documents
-        are resolved against, said once. Raises what `Registry.open` raises, and `StoreError` for another base."""
-        provider = cls(Registry.open(url, alone=alone, warn=warn))
+        """Open a provider, or make it, if it may be `made`. `url`: as in `Registry.open`; `base`: the IRI that names of
+        documents are resolved against, said once, before there are any. Raises what `Registry.open` raises,
+        `ArgumentError` where the base is no IRI, and `StoreError` for another one."""
+        try:
+            IRI(base or USUAL_BASE)
+        except ArgumentError:
+            raise ArgumentError(f"{base!r} is no base IRI", remedy="write it whole, as http://example.org/") from None
+        provider = cls(Registry.open(url, alone=alone, warn=warn, made=made))
         try:
             provider.database.make(metadata)
-            if base and (known := provider.fact("base") or base) != base:
-                raise StoreError(f"names of its documents are resolved against {known}", source=url)
+            has_documents = provider.database.value(sa.select(sa.exists().where(log.c.document != SCHEMA)))
+            known = provider.base if has_documents else provider.fact("base") or base
+            if base and known != base:
+                remedy = "leave --base out, or begin with an empty store"
+                raise StoreError(f"names of its documents are resolved against {known}", source=url, remedy=remedy)
             if base:
                 provider.state("base", base)
             if not provider.identity:
@@ -189,10 +204,17 @@ class Provider:
 
     def subscribe(self, repository: str, rules: Iterable[RuleText]) -> Applied:
         """Have a repository subscribe to rules: `ids` are those that it has now. Of one whose id is there with another
-        text, the new text counts; one that is there is left as it is. `notices`: the initial set of the new ones."""
+        text, the new text counts, unless it is refused; one that is there is left as it is. `notices`: the initial set
+        of the new ones. Raises `ArgumentError` where the repository has no name."""
+        if not repository:
+            raise ArgumentError("the name of the repository is empty", remedy="give it a name, such as passau")
         rules = list(rules)
         known = {rule.id: rule for _, rule in self.registry.rules(repository)}
         new = {rule.id: rule for rule in rules if known.get(rule.id) != rule}
+        refused: list[Refusal] = []
+        if not known.keys().isdisjoint(new):
+            refused = self.registry.refusals(repository, list(new.values()))
+            new = {id: rule for id, rule in new.items() if id not in {refusal.subject for refusal in refused}}
         if changed := [id for id in new if id in known]:
             self.unsubscribe(repository, changed)
 
@@ -201,8 +223,9 @@ class Provider:
             self._write_batches(connection, applied, _version(connection), here)
 
         applied = self.registry.subscribe(repository, new.values(), then) if new else Applied(0)
-        ids = tuple(rule.id for rule in rules if rule.id not in new or rule.id in applied.ids)
-        return self._told(replace(applied, ids=ids), repository)
+        left_out = {refusal.subject for refusal in refused} | new.keys() - set(applied.ids)
+        ids = tuple(rule.id for rule in rules if rule.id not in left_out)
+        return self._told(replace(applied, ids=ids, refused=(*refused, *applied.refused)), repository)
 
     def unsubscribe(self, repository: str, ids: Sequence[str]) -> Applied:
         """Have a repository give rules up; those that name one keep what they said. Raises `SubscriptionError` where it

@@ -53,14 +53,15 @@ class Registry:
         alone: bool = True,
         warn: Callable[[str], None] = lambda text: None,
         settings: Settings | None = None,
+        made: bool = True,
     ) -> Registry:
-        """Open a registry, or make it where there is none. `url`: `sqlite:///FILE`, `postgresql://...` or `spark:DIR`.
-        `settings` are the limits of reading. Raises what `Database.open` raises."""
+        """Open a registry, or make it where there is none, if it may be `made`. `url`: `sqlite:///FILE`,
+        `postgresql://...` or `spark:DIR`. `settings` are the limits of reading. Raises what `Database.open` raises."""
         place: str | sa.URL = url
         if url.startswith("spark:"):
             dialects.register("spark", "triplewire.pipeline.sql_dialect", "SparkDialect")
             place = sa.URL.create("spark", database=url.removeprefix("spark:"))
-        return cls(Database.open(place, warn=warn, alone=alone, tables=metadata), settings or Settings())
+        return cls(Database.open(place, warn=warn, alone=alone, tables=metadata, made=made), settings or Settings())
 
     def __enter__(self) -> Self:
         return self
@@ -146,6 +147,13 @@ class Registry:
             return _finished(connection, applied if applied.ids else replace(applied, version=-1), then)
 
         return self.database.write(write)
+
+    def refusals(self, repository: str, rules: Sequence[RuleText]) -> list[Refusal]:
+        """Which rules would be refused in the place of those that have their ids."""
+        with self.database.reading() as connection:
+            prepare(connection)
+            schema = _schema(connection)
+            return list(subscribing.refusals(connection, repository, rules, schema, self._settings))
 
     def unsubscribe(self, repository: str, ids: Sequence[str], then: Then | None = None) -> Applied:
         """Remove rules of a repository. The notices say what they hold no longer. Raises `SubscriptionError` where one

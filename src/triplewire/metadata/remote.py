@@ -133,9 +133,13 @@ class RemoteProvider:
         if token := self.token or local_token(self.address):
             headers["Authorization"] = f"Bearer {token}"
         data = b"" if body is None else json.dumps(body).encode()
-        answer = self._client.request(
-            method, headers, data, seconds=seconds, most=_MOST, path=self._path + path, refusals=True
-        )
+        try:
+            answer = self._client.request(
+                method, headers, data, seconds=seconds, most=_MOST, path=self._path + path, refusals=True
+            )
+        except UnavailableError as error:
+            remedy = error.remedy or "see that the provider is served there: triplewire metadata serve"
+            raise UnavailableError(error.what, source=self.address, remedy=remedy) from None
         if 200 <= answer.status < 300 or answer.status == allowed:
             return answer
         raise _refused(answer, self.address)

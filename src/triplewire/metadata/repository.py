@@ -54,12 +54,18 @@ class Repository:
 
     @classmethod
     def open(
-        cls, url: str, name: str = "", *, alone: bool = True, warn: Callable[[str], None] = lambda text: None
+        cls,
+        url: str,
+        name: str = "",
+        *,
+        alone: bool = True,
+        warn: Callable[[str], None] = lambda text: None,
+        made: bool = True,
     ) -> Repository:
-        """Open a repository, or make it. `url`: `sqlite:///FILE` or `postgresql://...`; `name`: what providers call it;
-        one that has a name keeps it. Without `alone`, another process may follow a provider meanwhile. Raises what
-        `Database.open` raises, and `StoreError` where it has another name."""
-        repository = cls(Database.open(url, warn=warn, alone=alone, tables=metadata))
+        """Open a repository, or make it, if it may be `made`. `url`: `sqlite:///FILE` or `postgresql://...`; `name`:
+        what providers call it; one that has a name keeps it. Without `alone`, another process may follow a provider
+        meanwhile. Raises what `Database.open` raises, and `StoreError` where it has another name."""
+        repository = cls(Database.open(url, warn=warn, alone=alone, tables=metadata, made=made))
         try:
             if name and (known := repository.name or name) != name:
                 remedy = "follow under that name, or give another store"
@@ -152,10 +158,15 @@ class Repository:
         self.database.write(work)
         return refusals
 
-    def withdraw(self, documents: Iterable[str]) -> None:
-        """Delete local documents."""
-        documents = list(documents)
+    def withdraw(self, documents: Iterable[str]) -> list[Refusal]:
+        """Delete local documents. Returns a warning for each that there is not."""
+        documents, known = list(documents), set(self.local_documents())
         self.database.write(lambda connection: _withdraw(connection, documents))
+        return [
+            Refusal("warning", document, "", "there is no such document: nothing is deleted")
+            for document in documents
+            if document not in known
+        ]
 
     def local_documents(self) -> list[str]:
         """The IRIs of the local documents."""

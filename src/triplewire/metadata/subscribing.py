@@ -21,7 +21,7 @@ from triplewire.metadata import filter as matching
 from triplewire.metadata.batches import rule_of
 from triplewire.metadata.decompose import Decomposition, check_supported
 from triplewire.metadata.messages import Applied, RuleText, Told
-from triplewire.metadata.normal import normalised
+from triplewire.metadata.normal import Branch, normalised
 from triplewire.metadata.notices import Pairs, contents, follow, hold
 from triplewire.metadata.rule_graph import merge, remove_unreferenced
 from triplewire.metadata.schema import Schema
@@ -84,6 +84,35 @@ class _Registered(Mapping[str, Subscription]):
         return len(self.texts)
 
 
+def _read(
+    rule: RuleText, known: _Registered, schema: Schema | None, settings: Settings
+) -> tuple[RuleText, tuple[Branch, ...], Sequence[str]]:
+    """A rule with those that it names, its normal form, and warnings; it is known from now on. Raises `TriplewireError`
+    where it cannot be registered."""
+    context = Context(rule.id, rule.prefixes, rule.base, rules=known.named_by(rule), settings=settings)
+    stated = parse_rule(rule.query, context)
+    complete = _with_named(rule, stated, known)
+    if schema is not None:
+        schema.check_rule(stated, rule.id)
+    branches = normalised(stated, context, schema.ranges() if schema is not None else None)
+    check_supported(branches, rule.id)
+    known.texts[rule.id] = complete
+    return complete, branches, stated.warnings
+
+
+def refusals(
+    connection: Connection, repository: str, rules: Sequence[RuleText], schema: Schema | None, settings: Settings
+) -> Iterator[Refusal]:
+    """Which rules would be refused in the place of those that have their ids."""
+    known = _Registered(connection, repository, ())
+    known.texts |= {rule.id: None for rule in rules}
+    for rule in rules:
+        try:
+            _read(rule, known, schema, settings)
+        except TriplewireError as error:
+            yield Refusal.of("subscription", rule.id, error)
+
+
 def added(
     connection: Connection, repository: str, rules: Sequence[RuleText], schema: Schema | None, settings: Settings
 ) -> tuple[Applied, Pairs]:
@@ -101,16 +130,9 @@ def added(
                     raise SubscriptionError(what, source=rule.id, remedy="remove that one first")
                 again.append(rule.id)
                 continue
-            context = Context(rule.id, rule.prefixes, rule.base, rules=known.named_by(rule), settings=settings)
-            stated = parse_rule(rule.query, context)
-            complete = _with_named(rule, stated, known)
-            if schema is not None:
-                schema.check_rule(stated, rule.id)
-            branches = normalised(stated, context, schema.ranges() if schema is not None else None)
-            check_supported(branches, rule.id)
+            complete, branches, warnings = _read(rule, known, schema, settings)
             new.append((complete, decomposition.add(branches)))
-            known.texts[rule.id] = complete
-            refused += (Refusal("warning", rule.id, "", text) for text in stated.warnings)
+            refused += (Refusal("warning", rule.id, "", text) for text in warnings)
         except TriplewireError as error:
             refused.append(Refusal.of("subscription", rule.id, error))
     numbers = merge(connection, decomposition)
@@ -131,7 +153,8 @@ def removed(connection: Connection, repository: str, ids: Sequence[str]) -> Pair
     """Remove rules; returns which resources they held. Raises `SubscriptionError` where one is not there."""
     listed = _listed(connection, repository, ids)
     if missing := set(ids) - {row[1] for row in listed}:
-        raise SubscriptionError(f"the repository has no rule {min(missing)!r}", source=repository)
+        remedy = "`triplewire metadata results` shows its rules"
+        raise SubscriptionError(f"the repository has no rule {min(missing)!r}", source=repository, remedy=remedy)
     ceased: dict[tuple[str, int], list[str]] = defaultdict(list)
     _collect(connection, repository, listed, ceased, counts=-1)
     fill(connection, picked, ((number,) for number, _, _ in listed))

@@ -92,17 +92,21 @@ class Database:
         warn: Callable[[str], None] = lambda text: None,
         alone: bool = True,
         tables: sa.MetaData | None = None,
+        made: bool = True,
     ) -> Database:
         """Open a database, make its tables where there are none, and bring older ones up to date: those of a broker, or
         these `tables`.
 
         `url`: `sqlite:///FILE` or `postgresql://...`; for given tables also `spark://`, a directory. Without `alone`, a
         SQLite file may be served by another process meanwhile: for a look, or a row that no other process writes.
+        Unless it may be `made`, the first of the given tables has to be there.
         Raises `BusyError` where another process has the SQLite file, `UnavailableError` where PostgreSQL does not
         answer, and `StoreError` where there is something else.
         """
         parsed = make_url(url)
         lock: FileLock | None = None
+        if not made and parsed.get_backend_name() != "postgresql" and not Path(parsed.database or "").exists():
+            raise StoreError("there is no such store", source=parsed.render_as_string())
         if parsed.get_backend_name() == "sqlite":
             lock = _locked(Path(parsed.database or "")) if alone else None
             engine = _sqlite(parsed.render_as_string(hide_password=False), warn)
@@ -118,8 +122,10 @@ class Database:
             with errors_of_database(parsed.render_as_string()):
                 if tables is None:
                     database._migrate()
-                else:
+                elif made or sa.inspect(engine).has_table(next(iter(tables.tables))):
                     database.make(tables)
+                else:
+                    raise StoreError("it holds another store, or none", source=parsed.render_as_string())
         except BaseException:
             database._release()
             raise
@@ -143,10 +149,13 @@ class Database:
                     raise
 
     def make(self, tables: sa.MetaData) -> None:
-        """Make the tables that are not there; other processes wait meanwhile."""
+        """Make the tables that are not there; other processes wait meanwhile. Raises `StoreError` where those that are
+        there have other columns."""
         with self._writing() as connection, connection.begin():
             alone_in(connection, "migrating")
             tables.create_all(connection)
+            if connection.dialect.name != "spark":
+                _check_columns(connection, tables)
 
     def __enter__(self) -> Database:
         return self
@@ -305,6 +314,14 @@ class Database:
             raise BusyError(f"another process has taken over {work}")
 
 
+def _check_columns(connection: Connection, tables: sa.MetaData) -> None:
+    columns = sa.inspect(connection).get_multi_columns(filter_names=list(tables.tables))
+    there = {(table, column["name"]) for (_, table), described in columns.items() for column in described}
+    if missing := {(table.name, column.name) for table in tables.sorted_tables for column in table.columns} - there:
+        what = "another version of Triplewire has written it: table {} has no column {}".format(*min(missing))
+        raise StoreError(what, remedy="use that version, or begin with an empty store")
+
+
 def alone_in(connection: Connection, work: str) -> None:
     """Have other processes wait, until this transaction ends. One process at a time writes to other databases."""
     if connection.dialect.name == "postgresql":
@@ -415,7 +432,7 @@ def _locked(file: Path) -> FileLock:
         Path(lock.lock_file).touch()  # FileLock goes on trying where the file cannot be made
         lock.acquire(timeout=_LOCK_SECONDS)
     except Timeout:
-        what, remedy = "another process serves it", "end that, or use PostgreSQL for several: --database postgresql://"
+        what, remedy = "another process serves it", "end that, or use PostgreSQL, which several processes may serve"
         raise BusyError(what, source=str(file), remedy=remedy) from None
     except OSError as error:
         raise WriteError(f"it cannot be written: {error.strerror}", source=str(file)) from None
