@@ -74,6 +74,15 @@ def match_command(
     cache: Annotated[
         Path | None, folder_option("--cache", help="Keep the index of large subscription files, for the next command.")
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            show_default="one a core for millions",
+            help="So many processes load the subscriptions of .jsonl and .parquet files.",
+        ),
+    ] = None,
 ) -> None:
     """
     \b
@@ -99,7 +108,7 @@ def match_command(
         report = Report(partial(output.write_refusal, letters) if letters else None)
         with clock("load"):
             prepare_kernels(matcher)
-            engine = given.indexed(matcher, report, cache)
+            engine = given.indexed(matcher, report, cache, workers)
         table, lines = _writers(engine if told.why else None, out, file, told.bindings, ended)
         writer = table if form is Format.TABLE else lines
         once, begun = Once(writer, told.same), time.perf_counter()

@@ -128,14 +128,20 @@ class SegmentRegistrar:
 
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
-        segment = self._loader.segment().ready()
-        if len(segment) >= LEAST:
-            rehearse(segment)
-        with self._current.lock:
-            self._current.snapshot, taken = self._snapshot.with_segment(segment)
-        for id_ in taken:  # since their rows were read
-            self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
-        return len(taken)
+        return install(self._current, self._loader.segment().ready(), self._refuse)
+
+
+def install(current: CurrentSnapshot, segment: Segment, refuse: Refuse) -> int:
+    """Put a segment into the current snapshot, ready for its first publications. Returns how many of its subscriptions
+    have ids that are taken."""
+    if len(segment) >= LEAST:
+        rehearse(segment)
+    with current.lock:
+        assert isinstance(current.snapshot, SegmentSnapshot)
+        current.snapshot, taken = current.snapshot.with_segment(segment)
+    for id_ in taken:  # since their rows were read
+        refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
+    return len(taken)
 
 
 @dataclass
