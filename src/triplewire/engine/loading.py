@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import numpy as np
 
+from triplewire.engine.chunk import LARGE
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.subscriptions import Rules
@@ -33,7 +34,6 @@ Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 Told = ParamSpec("Told")
 
-LARGE = 5 << 19  # subscriptions; more of them are more than one segment (`triplewire.engine.segments.snapshot`)
 OBJECTS_TOGETHER = 16_384  # a snapshot of objects copies a table at each change
 
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.from_templates import Batch
 from triplewire.clauses.node_tests.columns import Strings
-from triplewire.engine.chunk import Chunk
+from triplewire.engine.chunk import LARGE, Chunk
 from triplewire.engine.compiler import Compiler, call_warnings, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.segments.advice import TemplateAdvice
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.segment import Segment, SegmentContext, Selection, selection_of
 from triplewire.engine.segments.selections import Selections
-from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
+from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import SEED, IdTable, TextWriter
 from triplewire.engine.segments.texts import Texts as KeptTexts
 from triplewire.engine.stats import Clock
