@@ -19,14 +19,14 @@ from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.subscriptions import Rules
 from triplewire.errors import Refusal, TriplewireError, raise_refusal
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.file_parts import about_rows, parts_of
 from triplewire.languages.sources.files import ParsedRow, RowBatch, parsed_rows, read_batches, read_rules
-from triplewire.languages.sources.parts import about_rows, parts_of
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.read.documents import bytes_of
 
 if TYPE_CHECKING:
-    from triplewire.engine.parts import PartLoading
+    from triplewire.engine.part_loading import PartLoading
     from triplewire.engine.segments.loading import SegmentRegistrar
     from triplewire.languages.templates.splitting import Texts
 
@@ -165,7 +165,7 @@ def in_parts(
     if workers == 1 or not current.snapshot.columnar:
         return None
     from triplewire.engine import part_processes
-    from triplewire.engine.parts import PartLoading, has_built_in_operators
+    from triplewire.engine.part_loading import PartLoading, has_built_in_operators
 
     compiler = current.snapshot.compiler
     if not has_built_in_operators(compiler):

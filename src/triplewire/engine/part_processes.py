@@ -1,7 +1,7 @@
 """Parts of subscription files, each loaded by a process of its own: `python -m triplewire.engine.part_processes TASK`.
 
 The process writes a line of JSON for what it has done so far: how many subscriptions; in the end what became of the
-part, or what it failed of. It ends when nobody reads that. What is loaded, and how: `triplewire.engine.parts`.
+part, or what it failed of. It ends when nobody reads that. What is loaded, and how: `triplewire.engine.part_loading`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import selectors
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from triplewire.child_process import end, started
-from triplewire.engine.parts import LoadedPart, LoadTask, load_part
+from triplewire.engine.part_loading import LoadedPart, LoadTask, load_part
 from triplewire.errors import StoreError, TriplewireError, text_of_raised
 
 _REMEDY = "where it has taken too much memory or room on the disk, load with workers=1, which takes less"
@@ -53,24 +52,23 @@ class _Process:
 
 
 def run(tasks: Sequence[LoadTask]) -> Generator[int, None, list[LoadedPart]]:
-    """Have each task done by a process of its own; see `triplewire.engine.parts.Run`. Raises `StoreError` where one
-    fails."""
+    """Have each task done by a process of its own; see `part_loading.Run`. Raises `StoreError` where one fails."""
     processes: list[_Process] = []
     try:
         with selectors.DefaultSelector() as selector:
             for task in tasks:
-                task.path("task").write_bytes(pickle.dumps(task))
+                task.write()
                 processes.append(_Process(_started(task)))
                 selector.register(processes[-1].process.stdout, selectors.EVENT_READ, processes[-1])  # type: ignore[arg-type]  # it is there
-            while (wanted := _wanted(processes)) and not all(one.loaded for one in wanted):
+            while (wanted := _wanted(processes)) and not all(process.loaded for process in wanted):
                 for key, _ in selector.select():
                     yield key.data.read()
                     if key.data.loaded:
                         selector.unregister(key.fileobj)
-        return [one.loaded for one in wanted if one.loaded]
+        return [process.loaded for process in wanted if process.loaded]
     finally:
-        for one in processes:
-            end(one.process)
+        for process in processes:
+            end(process.process)
 
 
 def _started(task: LoadTask) -> subprocess.Popen[bytes]:
@@ -82,17 +80,15 @@ def _started(task: LoadTask) -> subprocess.Popen[bytes]:
 
 def _wanted(processes: Sequence[_Process]) -> Sequence[_Process]:
     """Those up to the first one whose part was not read to its end, or has stopped."""
-    for number, one in enumerate(processes, 1):
-        if one.loaded and (one.loaded.has_stopped or not one.loaded.is_whole):
+    for number, process in enumerate(processes, 1):
+        if process.loaded and (process.loaded.has_stopped or not process.loaded.is_whole):
             return processes[:number]
     return processes
 
 
 def main(path: str) -> None:
     """Do the task in a file."""
-    with open(path, "rb") as file:
-        task: LoadTask = pickle.load(file)
-    out = sys.stdout
+    task, out = LoadTask.read(path), sys.stdout
     sys.stdout = sys.stderr  # whatever else is written goes nowhere
     with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
         try:

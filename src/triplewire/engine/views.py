@@ -23,7 +23,7 @@ from triplewire.read.documents import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from triplewire.engine.parts import Run
+    from triplewire.engine.part_loading import Run
     from triplewire.operators.files import OperatorFile
 
 
@@ -102,8 +102,8 @@ def load_by_tasks(
     """As `Engine.load_subscriptions`, into an engine without subscriptions, by so many tasks in another place. Files
     that cannot be loaded in parts are loaded here."""
     from triplewire.engine.loading import load  # Arrow
-    from triplewire.engine.parts import PartLoading
-    from triplewire.languages.sources.parts import parts_of
+    from triplewire.engine.part_loading import PartLoading
+    from triplewire.languages.sources.file_parts import parts_of
 
     current = engine._current
     shares = parts_of(files, tasks, engine.settings) if current.compiled().columnar else []

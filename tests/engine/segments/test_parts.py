@@ -18,9 +18,9 @@ from engine.segments.rows_in_parts import rows, written
 from triplewire import Engine, Refusal, Taxonomy
 from triplewire.config import Settings
 from triplewire.engine import part_processes
-from triplewire.engine.parts import LoadedPart, LoadTask
+from triplewire.engine.part_loading import LoadedPart, LoadTask
 from triplewire.errors import StoreError, SubscriptionError
-from triplewire.languages.sources.parts import parts_of
+from triplewire.languages.sources.file_parts import parts_of
 from triplewire.operators import built_in_operators, function_operator
 
 TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])

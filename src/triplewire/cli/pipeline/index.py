@@ -130,10 +130,9 @@ def index_command(
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if subscriptions is None:
-        usual = Compiling(compiling.taxonomy, compiling.operators)
+        usual = "replicated", 1, Compiling(compiling.taxonomy, compiling.operators), Merging(), None, None
         own = partitioner, nodes, compiling, replace(merging, sample=None), connect, load_tasks
-        has_own = own != ("replicated", 1, usual, Merging(), None, None)
-        _change_taxonomy(output, compiling, merging.sample, reading, has_own)
+        _change_taxonomy(output, compiling, merging.sample, reading, own != usual)
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
     merging.check(partitioner)
@@ -158,8 +157,8 @@ def index_command(
             since=since,  # before tables are fetched
             load=load,
         )
-        shown = [names.get(str(file), str(file)) for file in files]
-        warn_of_no_subscription(shown, version.content.subscriptions, report)
+        named = (names.get(str(file), str(file)) for file in files)
+        warn_of_no_subscription(named, version.content.subscriptions, report)
     _end(version, "built", report, begun)
 
 

@@ -1,4 +1,4 @@
-"""Subscription files that Spark's executors load for an index, each task a part of them (`triplewire.engine.parts`)."""
+"""Subscription files that Spark's executors load for an index, each task a part of them: `engine.part_loading`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triplewire.operators.files import OperatorFile
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from triplewire.engine.parts import LoadedPart, LoadTask
+    from triplewire.engine.part_loading import LoadedPart, LoadTask
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,6 @@ class LoadOnSpark:
 
 def _loaded(task: LoadTask) -> LoadedPart:
     """A task, in an executor."""
-    from triplewire.engine.parts import load_part  # compiled kernels
+    from triplewire.engine.part_loading import load_part  # compiled kernels
 
     return load_part(task, lambda count: None)

@@ -7,8 +7,8 @@
                         else for each part, in order: open its segments, tell what it had to tell
                         MDV rules, which wait for all other rows, are registered here
 
-So answers, refusals and numbers are those of a load in one process. The parts: `triplewire.languages.sources.parts`;
-who runs the tasks: `part_processes`, on Spark `triplewire.pipeline.index.build`.
+So answers, refusals and numbers are those of a load in one process. What a part is: `languages.sources.file_parts`; who
+runs the tasks: `part_processes`, on Spark `pipeline.index.loading`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from typing import IO, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire import plugins
+from triplewire.engine.arguments import world_of
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.segments.layers import NONE, Layer
@@ -34,10 +36,11 @@ from triplewire.engine.segments.texts import SEED
 from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
 from triplewire.engine.store.segment_files import opened
+from triplewire.engine.tiers.interpreted import empty_snapshot
 from triplewire.errors import Refusal, StoreError, SubscriptionError
 from triplewire.kernels.text.names import hash_spans
+from triplewire.languages.sources.file_parts import FilePart
 from triplewire.languages.sources.files import Reader, batches_of
-from triplewire.languages.sources.parts import FilePart
 from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.model.origins import FROM_SOURCE
 from triplewire.operators import built_in_operators, with_taxonomy
@@ -64,6 +67,16 @@ class LoadTask:
     def path(self, name: str) -> Path:
         """A file or folder of this part."""
         return Path(self.folder, f"{name}-{self.number}")
+
+    def write(self) -> None:
+        """Write it to the file `path("task")`, for another process of the same user."""
+        self.path("task").write_bytes(pickle.dumps(self))
+
+    @staticmethod
+    def read(path: str) -> LoadTask:
+        """The task that `write` has written."""
+        task: LoadTask = pickle.loads(Path(path).read_bytes())
+        return task
 
 
 class LoadedPart(NamedTuple):
@@ -127,17 +140,17 @@ class _PartRegistrar(SegmentRegistrar):
 def load_part(task: LoadTask, tell: Callable[[int], None]) -> LoadedPart:
     """Load a part; `tell` gets the number of its subscriptions so far. Raises `StoreError` where something cannot be
     written."""
-    from triplewire.engine.engine import Engine  # which loads by this module
-
-    place = Path(task.folder, _EMPTY)
-    engine = Engine.load(place, operators=operators_of(task.operators) if task.operators else None)
-    snapshot = engine._current.compiled()
+    saved = store.load(Path(task.folder, _EMPTY))
+    saved.subscriptions.close()  # there are none
+    own = operators_of(task.operators) if task.operators else None
+    compiler = Compiler(world_of("load_part", saved.taxonomy, own, saved.settings), saved.entailment)
+    snapshot = CurrentSnapshot(empty_snapshot(plugins.find("matcher", saved.matcher), compiler)).compiled()
     if not isinstance(snapshot, SegmentSnapshot):
         raise StoreError("compiled kernels cannot be used in it", remedy="see TRIPLEWIRE_TIER and TRIPLEWIRE_CACHE")
     world, hashes, registered = snapshot.compiler.world, [np.zeros(0, np.uint64)], 0
     with task.path("told").open("wb") as file, Reader(world.operators, world.settings, {}, columnar=True) as reader:
         told = _Told(file, task.stops)
-        registrar = _PartRegistrar(task, engine._matcher_name, snapshot.context, told)
+        registrar = _PartRegistrar(task, saved.matcher, snapshot.context, told)
         items = _Readable(item for part in task.parts for item in part.items(world.settings))
         for batch in batches_of(reader, items):
             assert isinstance(batch.rows, RowColumns)
