@@ -2,7 +2,7 @@
 that an earlier command has left, and one by one.
 
 The other checkout is the folder that `TRIPLEWIRE_BENCH_BEFORE` names; without it, nothing is measured beside one. All
-is measured by turns on one core, in processes of their own, whose kernels are loaded.
+is measured by turns on one core, in processes of their own, whose kernels are loaded; and what a second core brings.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from triplewire.errors import TriplewireError
 BEFORE_VARIABLE = "TRIPLEWIRE_BENCH_BEFORE"
 OVER_BEFORE = {"rtf": 1 / 6, "graph": 1 / 4, "mdv": 1 / 4, "sparql": 1 / 4}
 OVER_PEERS = {MOKACCINO: 1.0, LUCENE: 0.1}
-AGAIN, SUBSCRIBED_OVER = 0.1, 3.0
+AGAIN, SUBSCRIBED_OVER, TWO_CORES = 0.1, 3.0, 1.7
 TURNS = 3
 _RULES = 40_000
+_IN_PARTS = 3_000_000  # of which one process makes several segments, too
 _SUBSCRIBED = 1_000  # subscriptions that are added one by one
 
 _LOAD = f"""
@@ -62,6 +63,19 @@ for number in range(2 * len(rows) + {_SUBSCRIBED}):
     row = rows[number % len(rows)]
     engine.subscribe(row["query"], row["language"], id=f"one {{number}}")
 print(json.dumps([seconds, count, (time.process_time() - begun) / {_SUBSCRIBED} * 1e6]))
+"""
+
+
+_LOAD_IN_PARTS = """
+import sys, time
+from triplewire import Engine
+from triplewire.config import Settings
+ready = Engine()
+ready.subscribe("SELECT * { ?s ?p ?o }", id="all")
+ready.settle()
+engine, begun = Engine(settings=Settings(max_input_bytes=1 << 40)), time.perf_counter()
+engine.load_subscriptions(sys.argv[1], workers=int(sys.argv[2]))
+print(time.perf_counter() - begun)
 """
 
 
@@ -105,6 +119,7 @@ def load_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Figu
             yield Figure("load", f"{case.label}: load over that of the other checkout", ratio, "x", target)
     yield from _beside_peers(workloads.mixed(place, place.sized(RTF_SUBSCRIPTIONS)), subscribed, is_full)
     yield from _again(cases[0], place, is_full)
+    yield from _in_parts(place, is_full)
 
 
 def _loaded(checkout: Path, subscriptions: Path) -> tuple[float, float]:
@@ -179,3 +194,14 @@ def _again(case: Case, place: Place, is_full: bool) -> Iterator[Figure]:
     first, again = seconds
     yield Figure("load", "rtf: first command with --cache", first, "s")
     yield Figure("load", "rtf: second over first", again / first, "x", AGAIN if is_full else None)
+
+
+def _in_parts(place: Place, is_full: bool) -> Iterator[Figure]:
+    """How many times as fast two processes load one file as one does, each on a core of its own."""
+    file, seconds = rtf_case(place, 50, place.sized(_IN_PARTS)).subscriptions, []
+    for workers in (1, 2):
+        command = [sys.executable, "-c", _LOAD_IN_PARTS, str(file), str(workers)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds.append(float(done.stdout))
+    ratio = seconds[0] / seconds[1]
+    yield Figure("load", "rtf: one process over two", ratio, "x", TWO_CORES if is_full else None, at_least=True)

@@ -22,16 +22,17 @@ _ENDS_SECONDS, _STOP_SECONDS = 0.2, 2.0
 
 
 def started(
-    module: str, memory: int, *, environment: Mapping[str, str] | None = None, own_group: bool = False
+    module: str, argument: int | str, *, environment: Mapping[str, str] | None = None, own_group: bool = False
 ) -> subprocess.Popen[bytes]:
-    """A Python process that runs a module with an address space of `memory` bytes, with the import path of this one.
+    """A Python process that runs a module with an argument, most with the bytes of its address space, and with the
+    import path of this one.
 
     Its standard input and output are pipes that do not block. `own_group`: what it starts can be ended with it. Raises
     `OSError`.
     """
     path = os.pathsep.join(entry for entry in sys.path if entry)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", module, str(memory)],
+        [sys.executable, "-P", "-m", module, str(argument)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,5 +1,5 @@
 """Subscriptions that are loaded from files are those that are registered one by one, with the same refusals and
-warnings: 8,400 generated texts, malformed ones among them, in `make full` 1,200,000."""
+warnings, by one process or by two: 8,400 generated texts, malformed ones among them, in `make full` 1,200,000."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _parquet(rows: Iterable[dict[str, Any]], path: Path) -> Path:
     table = [{"prefixes": "", "base": None, **row} for row in rows]
     for row in table:
         row["prefixes"] = json.dumps(row["prefixes"]) if row["prefixes"] else ""
-    pq.write_table(pa.Table.from_pylist(table), path)
+    pq.write_table(pa.Table.from_pylist(table), path, row_group_size=len(table) // 7 + 1)
     return path
 
 
@@ -110,3 +110,31 @@ def test_loaded_or_registered_one_by_one(
         assert (single, single.warnings, single.revision) == (expected, expected.warnings, expected.revision)
     assert len(engine.subscriptions) > count // 4, "most texts are refused"
     assert refused, "no text is refused"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_loaded_by_one_process_or_by_two(form: str, tmp_path: Path) -> None:
+    """All languages in one file, in which some ids come again: in the same part, or in the other one."""
+    write, count = FORMS[form]
+    rows = [row for language in LANGUAGES for row in _rows(language, count, 6)]
+    rows = [row for row in rows if form == "jsonl" or is_storable(row["query"])]
+    random.Random(6).shuffle(rows)
+    half = len(rows) // 2
+    for name, again in (("none", []), ("near", rows[:9]), ("far", rows[-9:])):
+        file = write([*rows[:half], *again, *rows[half:]], tmp_path / f"{name}.{form}")
+        one, two = (_loaded(file, workers) for workers in (1, 2))
+        assert one == two
+        assert sum("an earlier row" in refusal.reason for refusal in one[0]) == len(again)
+        assert len(one[2]) > len(rows) // 4
+
+
+def _loaded(file: Path, workers: int) -> tuple[list[Refusal], list[tuple[str, str]], list[object]]:
+    """Refusals, warnings and subscriptions."""
+    engine, refusals, warnings = Engine(), list[Refusal](), list[tuple[str, str]]()
+    engine.load_subscriptions(
+        file,
+        on_refusal=refusals.append,
+        on_warning=lambda id, warning: warnings.append((id, warning)),
+        workers=workers,
+    )
+    return refusals, warnings, [(one, one.warnings, one.revision) for one in engine.subscriptions]

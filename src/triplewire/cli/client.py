@@ -48,6 +48,8 @@ def token_of(asking: Asking) -> tuple[str, str]:
     file = asking.token_file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
     try:
         token = Path(file).read_text("utf-8").strip() if file else os.environ.get("TRIPLEWIRE_TOKEN", "")
+    except FileNotFoundError:
+        raise typer.BadParameter(f"{file} does not exist", param_hint="--token-file") from None
     except (OSError, ValueError) as error:
         raise StoreError(f"the token cannot be read: {error}", source=str(file)) from None
     return base.rstrip("/"), token

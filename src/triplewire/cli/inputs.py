@@ -79,9 +79,11 @@ def load(
     only: str = "",
     said: Said | None = None,
     replace: bool = False,
+    workers: int | None = None,
 ) -> LoadedCount:
     """Register the subscriptions of the files, or the one of id `only`; what is refused is reported, or goes to `said`.
-    With `replace`, they take the place of those that are there. Returns how many there are."""
+    With `replace`, they take the place of those that are there. `workers`: see `Engine.load_subscriptions`. Returns how
+    many there are."""
     from triplewire.languages.sources.files import count_rows
 
     paths = list(map(str, files))
@@ -93,6 +95,7 @@ def load(
             progress=lambda count: advance(count, 0),
             ids=[only] if only else None,
             replace=replace,
+            workers=workers,
         )
 
 
@@ -245,16 +248,16 @@ class ResolvedInputs:
         files = self.publications
         return files if self.inputs.allow_empty else refuse_hollow(files, "publication", report.refuse)
 
-    def indexed(self, matcher: str, report: Report, cache: Path | None) -> Engine:
+    def indexed(self, matcher: str, report: Report, cache: Path | None, workers: int | None = None) -> Engine:
         """An engine with the query and the subscriptions of the files; those of large files by the index that an
-        earlier command has left in the folder `cache`."""
+        earlier command has left in the folder `cache`. `workers`: see `Engine.load_subscriptions`."""
         files = self.subscriptions
         if cache is None or self.query or Path("-") in files:
-            return self._subscribed(matcher, report)
+            return self._subscribed(matcher, report, workers)
         from triplewire.cli import saved_index
 
         if not saved_index.are_large(files):
-            return self._subscribed(matcher, report)
+            return self._subscribed(matcher, report, workers)
         from importlib.metadata import version
 
         from triplewire.engine import Engine
@@ -269,27 +272,27 @@ class ResolvedInputs:
         rest = [*(meaning.taxonomy or ()), *(meaning.operators or ())]
         settings = repr(settings_from_environment())
         named = saved_index.digest(rest, matcher, meaning.entailment, settings, version("triplewire"))
-        loaded = partial(self._loaded, report)
+        loaded = partial(self._loaded, report, workers)
         return saved_index.load_with(cache, named, files, report, new=lambda: engine, opened=opened, loaded=loaded)
 
-    def _loaded(self, report: Report, engine: Engine, said: Said, replace: bool) -> LoadedCount:
+    def _loaded(self, report: Report, workers: int | None, engine: Engine, said: Said, replace: bool) -> LoadedCount:
         """Register the subscriptions of the files."""
         filled = self._filled_subscriptions(said.refuse)
-        count = load(engine, filled, report, said=said, replace=replace)
+        count = load(engine, filled, report, said=said, replace=replace, workers=workers)
         if not (len(engine) or report.refused or self.inputs.allow_empty):
             said.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))
         return count
 
-    def _subscribed(self, matcher: str, report: Report) -> Engine:
+    def _subscribed(self, matcher: str, report: Report, workers: int | None) -> Engine:
         engine = self.engine(matcher)
-        self.subscribe(engine, report)
+        self.subscribe(engine, report, workers=workers)
         return engine
 
     def _filled_subscriptions(self, refuse: Callable[[Refusal], None]) -> list[Path]:
         files = self.subscriptions
         return files if self.inputs.allow_empty else refuse_hollow(files, "subscription", refuse)
 
-    def subscribe(self, engine: Engine, report: Report, *, only: str = "") -> None:
+    def subscribe(self, engine: Engine, report: Report, *, only: str = "", workers: int | None = None) -> None:
         """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
         reported."""
         if self.query and only in ("", QUERY_ID):
@@ -303,5 +306,6 @@ class ResolvedInputs:
                 report.refuse(Refusal.of("subscription", QUERY_ID, error))
         if self.subscriptions:
             filled = self._filled_subscriptions(report.refuse)
-            if not (load(engine, filled, report, only=only) or report.refused or only or self.inputs.allow_empty):
+            count = load(engine, filled, report, only=only, workers=workers)
+            if not (count or report.refused or only or self.inputs.allow_empty):
                 report.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))

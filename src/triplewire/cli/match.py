@@ -55,6 +55,24 @@ class Told:
     why: Annotated[bool, typer.Option("--why", help="Say of each match why it is one.")] = False
 
 
+@dataclass(frozen=True)
+class Indexing:
+    """How large subscription files are loaded; a group of options."""
+
+    cache: Annotated[
+        Path | None, folder_option("--cache", help="Keep the index of large subscription files, for the next command.")
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            show_default="one a core for millions",
+            help="So many processes load the subscriptions of .jsonl and .parquet files.",
+        ),
+    ] = None
+
+
 @grouped
 def match_command(
     inputs: Inputs,
@@ -71,9 +89,7 @@ def match_command(
     refusals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
     ] = None,
-    cache: Annotated[
-        Path | None, folder_option("--cache", help="Keep the index of large subscription files, for the next command.")
-    ] = None,
+    indexing: Indexing,
 ) -> None:
     """
     \b
@@ -99,7 +115,7 @@ def match_command(
         report = Report(partial(output.write_refusal, letters) if letters else None)
         with clock("load"):
             prepare_kernels(matcher)
-            engine = given.indexed(matcher, report, cache)
+            engine = given.indexed(matcher, report, indexing.cache, indexing.workers)
         table, lines = _writers(engine if told.why else None, out, file, told.bindings, ended)
         writer = table if form is Format.TABLE else lines
         once, begun = Once(writer, told.same), time.perf_counter()

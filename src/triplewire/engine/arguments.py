@@ -140,6 +140,12 @@ def subscription_files(
     return listed
 
 
+def check_workers(where: str, workers: object) -> None:
+    """Raises `ArgumentError` where it is no number of processes, nor None."""
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise refuse(f"{where}(workers=...)", "a number of processes, or None", workers, "1 is this process alone")
+
+
 def tables_by_name(tables: object) -> dict[str, SubscriptionTexts]:
     """The tables that `Engine.load` is given, by name. Raises `ArgumentError` where one is none."""
     where, remedy = "load(tables=...)", "triplewire.extend.TableTexts(connect, name) makes one"

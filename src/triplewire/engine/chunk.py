@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from triplewire.languages.sources.rows import Row
     from triplewire.select.index import Prepared
 
+LARGE = 5 << 19
+"""Subscriptions of a segment that was loaded or merged, at most: a few segments cost less than the memory to merge
+more."""
+
 _KEPT_TRIPLES = 1 << 15  # in publications of a batch that are kept as objects: some 10 MB with their look-ups
 
 Install: TypeAlias = "Callable[[Snapshot], Snapshot]"

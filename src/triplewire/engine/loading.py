@@ -6,23 +6,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import numpy as np
 
+from triplewire.engine.chunk import LARGE
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.subscriptions import Rules
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, TriplewireError, raise_refusal
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import ParsedRow, RowBatch, parsed_rows, read_batches
+from triplewire.languages.sources.file_parts import about_rows, parts_of
+from triplewire.languages.sources.files import ParsedRow, RowBatch, parsed_rows, read_batches, read_rules
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.read.documents import bytes_of
 
 if TYPE_CHECKING:
+    from triplewire.engine.part_loading import PartLoading
     from triplewire.engine.segments.loading import SegmentRegistrar
     from triplewire.languages.templates.splitting import Texts
 
@@ -41,11 +45,13 @@ def load(
     warn: Warn | None,
     ids: frozenset[str] | None,
     difference: Difference | None = None,
+    parts: PartLoading | None = None,
 ) -> Iterator[int]:
     """Register the subscriptions of files and tables; with `ids`, only those with these ids. Texts in tables stay
     there, where the snapshot is one of segments. With a `difference`, the subscriptions of the files take the place of
-    those that are registered. Yields the number registered since the last yield. Where `refuse`,
-    `warn`, reading or the caller raises, the rows before that are registered, and perhaps some of those after it."""
+    those that are registered. `parts`: of the same files, for several processes. Yields the number registered since the
+    last yield. Where `refuse`, `warn`, reading or the caller raises, the rows before that are registered, and perhaps
+    some of those after it."""
     world = compiler.world
     compiler.tables.update({source.name: source for source in sources if isinstance(source, SubscriptionTexts)})
     raised: list[Exception] = []
@@ -55,14 +61,15 @@ def load(
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
         registrar = SegmentRegistrar(compiler, current, bytes_of(sources), tell, warn, ids)
-    batches = read_batches(
-        sources,
-        operators=world.operators,
-        settings=world.settings,
-        registered=None if difference is not None else Rules.of(current.snapshot),
-        ids=ids,
-        columnar=current.snapshot.columnar,
-    )
+    known = {} if difference is not None else Rules.of(current.snapshot)
+    how: Any = {"operators": world.operators, "settings": world.settings, "registered": known}
+    rules = None
+    if parts is not None:
+        rules = yield from parts.load(compiler, current, tell, warn, stops=refuse is raise_refusal)
+    if rules is None:
+        batches = read_batches(sources, ids=ids, columnar=current.snapshot.columnar, **how)
+    else:
+        batches = read_rules(rules, **how)
     unread: list[Exception] = []
     while not (raised or unread):
         try:
@@ -139,6 +146,32 @@ class Difference:
         with self._current.lock:
             if there := [id for id in ids if id in self._current.snapshot]:
                 self._current.snapshot = self._current.snapshot.changed((), there)
+
+
+def in_parts(
+    sources: Sequence[SubscriptionSource], current: CurrentSnapshot, matcher: str, workers: int | None
+) -> PartLoading | None:
+    """How to load these files into an empty engine by several processes of this machine: so many `workers`, or by
+    default one for each core where that makes no more segments than one process would make. None for one process:
+    where the files, the engine's operators or its matcher have to stay in this one."""
+    if workers == 1 or len(current.snapshot) or not sources:
+        return None
+    if workers is None:
+        rows = about_rows(sources)
+        if rows <= LARGE:
+            return None
+        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 2 * rows // LARGE)
+    current.compiled()
+    if workers == 1 or not current.snapshot.columnar:
+        return None
+    from triplewire.engine import part_processes
+    from triplewire.engine.part_loading import PartLoading, has_built_in_operators
+
+    compiler = current.snapshot.compiler
+    if not has_built_in_operators(compiler):
+        return None
+    shares = parts_of(sources, workers, compiler.world.settings)
+    return PartLoading(shares, matcher, part_processes.run) if shares else None
 
 
 def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callable[Told, None]:

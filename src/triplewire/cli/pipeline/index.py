@@ -7,7 +7,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from triplewire.model.publication import Publication
     from triplewire.operators.files import OperatorFile
     from triplewire.partition.sample import Statistics
+    from triplewire.pipeline.index.loading import LoadOnSpark
     from triplewire.pipeline.index.versions import Version
 
 Index = Annotated[Path, folder_option("--index", help="What `triplewire pipeline index` wrote.")]
@@ -64,6 +66,15 @@ SampleFiles = Annotated[
 CollectFrom = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="The same of a large folder, which Spark's tasks match (statCollection)."),
+]
+LoadTasks = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=10_000,
+        help="Spark loads .jsonl and .parquet files by N tasks, which see these files and the folder of the index.",
+    ),
 ]
 MergePercent = Annotated[
     float | None,
@@ -98,6 +109,7 @@ def index_command(
     compiling: Compiling,
     merging: Merging,
     reading: Reading,
+    load_tasks: LoadTasks = None,
     connect: ConnectFile = None,
     conf: Conf = None,
 ) -> None:
@@ -118,10 +130,9 @@ def index_command(
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if subscriptions is None:
-        usual = Compiling(compiling.taxonomy, compiling.operators)
-        own = partitioner, nodes, compiling, replace(merging, sample=None), connect
-        has_own = own != ("replicated", 1, usual, Merging(), None)
-        _change_taxonomy(output, compiling, merging.sample, reading, has_own)
+        usual = "replicated", 1, Compiling(compiling.taxonomy, compiling.operators), Merging(), None, None
+        own = partitioner, nodes, compiling, replace(merging, sample=None), connect, load_tasks
+        _change_taxonomy(output, compiling, merging.sample, reading, own != usual)
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
     merging.check(partitioner)
@@ -133,6 +144,7 @@ def index_command(
     with (
         wrong_usage(),
         subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as (files, names),
+        _loading(load_tasks, output, operators, conf) as load,
     ):
         version = build(
             output,
@@ -143,9 +155,10 @@ def index_command(
             on_warning=report.warn,
             on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
             since=since,  # before tables are fetched
+            load=load,
         )
-        shown = [names.get(str(file), str(file)) for file in files]
-        warn_of_no_subscription(shown, version.content.subscriptions, report)
+        named = (names.get(str(file), str(file)) for file in files)
+        warn_of_no_subscription(named, version.content.subscriptions, report)
     _end(version, "built", report, begun)
 
 
@@ -163,9 +176,8 @@ def _change_taxonomy(
         raise typer.BadParameter(what, param_hint="--subscriptions, --taxonomy")
     if has_own:
         what = "the subscriptions of the index stay as they are compiled; add --subscriptions to compile others"
-        raise typer.BadParameter(
-            what, param_hint="--partitioner, --nodes, --matcher, --entailment, --collect, --merge-percent, --connect"
-        )
+        options = "--partitioner, --nodes, --matcher, --entailment, --collect, --merge-percent, --load-tasks, --connect"
+        raise typer.BadParameter(what, param_hint=options)
     check_files(compiling.taxonomy, sample or ())
     settings, report, begun = settings_from_environment(), Report(), time.perf_counter()
     operators = operators_from(compiling.operators, compiling.replace_operators)
@@ -185,6 +197,23 @@ def _sample(files: list[Path] | None, reading: Reading, settings: Settings, repo
         return ()
     split, refuse = str(reading.split), report.refuse
     return tuple(read(*files, split=split, settings=settings, on_refusal=refuse, as_written=reading.as_written))
+
+
+@contextmanager
+def _loading(
+    tasks: int | None, index: Path, operators: tuple[OperatorFile, ...], conf: list[str] | None
+) -> Iterator[LoadOnSpark | None]:
+    """How Spark loads the files by so many tasks; None where this process does. The log of Spark stays where it
+    fails."""
+    if tasks is None:
+        yield None
+        return
+    from triplewire.pipeline.index.loading import LoadOnSpark
+
+    (config, master), logs = settings_of_spark_from(conf), Path(tempfile.mkdtemp(prefix="triplewire-load-"))
+    with spark_with_log(logs / "spark.log", master, config, work="loading subscriptions") as spark:
+        yield LoadOnSpark(spark, tasks, index.absolute().parent, operators)
+    shutil.rmtree(logs, ignore_errors=True)
 
 
 def _collected(

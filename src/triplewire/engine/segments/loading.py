@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.from_templates import Batch
 from triplewire.clauses.node_tests.columns import Strings
-from triplewire.engine.chunk import Chunk
+from triplewire.engine.chunk import LARGE, Chunk
 from triplewire.engine.compiler import Compiler, call_warnings, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.segments.advice import TemplateAdvice
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.segment import Segment, SegmentContext, Selection, selection_of
 from triplewire.engine.segments.selections import Selections
-from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
+from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import SEED, IdTable, TextWriter
 from triplewire.engine.segments.texts import Texts as KeptTexts
 from triplewire.engine.stats import Clock
@@ -127,14 +127,20 @@ class SegmentRegistrar:
 
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
-        segment = self._loader.segment().ready()
-        if len(segment) >= LEAST:
-            rehearse(segment)
-        with self._current.lock:
-            self._current.snapshot, taken = self._snapshot.with_segment(segment)
-        for id_ in taken:  # since their rows were read
-            self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
-        return len(taken)
+        return install(self._current, self._loader.segment().ready(), self._refuse)
+
+
+def install(current: CurrentSnapshot, segment: Segment, refuse: Refuse) -> int:
+    """Put a segment into the current snapshot, ready for its first publications. Returns how many of its subscriptions
+    have ids that are taken."""
+    if len(segment) >= LEAST:
+        rehearse(segment)
+    with current.lock:
+        assert isinstance(current.snapshot, SegmentSnapshot)
+        current.snapshot, taken = current.snapshot.with_segment(segment)
+    for id_ in taken:  # since their rows were read
+        refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
+    return len(taken)
 
 
 @dataclass

@@ -27,7 +27,7 @@ from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.encode.batch import Ids
 from triplewire.encode.matches import strings
 from triplewire.encode.strings import TextColumn
-from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Template
+from triplewire.engine.chunk import LARGE, Chunk, Details, Install, Rows, Snapshot, Template
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
@@ -45,7 +45,6 @@ from triplewire.select.index import TellsLeft, can_grow
 
 DELTA = 256  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
-LARGE = 5 << 19  # subscriptions of a merged segment, at most: a few segments cost less than the memory to merge more
 _SHARE = 8  # up to so many times the subscriptions of the first segment, its rows tell how much room all will need
 LEAST_CALLS = 1 << 10  # surplus calls to segments, before all segments are merged for the sake of later match calls
 MERGED_A_CALL = 4  # subscriptions that are merged in the time of a surplus call: a low estimate

@@ -8,7 +8,6 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.reference import Reference
@@ -70,12 +69,15 @@ def fill(
     for name in saved.manifest.get(TABLES, ()):
         table_of(compiler.tables, name)
     if saved.index is not None and current.compiled().columnar:
-        from triplewire.engine.store.segment_files import opened  # as in `save`
+        from triplewire.engine.segments.layers import NONE, Layer  # as in `save`
+        from triplewire.engine.segments.segment import SegmentContext
+        from triplewire.engine.segments.snapshot import SegmentSnapshot
+        from triplewire.engine.store.segment_files import opened
 
         assert isinstance(matcher, IndexMaker)
-        snapshot: Snapshot | None = opened(saved, compiler, matcher, source)
-        if snapshot is not None:
-            current.snapshot = snapshot
+        segment = opened(saved, SegmentContext(compiler, matcher), source)
+        if segment is not None:
+            current.snapshot = SegmentSnapshot(segment.context, [Layer(segment, NONE)])
             return
     with saved.subscriptions as lines:
         parsed = [saved_rows.parsed_row(line, source) for line in lines]

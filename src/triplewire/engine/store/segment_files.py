@@ -20,7 +20,6 @@ from triplewire.clauses.node_tests.columns import flat, prefixed, to_bytes, unde
 from triplewire.encode.names import Names
 from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment, SegmentContext
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import IdTable, TextFile, Texts
@@ -92,8 +91,8 @@ class StoredSegment:
         self._directory = write_arrays(stream, arrays | columns)
 
 
-def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
-    """The snapshot of a saved engine; None where its clauses are of another version, or were made of texts that mean
+def opened(saved: SavedEngine, context: SegmentContext, source: str) -> Segment | None:
+    """The segment of a saved engine; None where its clauses are of another version, or were made of texts that mean
     something else now.
 
     An index that another maker, or another version of this one, has saved is made anew from the clauses. So is a
@@ -101,13 +100,13 @@ def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: st
 
     Raises `StoreError` where an operator is missing, or something does not fit together.
     """
-    entry, arrays = saved.manifest.get("index"), saved.index
+    entry, arrays, compiler = saved.manifest.get("index"), saved.index, context.compiler
     if arrays is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
         return None
     try:
         if not _means_the_same(saved, entry, compiler):
             return None
-        segment = _segment(saved, arrays, SegmentContext(compiler, maker), entry)
+        segment = _segment(saved, arrays, context, entry)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
@@ -120,7 +119,7 @@ def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: st
             raise StoreError(what, source=source)
     segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
     give_back()
-    return SegmentSnapshot(segment.context, [Layer(segment, NONE)])
+    return segment
 
 
 def _segment(

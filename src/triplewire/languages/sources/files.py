@@ -150,10 +150,29 @@ def read_batches(
     place file, row, and line and column of the query. So is a row whose id was met before.
     """
     with Reader(operators, settings or Settings(), {} if registered is None else registered, columnar) as reader:
-        yield from _columns(reader, reader.items(paths, ids)) if columnar else _single(reader, reader.rows(paths, ids))
-        rules = Rules(reader)
-        for of_rules in reader.set_aside_rows():
-            yield RowBatch(of_rules, rules.parsed, rules)
+        yield from (
+            batches_of(reader, reader.items(paths, ids)) if columnar else _single(reader, reader.rows(paths, ids))
+        )
+        yield from _batches_of_rules(reader)
+
+
+def read_rules(
+    rules: Iterable[RowColumns],
+    operators: Mapping[str, Operator],
+    settings: Settings,
+    registered: Mapping[str, Subscription],
+) -> Iterator[RowBatch]:
+    """The MDV rules that readers of parts of files have set aside, as `read_batches` gives them."""
+    with Reader(operators, settings, registered, columnar=True) as reader:
+        for rows in rules:
+            reader.set_aside(rows)
+        yield from _batches_of_rules(reader)
+
+
+def _batches_of_rules(reader: Reader) -> Iterator[RowBatch]:
+    rules = Rules(reader)
+    for of_rules in reader.set_aside_rows():
+        yield RowBatch(of_rules, rules.parsed, rules)
 
 
 def _single(reader: Reader, items: Iterable[Row | Refusal]) -> Iterator[RowBatch]:
@@ -170,7 +189,7 @@ def _single(reader: Reader, items: Iterable[Row | Refusal]) -> Iterator[RowBatch
         yield RowBatch([item], reader.parsed)
 
 
-def _columns(reader: Reader, items: Iterable[Row | Refusal | RowColumns]) -> Iterator[RowBatch]:
+def batches_of(reader: Reader, items: Iterable[Row | Refusal | RowColumns]) -> Iterator[RowBatch]:
     """The rows as columns, but for MDV rules, which are set aside."""
     from triplewire.languages.sources.row_columns import together  # compiled kernels
     from triplewire.languages.templates.splitting import Pool

@@ -218,10 +218,12 @@ def _escaped(texts: Texts) -> pa.Array:
     return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(offset), pa.py_buffer(out))
 
 
-def json_columns(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal | RowColumns]:
-    """The rows of JSON Lines, as `rows.json_rows` gives them. Raises `SubscriptionError` where the file itself cannot
-    be read on."""
-    record, limit = 1, row_bytes(settings)
+def json_columns(
+    stream: BinaryIO, source: str, settings: Settings, record: int = 1
+) -> Iterator[Row | Refusal | RowColumns]:
+    """The rows of JSON Lines, as `rows.json_rows` gives them; `record`: the number of the first. Raises
+    `SubscriptionError` where the file itself cannot be read on."""
+    limit = row_bytes(settings)
     for block in line_blocks(stream, _BLOCK, limit, settings.max_input_bytes):
         data = np.frombuffer(block + bytes(PAD), np.uint8)
         end = np.flatnonzero(data[: len(block)] == _NEWLINE)
@@ -263,10 +265,12 @@ def _usual_lines(lines: Texts, source: str, record: int, limit: int) -> RowColum
     return _usual(rows, source, record) if len(rows) == len(lines) else None
 
 
-def parquet_columns(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal | RowColumns]:
-    """The rows of a Parquet file, as `rows.parquet_rows` gives them. Raises as that does."""
+def parquet_columns(
+    stream: BinaryIO, source: str, settings: Settings, groups: range | None = None
+) -> Iterator[Row | Refusal | RowColumns]:
+    """The rows of a Parquet file, or of some row groups, as `rows.parquet_rows` gives them. Raises as that does."""
     limit = row_bytes(settings)
-    for batch, record in parquet_batches(stream, settings):
+    for batch, record in parquet_batches(stream, settings, groups):
         sizes = sizes_of(batch)
         piece = np.cumsum(sizes) // _PIECE
         for rows in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(piece)) + 1):

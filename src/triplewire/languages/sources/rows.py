@@ -148,9 +148,11 @@ def row_of_batch(batch: pa.RecordBatch, number: int, source: str, record: int, s
     return row_of_columns(value, source, record)
 
 
-def parquet_batches(stream: BinaryIO, settings: Settings) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The rows of a Parquet file, some at a time, and the number of the first of them, from 1. Raises
-    `SubscriptionError` where the file itself cannot be read on.
+def parquet_batches(
+    stream: BinaryIO, settings: Settings, groups: range | None = None
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows of a Parquet file, or of some of its row groups, some at a time, and the number of the first of them,
+    from 1. Raises `SubscriptionError` where the file itself cannot be read on.
 
     Texts are read as dictionaries, so that one which many rows have is in memory once.
     """
@@ -161,8 +163,8 @@ def parquet_batches(stream: BinaryIO, settings: Settings) -> Iterator[tuple[pa.R
         if missing:
             raise SubscriptionError(f"it has no column {missing[0]!r}", remedy=f"columns: {', '.join(REQUIRED)}")
         columns = [name for name in (*REQUIRED, "prefixes", "base") if name in schema.names]
-        groups = map(about.row_group, range(about.num_row_groups))
-        in_all = (chunk for group in groups for chunk in map(group.column, range(group.num_columns)))
+        all_groups = list(map(about.row_group, range(about.num_row_groups)))
+        in_all = (chunk for group in all_groups for chunk in map(group.column, range(group.num_columns)))
         named = [(chunk.path_in_schema.partition(".")[0], chunk) for chunk in in_all]
         chunks = [(name, chunk) for name, chunk in named if name in columns]
         delta = {name for name, chunk in chunks if any(encoding.startswith("DELTA") for encoding in chunk.encodings)}
@@ -176,8 +178,9 @@ def parquet_batches(stream: BinaryIO, settings: Settings) -> Iterator[tuple[pa.R
         at_once = max(min(_BATCH, _BATCH_BYTES // max(longest, 1)), 1)
         stream.seek(0)
         file = pq.ParquetFile(stream, read_dictionary=shared)
-        record = 1
-        for batch in file.iter_batches(batch_size=at_once, columns=columns):
+        wanted = range(len(all_groups)) if groups is None else groups
+        record = 1 + sum(group.num_rows for group in all_groups[: wanted.start])
+        for batch in file.iter_batches(batch_size=at_once, row_groups=list(wanted), columns=columns):
             yield batch, record
             record += batch.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -1,0 +1,239 @@
+"""Files that several processes load, each a part: everything is as in a load in one process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Generator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from engine.samples import EX, item
+from engine.segments.rows_in_parts import rows, written
+from triplewire import Engine, Refusal, Taxonomy
+from triplewire.config import Settings
+from triplewire.engine import part_processes
+from triplewire.engine.part_loading import LoadedPart, LoadTask
+from triplewire.errors import StoreError, SubscriptionError
+from triplewire.languages.sources.file_parts import parts_of
+from triplewire.operators import built_in_operators, function_operator
+
+TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
+PROCESSES = 2
+
+
+class Loaded:
+    """An engine, and what was told while it loaded files."""
+
+    def __init__(self, sources: Path | list[Path], workers: int, **about: Any) -> None:
+        self.engine = Engine(taxonomy=TAXONOMY, **about)
+        self.refusals, self.warnings, self.progress = list[Refusal](), list[tuple[str, str]](), list[int]()
+        self.count = self.engine.load_subscriptions(
+            sources,
+            on_refusal=self.refusals.append,
+            on_warning=lambda id, warning: self.warnings.append((id, warning)),
+            progress=self.progress.append,
+            workers=workers,
+        )
+
+    def told(self) -> tuple[object, ...]:
+        """All that another load of the same files must tell as well."""
+        stated = [(one, one.warnings, one.revision) for one in self.engine.subscriptions]
+        matches = [[(m.subscription, m.bindings) for m in self.engine.match(item("p", f"w{n} w3"))] for n in range(9)]
+        return int(self.count), self.progress[-1], self.refusals, self.warnings, stated, matches
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[LoadedPart]]:
+    """What became of the parts of each load that several processes were asked for."""
+    ended, run = list[list[LoadedPart]](), part_processes.run
+
+    def watched(tasks: Sequence[LoadTask]) -> Generator[int, None, list[LoadedPart]]:
+        ended.append((yield from run(tasks)))
+        return ended[-1]
+
+    monkeypatch.setattr(part_processes, "run", watched)
+    return ended
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("matcher", ["trie", "everything"])
+def test_as_in_one_process(runs: list[list[LoadedPart]], form: str, matcher: str, tmp_path: Path) -> None:
+    file = written(rows(), tmp_path / f"rows.{form}")
+    one, two = Loaded(file, 1, matcher=matcher), Loaded(file, PROCESSES, matcher=matcher)
+    assert two.told() == one.told()
+    assert [[part.segments for part in parts] for parts in runs] == [[1, 1]]
+    assert (len(one.refusals), len(one.engine)) == (9, 80)
+    assert one.warnings
+    assert two.engine.get("of T") == one.engine.get("of T") != None  # noqa: E711  # mypy
+    for loaded, name in ((one, "one"), (two, "two")):
+        loaded.engine.subscribe("ASK { ?s ?p ?o }", id="later")
+        loaded.engine.unsubscribe("w7")
+        loaded.engine.save(tmp_path / name)
+    saved = [[file.name for file in (tmp_path / name).glob("subscriptions.*")] for name in ("one", "two")]
+    assert saved[0] == saved[1], "other texts are saved"
+    assert Engine.load(tmp_path / "two").subscriptions == one.engine.subscriptions
+
+
+def test_a_folder_of_files(runs: list[list[LoadedPart]], tmp_path: Path) -> None:
+    stated = rows()
+    for number, begin in enumerate(range(0, len(stated), 30)):
+        written(stated[begin : begin + 30], tmp_path / f"{number}.{'parquet' if number % 2 else 'jsonl'}")
+    assert Loaded(tmp_path, 3).told() == Loaded(tmp_path, 1).told()
+    assert [len(parts) for parts in runs] == [3]
+
+
+@pytest.mark.parametrize("repeated", ["w3", "wrong0", "of T"])
+def test_an_id_in_two_parts(runs: list[list[LoadedPart]], repeated: str, tmp_path: Path) -> None:
+    again = {"id": repeated, "language": "sparql", "query": "ASK { ?s ?p ?o }"}
+    file = written([*rows(), again, *({**again, "id": f"more {n}"} for n in range(5))], tmp_path / "rows.jsonl")
+    one, two = Loaded(file, 1), Loaded(file, PROCESSES)
+    assert two.told() == one.told()
+    assert [refusal.subject for refusal in two.refusals if "an earlier row" in refusal.reason] == [repeated]
+    assert len(runs) == 1
+
+
+def test_a_row_group_that_cannot_be_read(runs: list[list[LoadedPart]], tmp_path: Path) -> None:
+    """What stands behind it is not read either."""
+    file = written(rows(), tmp_path / "rows.parquet")
+    column = pq.read_metadata(file).row_group(1).column(2)
+    data = bytearray(file.read_bytes())
+    begin = column.dictionary_page_offset or column.data_page_offset
+    data[begin : begin + column.total_compressed_size] = bytes(column.total_compressed_size)
+    file.write_bytes(data)
+    one, two = Loaded(file, 1), Loaded(file, PROCESSES)
+    assert two.told() == one.told()
+    assert "cannot be read as Parquet" in two.refusals[-1].reason
+    assert len(one.engine) < 20
+    assert [part.is_whole for part in runs[0]] == [False]
+
+
+def test_the_first_refusal_is_raised(runs: list[list[LoadedPart]], tmp_path: Path) -> None:
+    """And what came before it stays."""
+    stated = rows()
+    wrong = next(number for number, row in enumerate(stated) if row["id"] == "wrong49")
+    stated = [row for row in stated if not row["id"].startswith("wrong") or row["id"] in ("wrong49", "wrong56")]
+    engine = Engine(taxonomy=TAXONOMY)
+    with pytest.raises(SubscriptionError, match=r"record \d+"):
+        engine.load_subscriptions(written(stated, tmp_path / "rows.jsonl"), workers=PROCESSES)
+    before = [row["id"] for row in stated[:wrong] if row["language"] != "mdv" and row["id"] in engine]
+    assert "w48" in engine
+    assert {f"w{n}" for n in range(49)} <= {*before}
+    assert [part.has_stopped for part in runs[0]] == [False, True]
+
+
+def test_who_is_told_raises(tmp_path: Path) -> None:
+    engine, told = Engine(taxonomy=TAXONOMY), list[Refusal]()
+
+    def refuse(refusal: Refusal) -> None:
+        told.append(refusal)
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        engine.load_subscriptions(written(rows(), tmp_path / "rows.jsonl"), on_refusal=refuse, workers=PROCESSES)
+    assert [refusal.subject for refusal in told] == ["wrong0"]
+    assert "w0" in engine
+
+
+def test_the_caller_stops(tmp_path: Path) -> None:
+    """While the processes are at work: they end, and nothing is registered."""
+    engine, file = Engine(), written([row for row in rows() if row["id"] != "T"], tmp_path / "rows.jsonl")
+
+    def stop(count: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.load_subscriptions(file, on_refusal=lambda _: None, progress=stop, workers=PROCESSES)
+    assert len(engine) == 0
+
+
+def test_a_process_that_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started, killed = part_processes.started, list[int]()
+
+    def killing(*about: Any, **more: Any) -> subprocess.Popen[bytes]:
+        process = started(*about, **more)
+        killed.append(process.pid)
+        if len(killed) == PROCESSES:
+            os.kill(process.pid, signal.SIGKILL)
+        return process
+
+    monkeypatch.setattr(part_processes, "started", killing)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    engine = Engine()
+    with pytest.raises(StoreError, match=r"has ended \(signal 9\); .*too much memory.* workers=1"):
+        engine.load_subscriptions(written(rows(), tmp_path / "rows.jsonl"), workers=PROCESSES)
+    assert len(engine) == 0
+    for process in killed:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_a_process_that_has_no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    started = part_processes.started
+
+    def limited(*about: Any, **more: Any) -> subprocess.Popen[bytes]:
+        process = started(*about, **more)
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (1 << 28, 1 << 28))
+        return process
+
+    monkeypatch.setattr(part_processes, "started", limited)
+    with pytest.raises(StoreError, match=r"a process that loads subscriptions has .*workers=1"):
+        Engine().load_subscriptions(written(rows(), tmp_path / "rows.jsonl"), workers=PROCESSES)
+
+
+def in_one_process(tmp_path: Path) -> dict[str, tuple[Engine, list[Path]]]:
+    file, packed = written(rows(), tmp_path / "rows.jsonl"), tmp_path / "packed.jsonl"
+    query, folder = tmp_path / "query.rq", tmp_path / "folder"
+    query.write_text("ASK { ?s ?p ?o }")
+    packed.write_bytes(b"\x1f\x8b" + bytes(50))
+    folder.mkdir()
+    (folder / "rows.jsonl").symlink_to(tmp_path)
+    full = Engine()
+    full.subscribe("ASK { ?s ?p ?o }", id="there")
+    more = {**built_in_operators(), "more": function_operator("more", (), lambda *_: True)}
+    return {
+        "subscriptions are there": (full, [file]),
+        "operators of its own": (Engine(operators=more), [file]),
+        "fewer operators": (Engine(operators={}), [file]),
+        "no index": (Engine(matcher="reference"), [file]),
+        "a query": (Engine(), [file, query]),
+        "packed": (Engine(), [file, packed]),
+        "left out": (Engine(), [file, folder]),
+        "missing": (Engine(), [file, tmp_path / "missing.jsonl"]),
+        "too large": (Engine(settings=Settings(max_input_bytes=file.stat().st_size - 1)), [file]),
+        "nothing": (Engine(), []),
+    }
+
+
+def test_what_one_process_loads(runs: list[list[LoadedPart]], tmp_path: Path) -> None:
+    for name, (engine, files) in in_one_process(tmp_path).items():
+        engine.load_subscriptions(files, on_refusal=lambda _: None, workers=PROCESSES)
+        assert not runs, name
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 500])
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_parts_have_all_rows_in_order(form: str, workers: int, tmp_path: Path) -> None:
+    stated = rows()
+    files = [written(stated, tmp_path / f"a.{form}"), written(stated[:20], tmp_path / f"b.{form}")]
+    parts = parts_of(files, workers, Settings())
+    assert len(parts) <= workers
+    assert bool(parts) == (workers > 1)
+    pieces = [piece for part in parts for piece in part]
+    for file, count in zip(files, (len(stated), 20), strict=True):
+        own = [piece for piece in pieces if piece.source == str(file)]
+        for piece, following in zip(own, islice(own, 1, None), strict=False):
+            assert (following.begin, following.record) == (piece.end, piece.record + piece.rows)
+        read = [row for piece in own for columns in piece.items(Settings()) for row in _each(columns)]
+        assert [row.id for row in read] == [row["id"] for row in stated[:count]] * bool(parts)
+
+
+def _each(columns: Any) -> list[Any]:
+    return list(columns) if hasattr(columns, "ids") else [columns]
