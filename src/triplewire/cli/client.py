@@ -45,14 +45,19 @@ def token_of(asking: Asking) -> tuple[str, str]:
     base = asking.service or os.environ.get("TRIPLEWIRE_SERVICE", "") or _USUAL
     if urlsplit(base).scheme not in ("http", "https"):
         raise typer.BadParameter(f"{base!r} is no address of a service", param_hint="--service")
-    file = asking.token_file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
+    return base.rstrip("/"), token_in(asking.token_file)
+
+
+def token_in(file: Path | None) -> str:
+    """The token of a file, of the file that the environment names, or of the environment; "" for none. Raises
+    `BadParameter` where the file is not there, and `StoreError` where it cannot be read."""
+    named = file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
     try:
-        token = Path(file).read_text("utf-8").strip() if file else os.environ.get("TRIPLEWIRE_TOKEN", "")
+        return Path(named).read_text("utf-8").strip() if named else os.environ.get("TRIPLEWIRE_TOKEN", "")
     except FileNotFoundError:
-        raise typer.BadParameter(f"{file} does not exist", param_hint="--token-file") from None
+        raise typer.BadParameter(f"{named} does not exist", param_hint="--token-file") from None
     except (OSError, ValueError) as error:
-        raise StoreError(f"the token cannot be read: {error}", source=str(file)) from None
-    return base.rstrip("/"), token
+        raise StoreError(f"the token cannot be read: {error}", source=str(named)) from None
 
 
 class Service:

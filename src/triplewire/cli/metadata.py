@@ -12,6 +12,7 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import check_files, choice_option, file_argument, grouped
+from triplewire.cli.client import token_in
 from triplewire.cli.metadata_files import (
     BatchOption,
     Paths,
@@ -26,7 +27,6 @@ from triplewire.cli.metadata_files import (
     named,
     provider_of,
     remote,
-    token_of,
     told,
 )
 from triplewire.cli.report import Report, counted, say
@@ -353,7 +353,7 @@ def serve_command(
     from triplewire.service.metadata_doors import metadata_service
 
     checked(store)  # no Spark, whose batches take too long for those who wait
-    token = token_of(token_file)
+    token = token_in(token_file)
     with listen(host, port) as listening, ExitStack() as running:
         log_to_standard_error("info", False, filter(None, [token]))
         provider = running.enter_context(provider_of(store, warn=say))

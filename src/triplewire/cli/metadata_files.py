@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from urllib.parse import quote
 import typer
 
 from triplewire.cli.arguments import check_files, file_argument, settings_from_environment
+from triplewire.cli.client import token_in
 from triplewire.cli.report import Report
 from triplewire.errors import ArgumentError, BusyError, ReadError, Refusal, StoreError
 from triplewire.folders import entries_of
@@ -123,18 +123,9 @@ def remote(address: str, token_file: Path | None, option: str = "--provider") ->
     from triplewire.metadata.remote import RemoteProvider
 
     try:
-        return RemoteProvider(address, token_of(token_file))
+        return RemoteProvider(address, token_in(token_file))
     except ArgumentError as error:
         raise typer.BadParameter(error.what, param_hint=option) from None
-
-
-def token_of(file: Path | None) -> str:
-    """The token of a file, of the file that the environment names, or of the environment; "" for none."""
-    named = file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
-    try:
-        return Path(named).read_text("utf-8").strip() if named else os.environ.get("TRIPLEWIRE_TOKEN", "")
-    except (OSError, ValueError) as error:
-        raise StoreError(f"the token cannot be read: {error}", source=str(named)) from None
 
 
 def named(base: str, path: str) -> str:
