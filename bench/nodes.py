@@ -381,6 +381,7 @@ def measure(given: Measured, points: Points) -> Iterator[Figure]:
     """The figure with this number (9i, 10)."""
     single = given.engine(given.subscriptions)
     alone = _cost(single, given.publications)
+    yield _matches(f"{given.label}: one engine", single, given.publications)
     for kind in _KINDS:
         yield Figure(
             "cluster", f"{given.label}{kind.suffix}: one engine", given.rate(kind.of_engine(alone)), "publications/s"
@@ -402,11 +403,14 @@ def _partitioned(
     """One way to partition, over several numbers of nodes."""
     name = f"{given.label}: {way} {percent} %" if way == MERGING else f"{given.label}: {way}"
     made = partitioner(way, 1, given.world, sample=given.sample, percent=percent)
+    begun = time.process_time()
     made.subscribe(given.subscriptions)
+    yield Figure("cluster", f"{name}: partitioning", time.process_time() - begun, "s")
     placement = made.placement
     yield Figure("cluster", f"{name}: server's index", placement.server_size, "entries")
     server = given.engine([*placement.mergers.values(), *_placed(placement, given.subscriptions, SERVER)])
     cost = _cost(server, given.publications)
+    yield _matches(f"{name}: server", server, given.publications)
     yield from _shares(f"{name}: server", cost)
     for kind in _KINDS:
         share = kind.of_engine(cost) / kind.of_engine(alone)
@@ -414,7 +418,8 @@ def _partitioned(
         if given.number == "10":
             points.add(given.number + kind.suffix, "one engine", percent, given.rate(kind.of_engine(alone)))
     for nodes in nodes_of:
-        each = _routed(server, _spread_over(placement, nodes), given)
+        each, sent = _routed(server, _spread_over(placement, nodes), given)
+        yield Figure("cluster", f"{name}, {nodes} nodes: publications sent to each", 100 * sent, "%")
         for kind in _KINDS:
             work = _Work(kind.of_engine(cost), tuple(map(kind.of_node, each)))
             for end, slowest in (("", work.one_server), (ON_EACH_NODE, work.on_each_node)):
@@ -442,6 +447,10 @@ def _over(nodes: int) -> str:
     return f"{nodes} nodes over one machine (slowest node's work)"
 
 
+def _matches(name: str, engine: Engine, publications: Sequence[Publication]) -> Figure:
+    return Figure("cluster", f"{name}: matches", len(engine.match(publications)) / len(publications), "a publication")
+
+
 def _shares(name: str, cost: _Cost) -> Iterator[Figure]:
     for part, seconds in (("encoding", cost.encoding), ("matching", cost.matching), ("rows of matches", cost.rows)):
         yield Figure("cluster", f"{name}: {part}", 100 * seconds / cost.whole, "%")
@@ -451,9 +460,9 @@ def _placed(placement: Placement, subscriptions: list[Subscription], where: int)
     return [subscription for subscription in subscriptions if placement.place[subscription.id] == where]
 
 
-def _routed(server: Engine, placement: Placement, given: Measured) -> list[_Node]:
-    """The work of each node."""
-    nodes = [_Node()] * placement.nodes
+def _routed(server: Engine, placement: Placement, given: Measured) -> tuple[list[_Node], float]:
+    """The work of each node; and the mean share of the publications that are sent to one."""
+    nodes, sent = [_Node()] * placement.nodes, 0
     chunks = encoded(server, to_batch(given.publications))
     result = match_chunks(server, chunks)
     result.to_arrow()  # by which they are hashed
@@ -461,7 +470,8 @@ def _routed(server: Engine, placement: Placement, given: Measured) -> list[_Node
         shard = given.engine(_placed(placement, given.subscriptions, node))
         again = _cost(shard, [given.publications[number] for number in numbers])
         nodes[node] = _Node(again, _measured(shard, partial(cluster.take_publications, chunks, numbers), encodes=False))
-    return nodes
+        sent += len(numbers)
+    return nodes, sent / len(nodes) / len(given.publications)
 
 
 def _cost(engine: Engine, publications: Sequence[Publication]) -> _Cost:

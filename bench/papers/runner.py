@@ -155,7 +155,7 @@ def _clusters(
     """Figures 9c to 9i and 10 of the cluster paper."""
     place = Place(work, size)
     groups = [group for group in partition.GROUPS if wanted.intersection(f"001/{number}" for number in group)]
-    cases = partition.cases(place) if groups else []
+    cases = partition.cases(place, groups)
     for group in [*groups, *([_MILLIONS] if "001/7" in wanted else [])]:
         points = nodes.Points()
         rows = (
@@ -164,7 +164,7 @@ def _clusters(
             else partition.measure(place, cases, "trie", points, [group])
         )
         for row in rows:
-            progress(f"001/{group[0]}: {row.name} ...")
+            progress(f"001/{group[0]}: {row.name}: {row.value or 0.0:,.4g} {row.unit}")
         for drawing in nodes.DRAWINGS:
             lines = points.lines.get(drawing.name)
             if _figure_of(drawing) in wanted and lines:
