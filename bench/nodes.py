@@ -68,17 +68,23 @@ _IN_VAIN = (
     " within 0.1 %, as a sample says; the paper merges down to the target"
 )
 _IN_FRONT = (
-    "the server's own work is done by no node, so that from some number of nodes on it decides alone: its index is"
-    " smaller, but matching takes time for matches rather than for subscriptions"
+    "from some number of nodes on the one server decides, whose work no node does: it names the matches of its own"
+    " subscriptions, 248 of 500 a publication after containment and 150 after merging, in 417 and 287 of one engine's"
+    " 571 us, of which rows of matches are 330 and 223"
 )
 _SAMPLED = "what is sent in vain is estimated by a sample of one publication in ten"
 _TWICE = (
-    "a node does its share of the server's work before its own; where it also reads and encodes again, that costs more"
-    " than to match"
+    "every publication goes to every node, so each does what takes time whatever matches: of six nodes, one with 59 of"
+    " 500 matches takes 32 us to match (one engine 82), and 174 to encode, hash and make rows (489)"
 )
-_GENERAL = (
-    "mergers are more general than their members: the server's index has fewer entries, but a publication matches about"
-    " as many of them, and matching takes time for matches"
+_ONE_NODE = "with one node the node decides: it has 350 of 500 matches after merging, and 252 after containment"
+_AS_MANY = (
+    "a node's matches and its share of the server's are as many at any percentage: 1,000 a publication, over the number"
+    " of nodes"
+)
+_NODES_DECIDE = (
+    "the server's matches fall (500, 300, 100 and 17 of 1,000 a publication), but those of the nodes rise (to 495 of"
+    " two, 247 of four), each of which gets every publication: past some percentage the slowest node decides"
 )
 _HALF = (
     "containment takes out what others contain, half of the subscriptions at the paper's overlap of 50 % (85 % would"
@@ -188,7 +194,7 @@ def _nodes(lines: Lines) -> Said:
             why = _TWICE if name.endswith(ON_EACH_NODE) else _IN_FRONT
             yield f"{name}: {asked * 100:.0f} % with 6 nodes", f"{times:.0%}", times >= asked, why
     least = min(lines[MERGING][nodes] / lines[CONTAINMENT][nodes] for nodes in lines[MERGING] if nodes)
-    yield "merging is faster than containment", f"{least:.2f} times at least", least > 1, _GENERAL
+    yield "merging is faster than containment", f"{least:.2f} times at least", least > 1, _ONE_NODE
 
 
 def _percentages(lines: Lines) -> Said:
@@ -196,7 +202,8 @@ def _percentages(lines: Lines) -> Said:
     single = next(iter(lines["one engine"].values()))
     for name, line in lines.items():
         if name != "one engine":
-            yield f"{name}: the throughput grows as more is merged", _told(line), _rises(line, NOISE), _GENERAL
+            why = _AS_MANY if name.endswith(ON_EACH_NODE) else _NODES_DECIDE
+            yield f"{name}: the throughput grows as more is merged", _told(line), _rises(line, NOISE), why
     best = max(line[90] / single for line in lines.values() if 90 in line)
     yield "4 times one engine's throughput at 90 %", f"{best:.1f} times at most", best >= 4, _TWICE
 

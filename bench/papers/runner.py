@@ -253,9 +253,9 @@ def page(figures: Mapping[str, Mapping[str, Any]]) -> str:
         " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
         " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
         " Times of matching, insertion and partitioning are the processor's; those of metadata (003) are the clock's."
-        " Memory is that in use. Why a claim does not hold is an explanation; counts in it were measured. Parameters"
-        " that the papers lack: `bench/papers/workload.py`. `--again` judges the tables that are there, and measures"
-        " nothing.",
+        " Memory is that in use. Counts and times in a reason were measured, at the paper's sizes; the rest of it"
+        " explains. Parameters that the papers lack: `bench/papers/workload.py`. `--again` judges the tables that are"
+        " there, and measures nothing.",
         "",
         "| figure | claim | measured | holds | why not |",
         "|---|---|---|---|---|",
