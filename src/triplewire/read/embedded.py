@@ -74,16 +74,14 @@ def in_html(request: Request) -> Iterator[Embedded]:
 def in_xmp(request: Request) -> Iterator[Embedded]:
     """The first element rdf:RDF of a file, wherever it is: packets of XMP are made to be found so (ISO 16684-1, 7.3).
     Namespaces that elements around it declare are declared in it."""
-    encoding, data = by_first_bytes(request.data)
-    if data[:HEAD].decode(encoding or "latin-1", "ignore").lstrip().startswith("<"):  # a text, as SVG, in any encoding
-        data = decoded(request.data).text.encode("utf-8", "replace")
-        data = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), data)
-    else:
-        data = request.data
-    yield from _packet(data)
+    yield from _packet(request.data)
 
 
 def _packet(data: bytes) -> Iterator[Embedded]:
+    encoding, head = by_first_bytes(data[:HEAD])
+    if head.decode(encoding or "latin-1", "ignore").lstrip().startswith("<"):  # a text, as SVG, in any encoding
+        data = decoded(data).text.encode("utf-8", "replace")
+        data = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), data)
     begin = _RDF.search(data)
     end = _end(data, begin) if begin else -1
     if begin is None or end < 0:
