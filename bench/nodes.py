@@ -67,6 +67,10 @@ _IN_VAIN = (
     "a merger is made only where its members have patterns in common and the publications that it sends in vain stay"
     " within 0.1 %, as a sample says; the paper merges down to the target"
 )
+_NOT_AGAIN = (
+    "738 mergers are left, which are not merged again, and 114 subscriptions; without any limit to what is sent in vain"
+    " 811 entries would be"
+)
 _IN_FRONT = (
     "from some number of nodes on the one server decides, whose work no node does: it names the matches of its own"
     " subscriptions, 248 of 500 a publication after containment and 150 after merging, in 417 and 287 of one engine's"
@@ -167,7 +171,7 @@ def _merged(lines: Lines) -> Said:
     name = "the index stays larger than subscriptions * (1 - percentage), or as large"
     yield name, f"{least:.2f} times at least", least >= 1, _IN_VAIN
     if 99 in line and whole == 10_000:
-        yield "629 entries at 99 %", f"{line[99]:,.0f}", line[99] <= 1.1 * 629, _IN_VAIN
+        yield "629 entries at 99 %", f"{line[99]:,.0f}", line[99] <= 1.1 * 629, _NOT_AGAIN
 
 
 def _merging_time(lines: Lines) -> Said:
