@@ -14,8 +14,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from bench.measure import resident_bytes
 from bench.report import Figure
+from bench.resident import resident_bytes
 from bench.webhooks import delivered, divided, removed, tested
 from bench.workloads.catalogue import RTF_SUBSCRIPTIONS, Case, Place, rtf_case
 from triplewire.broker.broker import Broker

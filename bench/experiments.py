@@ -19,9 +19,9 @@ from bench import operators as targets
 from bench.handover import handover_cases, handover_figures
 from bench.joins import graph_cases, graph_figures, latency_cases, latency_figures
 from bench.load import load_cases, load_figures
-from bench.measure import GIGA, MEGA, MICROS, Timed, allowed_micros, explained, inputs_of, load_case
+from bench.measure import Timed, allowed_micros, explained, inputs_of, load_case
 from bench.peers.runner import peers_cases, peers_figures
-from bench.report import Figure
+from bench.report import GIGA, MEGA, MICROS, Figure
 from bench.workloads.catalogue import (
     RTF_SUBSCRIPTIONS,
     SEED,

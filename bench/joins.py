@@ -10,10 +10,10 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from bench import measure
-from bench.measure import MEGA, MICROS, allowed_micros, explained, load_case
+from bench.measure import allowed_micros, explained, load_case
 from bench.peers.clips import Rules
 from bench.peers.workloads import statements_of, tuples_of
-from bench.report import Figure
+from bench.report import MEGA, MICROS, Figure
 from bench.workloads.catalogue import (
     GRAPH_SUBSCRIPTIONS,
     RTF_SUBSCRIPTIONS,

@@ -6,7 +6,6 @@ The stages are those of the engine's clock (`triplewire.engine.stats`).
 from __future__ import annotations
 
 import cProfile
-import gc
 import os
 import statistics
 import sys
@@ -19,12 +18,12 @@ from pathlib import Path
 from types import CodeType
 
 from bench.report import Figure
+from bench.resident import resident_bytes
 from bench.workloads.catalogue import Case, Place
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.stats import Clock, Stats, peak_bytes
 from triplewire.errors import SubscriptionError
-from triplewire.memory import give_back
 from triplewire.operators.files import operators_of, read_operator_files
 from triplewire.operators.order import GREEDY
 
@@ -202,15 +201,6 @@ def _name(code: CodeType | str) -> str:
     return code if isinstance(code, str) else f"{Path(code.co_filename).stem}.{code.co_name}"
 
 
-def resident_bytes() -> int:
-    """Resident memory of this process, after freed memory is returned; 0 where the system does not say."""
-    gc.collect()
-    give_back()
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
 def most_bytes() -> int:
     """The largest resident memory of this process so far. On Linux from /proc, since the general figure starts with
     that of the parent process."""
@@ -227,8 +217,6 @@ def most_bytes() -> int:
 
 
 NANOSECONDS_A_MATCH = 5
-MEGA, GIGA = 1e6, 1e9
-MICROS = "us/publication"
 STEPS = (1, 8, 64, 512, 100_000)  # numbers of publications to try in turn
 
 

@@ -36,7 +36,8 @@ OVERLAPS = (0, 25, 50, 75)
 AIMED_OVERLAP, AIMED_PERCENT = 50, 90  # those with targets
 SHARES = (20, 40, 60, 80, 100)  # percent of the subscriptions, in 9(c) and 9(f)
 INDEX_SHARE, FALSE_PERCENT = 50, 0.13
-MATCHED = (("9(i)", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
+MATCHED = (("9i", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
+GROUPS = (("9d",), ("9c", "9f"), ("9e", "9g", "9h"), ("9i",), ("10",))  # figures that are measured together
 _PUBLICATIONS = 20_000
 _TIMED = 400
 _SEEN = 1_000  # publications that mergers are made by, where nodes are timed
@@ -45,18 +46,21 @@ _INSERTED = 1_000  # subscriptions whose insertion is timed, as in the paper
 _NODES_OF_ONE, _EDGES = 30, 90  # nodes and edges of a publication, as in the paper
 
 
-def cases(place: Place) -> list[Case]:
-    """Subscriptions with overlap; the mergers' workload; those of the clusters."""
+def cases(place: Place, groups: Sequence[Sequence[str]] = GROUPS) -> list[Case]:
+    """What the figures of these groups take: subscriptions with overlap; the mergers' workload; those of the
+    clusters."""
     size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
-    out = [
-        overlapping(place, f"overlap {percent} %", size, percent, 100 * size // SUBSCRIPTIONS) for percent in OVERLAPS
-    ]
-    out += [
-        overlapping(place, f"{share} %", max(2, size * share // 100), AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
-        for share in SHARES
-    ]
-    out.append(overlapping(place, "merging", few, 50, 100))
-    return out + [overlapping(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
+    wanted, matches = {number for group in groups for number in group}, 100 * size // SUBSCRIPTIONS
+    out: list[Case] = []
+    if "9d" in wanted:
+        out += [overlapping(place, f"overlap {percent} %", size, percent, matches) for percent in OVERLAPS]
+    if "9c" in wanted:
+        sizes = {share: max(2, size * share // 100) for share in SHARES}
+        out += [overlapping(place, f"{share} %", sizes[share], AIMED_OVERLAP, matches) for share in SHARES]
+    if "9g" in wanted:
+        out.append(overlapping(place, "merging", few, 50, 100))
+    matched = [(number, int(size * percent / 100)) for number, percent in MATCHED if number in wanted]
+    return out + [overlapping(place, f"figure {number}", size, 50, count) for number, count in matched]
 
 
 def aimed_cases(place: Place) -> list[Case]:
@@ -83,9 +87,6 @@ def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) 
     return overlap.write_overlap(workload, path, size, percent, SEED)
 
 
-GROUPS = (("9d",), ("9c", "9f"), ("9e", "9g", "9h"), ("9i",), ("10",))  # figures that are measured together
-
-
 def measure(
     place: Place,
     given: list[Case],
@@ -93,25 +94,24 @@ def measure(
     points: Points | None = None,
     groups: Sequence[Sequence[str]] = GROUPS,
 ) -> Iterator[Figure]:
-    """The figures of these groups; with tables and pictures where the place has a folder for them. `points` gets their
-    points."""
+    """The figures of these groups, of their `cases`; with tables and pictures where the place has a folder for them.
+    `points` gets their points."""
     full, world, points = place.size is None, World(EMPTY, {}, Settings()), points or Points()
-    with_overlaps, rest = given[: len(OVERLAPS)], given[len(OVERLAPS) :]
-    sizes, merged, of_nodes = rest[: len(SHARES)], rest[len(SHARES)], rest[len(SHARES) + 1 :]
+    case_of = {case.label: case for case in given}
     if GROUPS[0] in groups:
-        for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
+        for percent in OVERLAPS:
             most = INDEX_SHARE if full and percent == AIMED_OVERLAP else None
-            yield from _containment(case, world, most, points, "9d", percent)
+            yield from _containment(case_of[f"overlap {percent} %"], world, most, points, "9d", percent)
     if GROUPS[1] in groups:
-        for case in sizes:
-            yield from _sizes(case, world, points)
+        for share in SHARES:
+            yield from _sizes(case_of[f"{share} %"], world, points)
     if GROUPS[2] in groups:
         for percent in PERCENTS:
             target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
-            yield from _merging(merged, world, matcher, percent, target, points)
-    for case, (number,) in zip(of_nodes, GROUPS[3:], strict=True):
+            yield from _merging(case_of["merging"], world, matcher, percent, target, points)
+    for number, _ in MATCHED:
         if (number,) in groups:
-            yield from nodes.measure(_for_nodes(case, number, world, matcher), points)
+            yield from nodes.measure(_for_nodes(case_of[f"figure {number}"], number, world, matcher), points)
     yield from figures(points, place.figures)
 
 
@@ -119,7 +119,8 @@ def section_7(place: Place, points: Points) -> Iterator[Figure]:
     """The server's index where subscriptions are numbered in millions, which the paper derives in its section 7."""
     size = place.sized(MANY)
     case = overlapping(place, "section 7", size, AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
-    yield from _containment(case, World(EMPTY, {}, Settings()), None, points, "7", size)
+    settings = Settings(max_input_bytes=case.subscriptions.stat().st_size)
+    yield from _containment(case, World(EMPTY, {}, settings), None, points, "7", size)
 
 
 def _subscriptions(case: Case, world: World) -> list[Subscription]:

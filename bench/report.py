@@ -1,4 +1,4 @@
-"""The rows of a run, one for each figure, as a table or as JSON Lines. As a picture: `bench.report`."""
+"""The rows of a run, one for each figure, as a table, as JSON Lines, or as a picture."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
+
+MEGA, GIGA = 1e6, 1e9
+MICROS = "us/publication"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import measure, partition
-from bench.measure import MEGA
-from bench.report import Figure
+from bench.report import MEGA, Figure
 from bench.workloads.catalogue import RTF_SUBSCRIPTIONS, Case, Place, rtf_case
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine

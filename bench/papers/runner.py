@@ -155,7 +155,7 @@ def _clusters(
     """Figures 9c to 9i and 10 of the cluster paper."""
     place = Place(work, size)
     groups = [group for group in partition.GROUPS if wanted.intersection(f"001/{number}" for number in group)]
-    cases = partition.cases(place) if groups else []
+    cases = partition.cases(place, groups)
     for group in [*groups, *([_MILLIONS] if "001/7" in wanted else [])]:
         points = nodes.Points()
         rows = (
@@ -164,7 +164,7 @@ def _clusters(
             else partition.measure(place, cases, "trie", points, [group])
         )
         for row in rows:
-            progress(f"001/{group[0]}: {row.name} ...")
+            progress(f"001/{group[0]}: {row.name}: {row.value or 0.0:,.4g} {row.unit}")
         for drawing in nodes.DRAWINGS:
             lines = points.lines.get(drawing.name)
             if _figure_of(drawing) in wanted and lines:
@@ -253,9 +253,9 @@ def page(figures: Mapping[str, Mapping[str, Any]]) -> str:
         " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
         " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
         " Times of matching, insertion and partitioning are the processor's; those of metadata (003) are the clock's."
-        " Memory is that in use. Why a claim does not hold is an explanation; counts in it were measured. Parameters"
-        " that the papers lack: `bench/papers/workload.py`. `--again` judges the tables that are there, and measures"
-        " nothing.",
+        " Memory is that in use. Counts and times in a reason were measured, at the paper's sizes; the rest of it"
+        " explains. Parameters that the papers lack: `bench/papers/workload.py`. `--again` judges the tables that are"
+        " there, and measures nothing.",
         "",
         "| figure | claim | measured | holds | why not |",
         "|---|---|---|---|---|",

@@ -7,8 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from bench.measure import Input, match, resident_bytes, warm_up
+from bench.measure import Input, match, warm_up
 from bench.peers.serving import answer, registered
+from bench.resident import resident_bytes
 from triplewire.engine import Engine
 
 

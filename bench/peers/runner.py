@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.measure import MEGA, MICROS
 from bench.peers import workloads
 from bench.peers.serving import rows_of
-from bench.report import Figure
+from bench.report import MEGA, MICROS, Figure
 from bench.workloads.catalogue import Case, Place
 
 TURNS = 3
@@ -232,9 +231,8 @@ def _figures(label: str, systems: dict[str, Running], each: Round, is_full: bool
             yield Figure("peers", f"{label}: {best} over triplewire", ratio, "x", target if is_full else None, True)
     ours = systems["triplewire"]
     for name, one in systems.items():
-        if name != "triplewire" and each.size == LARGEST:
-            smaller = ours.bytes / max(one.bytes, 1)
-            yield Figure("peers", f"{label}: memory over {name}", smaller, "x", 1.0 if is_full else None)
+        if name != "triplewire" and each.size == LARGEST and one.bytes > 0:
+            yield Figure("peers", f"{label}: memory over {name}", ours.bytes / one.bytes, "x", 1.0 if is_full else None)
     searchers = [systems[name] for name in (LUCENE, MOKACCINO) if name in systems]
     if each.workload == "mixed" and each.size == LARGEST and searchers:
         sooner = ours.seconds / min(one.seconds for one in searchers)

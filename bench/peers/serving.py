@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from bench.measure import resident_bytes
+from bench.resident import resident_bytes
 
 Query: TypeAlias = Sequence[Sequence[Any]]
 """The tuples of a query."""

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from bench.peers.serving import Query, Statement
 from bench.workloads.catalogue import Case, Place, document_case, rtf_case
-from triplewire.engine import Engine
-from triplewire.errors import TriplewireError
+from triplewire.config import Settings
+from triplewire.errors import TriplewireError, raise_refusal
 from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer, FullText, Variable, Word
 from triplewire.ir.normal_form import Position, normal_form
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal
 from triplewire.read import read
@@ -50,9 +51,8 @@ def _written(place: Place, name: str, case: Case, part: Callable[[Query], Query]
         return folder
     part_of = folder.with_suffix(".part")
     part_of.mkdir(exist_ok=True)
-    engine = Engine(matcher="reference")
-    engine.load_subscriptions(case.subscriptions)
-    queries = [(subscription.id, part(tuples_of(subscription))) for subscription in engine.subscriptions]
+    subscriptions = read_subscriptions([case.subscriptions], settings=Settings(), on_refusal=raise_refusal)
+    queries = [(subscription.id, part(tuples_of(subscription))) for subscription in subscriptions]
     _rows(part_of / "queries.jsonl", queries)
     sparql = ({"id": id, "language": "sparql", "query": to_sparql(query)} for id, query in queries)
     _rows(part_of / "subscriptions.jsonl", sparql)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,27 @@ def test_the_example_of_a_system_of_ones_own(place: Place, tmp_path: Path, monke
     assert "exit code 0" in told["mute"].note
     assert "'ready for" in told["loud"].note
     assert "no licence" in told["broken"].note
+
+
+def test_what_systems_share_loads_no_engine() -> None:
+    """Data, their generators, the side of a system and the runner."""
+    modules = (
+        "workloads.catalogue",
+        "papers.workload",
+        "peers.fields",
+        "peers.serving",
+        "peers.workloads",
+        "peers.runner",
+    )
+    imports = ", ".join(f"bench.{name}" for name in modules)
+    told = subprocess.run(
+        [sys.executable, "-c", f"import sys, {imports}; print(*sys.modules)"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = set(told.stdout.split())
+    assert {f"bench.{name}" for name in modules} <= loaded
+    parts = ("engine", "select", "verify", "clauses", "kernels")
+    assert not [name for name in loaded if name.startswith(tuple(f"triplewire.{part}" for part in parts))]
 
 
 def test_answers_that_are_wrong_are_told() -> None:

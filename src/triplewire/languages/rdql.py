@@ -48,8 +48,9 @@ from triplewire.model.terms import IRI, Literal, made_iri, made_literal
 PATTERN = re.compile(
     rf"""
       (?P<skip>\s++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)
-    | (?P<match>(?:[=~]~|!~)\s*+(?:/(?:[^/\\\n\r]++|\\.)*+/|!(?:[^!\\\n\r]++|\\.)*+!
+    | (?P<match>(?:[=~]~|!~)\s*+m?(?:/(?:[^/\\\n\r]++|\\.)*+/|!(?:[^!\\\n\r]++|\\.)*+!
                                   |"(?:[^"\\\n\r]++|\\.)*+"|'(?:[^'\\\n\r]++|\\.)*+')[A-Za-z]*+)
+    | (?P<integer>0[xX][0-9a-fA-F]++[lL]?+(?!\w)|[0-9]++[lL](?!\w))
     | {TERMS}
     | (?P<other>[^\W\d]\w*+)   # a prefix that does not begin with an ASCII letter
     | (?P<symbol>\^\^|&&|\|\||[=!<>]=|>{{2,3}}|<<|[=~]~|!~|[(){{}},*/+!<>&|^~%=-])
@@ -63,7 +64,7 @@ REFUSED = ("=", "&", "|", "^", "~", "%", "<<", ">>", ">>>")
 IN_BRACKETS = PREDECLARED.keys() - {"geo", "content"}
 """The predeclared prefixes that count within angle brackets, where the others are schemes of IRIs."""
 
-_MATCH = re.compile(r"(..)\s*(.)(.*)\2([A-Za-z]*)", re.DOTALL)
+_MATCH = re.compile(r"(..)\s*m?(.)(.*)\2([A-Za-z]*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -112,6 +113,11 @@ class _Terms(TermReader):
         tokens = self.tokens
         if (read := self.accept_variable() or self.accept_iri()) is not None:
             return read
+        if tokens.at("NULL"):
+            tokens.unsupported(tokens.peek(), "NULL", "a variable of a pattern always has a value")
+        if (token := tokens.accept_kind("integer")) is not None:  # hexadecimal, or with an L behind it
+            digits = token.text.rstrip("lL")
+            return Label(str(int(digits, 16 if digits[1:2] in ("x", "X") else 10)))
         if (token := tokens.accept_kind("string")) is None:
             bare = self.accept_literal() or tokens.unexpected(expected)
             return Label(bare.lexical)

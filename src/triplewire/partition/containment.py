@@ -26,6 +26,8 @@ from triplewire.partition import node_tests
 from triplewire.partition.placement import SERVER, Placement
 from triplewire.partition.split_calls import CallSplit, has_calls_alone
 
+Triple = tuple[Position, Position, Position]
+
 MOST_STEPS = 2_000
 """Patterns that are tried for a pair of clauses before the answer is no."""
 
@@ -55,26 +57,32 @@ def contains(container: Form, other: Form, taxonomy: Taxonomy) -> bool:
     """Does `container` match every publication that `other` matches? False where that is not known."""
     if not (container.contains and other.contained):
         return False
-    return all(
-        any(_Search(clause, wider, taxonomy).succeeds() for wider in container.clauses) for clause in other.clauses
-    )
+    return all(any(_is_in(clause, wider, taxonomy) for wider in container.clauses) for clause in other.clauses)
+
+
+def _is_in(clause: Clause, wider: Clause, taxonomy: Taxonomy) -> bool:
+    """Is there a homomorphism from `wider` to `clause`? Most pairs that are compared fail at a single pattern."""
+    choices: list[list[Triple]] = []
+    for pattern in wider.patterns:
+        choices.append([target for target in clause.patterns if _fits(pattern, target)])
+        if not choices[-1]:
+            return False
+    return _Search(clause, wider, choices, taxonomy).succeeds()
 
 
 class _Search:
-    """Looks for a homomorphism from `wider` to `clause`, with backtracking."""
+    """Looks for a homomorphism from `wider` to `clause`, with backtracking. `choices`: for each pattern of `wider`,
+    the patterns that it may go to."""
 
-    def __init__(self, clause: Clause, wider: Clause, taxonomy: Taxonomy) -> None:
+    def __init__(self, clause: Clause, wider: Clause, choices: list[list[Triple]], taxonomy: Taxonomy) -> None:
         self._given, self._wanted, self._taxonomy = tests_of(clause), tests_of(wider), taxonomy
-        self._steps_left = MOST_STEPS
-        self._choices = [[target for target in clause.patterns if _fits(pattern, target)] for pattern in wider.patterns]
-        order = sorted(range(len(wider.patterns)), key=lambda number: len(self._choices[number]))
+        self._steps_left, self._choices = MOST_STEPS, choices
+        order = sorted(range(len(wider.patterns)), key=lambda number: len(choices[number]))
         self._order, self._patterns = _connected(order, wider), wider.patterns
         self._goes_to: dict[str, Position] = {}
 
-    def succeeds(self) -> bool:
-        return all(self._choices) and self._from(0)
-
-    def _from(self, place: int) -> bool:
+    def succeeds(self, place: int = 0) -> bool:
+        """Is there one for the patterns of the order from this place on?"""
         if place == len(self._order):
             return True
         number = self._order[place]
@@ -86,15 +94,13 @@ class _Search:
             if new is None:
                 continue
             self._goes_to.update(new)
-            if self._from(place + 1):
+            if self.succeeds(place + 1):
                 return True
             for name in new:
                 del self._goes_to[name]
         return False
 
-    def _bound(
-        self, pattern: tuple[Position, Position, Position], target: tuple[Position, Position, Position]
-    ) -> dict[str, Position] | None:
+    def _bound(self, pattern: Triple, target: Triple) -> dict[str, Position] | None:
         """The variables that get a node here; None where one has another node, or fails a test."""
         new: dict[str, Position] = {}
         for position, node in zip(pattern, target, strict=True):
@@ -127,8 +133,13 @@ def tests_of(clause: Clause) -> dict[str, list[Test]]:
     return tests
 
 
-def _fits(pattern: tuple[Position, Position, Position], target: tuple[Position, Position, Position]) -> bool:
-    return all(isinstance(a, Variable) or a == b for a, b in zip(pattern, target, strict=True))
+def _fits(pattern: Triple, target: Triple) -> bool:
+    (s, p, o), (subject, predicate, object_) = pattern, target
+    return (
+        (isinstance(p, Variable) or p == predicate)
+        and (isinstance(s, Variable) or s == subject)
+        and (isinstance(o, Variable) or o == object_)
+    )
 
 
 def _connected(order: list[int], clause: Clause) -> list[int]:
@@ -264,7 +275,7 @@ class Containers:
                 if (mark := _mark(test)) is not None:
                     yield shape, (place, mark)
 
-    def _numbers(self, pattern: tuple[Position, Position, Position]) -> Shape:
+    def _numbers(self, pattern: Triple) -> Shape:
         known = self._number
         s, p, o = (0 if type(t) is Variable else known.setdefault(t, len(known) + 1) for t in pattern)  # type: ignore[arg-type]  # a constant, by its kind
         return s, p, o

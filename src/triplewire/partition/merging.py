@@ -28,12 +28,10 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
-from triplewire.partition.containment import Containers, Form, contains, form_of, specialty
+from triplewire.partition.containment import Containers, Form, Triple, contains, form_of, specialty
 from triplewire.partition.placement import SERVER, Placement, engine_of
 from triplewire.partition.sample import Sample, Shape, Summary, collect, shapes_of
 from triplewire.partition.split_calls import CallSplit, has_calls_alone
-
-Triple = tuple[Position, Position, Position]
 
 LEAST_CONSTANTS = 2
 """Constants that two patterns have in common, at least, to become one pattern of a merger, where there are such."""

@@ -8,7 +8,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ SPLITS = ("item", "document", "subject")
 _OF_PICTURES = "operators read it with the publications beside it that name it"
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 _TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
+_BLANK = re.compile(r'"_:([^"\\\s]+)"')  # a label in JSON-LD
 _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
 
 
@@ -344,12 +345,14 @@ def _of_reply(reply: Reply, request: Request, on_refusal: Callable[[Refusal], No
 def _embedded(
     data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None, loader: Loader | None
 ) -> list[Publication]:
-    """What the documents in a file say together. One of them that is wrong is refused, and the others are read."""
-    parts: list[list[Publication]] = []
+    """What the documents in a file say together. One of them that is wrong is refused, and the others are read. The
+    scripts of a page are one document of JSON-LD: a blank node that two of them name is one (JSON-LD 1.1 API, 8.4)."""
+    parts: list[tuple[list[Publication], Container[str]]] = []
     for part in CLIENT.ask(replace(request, data=data)).documents:
         of_part = replace(request, syntax=part.syntax, base=part.base or request.base)
         try:
-            parts.append(list(_publications(part.data, of_part, on_refusal, loader)))
+            named = _BLANK.findall(part.data.decode()) if part.syntax is Syntax.JSON_LD else ()
+            parts.append((list(_publications(part.data, of_part, on_refusal, loader)), frozenset(named)))
         except ReadError as error:
             part.place(error)
             _refuse(error, request.source or request.document, on_refusal, part.data)

@@ -18,13 +18,16 @@ from urllib.parse import urljoin
 
 from triplewire.errors import ReadError
 from triplewire.model.terms import XSD
-from triplewire.read.charsets import HEAD, by_first_bytes, known
+from triplewire.read.charsets import HEAD, by_first_bytes, decoded, known
 from triplewire.read.decoded import Embedded, Syntax
 from triplewire.read.guard.texts import line_and_column
 from triplewire.read.process.frames import Request
 
 _CHARSET = re.compile(rb"""<meta[^<>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]+)""", re.IGNORECASE)
-_RDF = re.compile(rb"<([A-Za-z_][\w.-]{0,31}):RDF(?=[\s>])")
+_RDF = re.compile(rb"<((?:[A-Za-z_][\w.-]{0,31}:)?RDF)(?=[\s>])")
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_ENTITY = re.compile(rb"""<!ENTITY\s+([\w.-]+)\s+["']([^"'<>&%]{0,200})["']\s*>""")  # as Illustrator names namespaces
+_REFERRED = re.compile(rb"""(?<=["'])&([\w.-]+);(?=["'])""")
 _DECLARED = re.compile(rb"""\sxmlns:([\w.-]+)\s*=\s*(?:"[^"<>]*"|'[^'<>]*')""")
 _BEFORE = 1 << 16  # bytes before the element rdf:RDF, in which the elements around it declare namespaces
 
@@ -50,13 +53,15 @@ def in_html(request: Request) -> Iterator[Embedded]:
     from selectolax.lexbor import LexborHTMLParser  # most documents are no pages, here as below
 
     encoding, data = by_first_bytes(request.data)
-    if not encoding and (stated := _CHARSET.search(data, 0, HEAD)):
+    has_mark = len(data) < len(request.data)  # a byte order mark, which what is stated does not change
+    if not has_mark and not encoding and (stated := _CHARSET.search(data, 0, HEAD)):
         encoding = known(stated[1].decode("ascii", "replace"))
     text = data.decode(encoding or "utf-8", "replace")
     page = LexborHTMLParser(text)
     element = page.css_first("base[href]")
     base = request.base or request.document
-    base = urljoin(base, (element.attributes["href"] or "").strip()) if element is not None else base
+    if element is not None and (stated_base := urljoin(base, (element.attributes["href"] or "").strip())):
+        base = base if stated_base.startswith(("data:", "javascript:")) else stated_base  # as browsers do
     begin = 0
     for script in page.css("script"):
         kind, content = (script.attributes.get("type") or "").partition(";")[0].strip().lower(), script.text()
@@ -73,11 +78,15 @@ def in_xmp(request: Request) -> Iterator[Embedded]:
 
 
 def _packet(data: bytes) -> Iterator[Embedded]:
+    encoding, head = by_first_bytes(data[:HEAD])
+    if head.decode(encoding or "latin-1", "ignore").lstrip().startswith("<"):  # a text, as SVG, in any encoding
+        data = decoded(data).text.encode("utf-8", "replace")
+        data = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), data)
     begin = _RDF.search(data)
-    end = data.find(b"</" + begin[1] + b":RDF", begin.end()) if begin else -1
-    close = data.find(b">", end) if end >= 0 else -1
-    if begin is None or close < 0:
+    end = _end(data, begin) if begin else -1
+    if begin is None or end < 0:
         return
+    entities = dict(_ENTITY.findall(data, max(0, begin.start() - _BEFORE), begin.start()))
     tag_end = data.find(b">", begin.end())
     own = {declared[1] for declared in _DECLARED.finditer(data, begin.end(), tag_end)}
     before = max(0, begin.start() - _BEFORE)
@@ -85,7 +94,20 @@ def _packet(data: bytes) -> Iterator[Embedded]:
     inherited = b"".join(text for name, text in around.items() if name not in own)
     is_text = data.lstrip()[:1] == b"<"
     place = line_and_column(data, begin.start()) if is_text else (0, 0)
-    yield Embedded(Syntax.RDF_XML, begin[0] + inherited + data[begin.end() : close + 1], *place)
+    element = begin[0] + inherited + data[begin.end() : end]
+    if entities:
+        element = _REFERRED.sub(lambda name: entities.get(name[1], name[0]), element)
+    yield Embedded(Syntax.RDF_XML, element, *place)
+
+
+def _end(data: bytes, begin: re.Match[bytes]) -> int:
+    """Where the element ends that begins there, which may hold others of its name; -1 where it does not."""
+    depth = 0
+    for tag in re.finditer(rb"<(/?)" + re.escape(begin[1]) + rb"(?=[\s/>])[^<>]*?(/?)>", data[begin.start() :]):
+        depth += 0 if tag[2] else -1 if tag[1] else 1
+        if depth == 0:
+            return begin.start() + tag.end()
+    return -1
 
 
 def in_pdf(request: Request) -> Iterator[Embedded]:

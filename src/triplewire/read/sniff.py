@@ -27,6 +27,7 @@ _COMMENT = re.compile(rb"<!--(?:.*?-->|(.*))|<!\[CDATA\[(?:.*?\]\]>|(.*))", re.D
 _PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*+)(?::([\w.-]++))?+(\s[^>]*+)?+/?>")
 _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|channel|item|entry)[\s>/]", re.IGNORECASE)
+_JSON_LD = re.compile(rb"ld\+json", re.IGNORECASE)
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _PART_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:channel|item|entry)[\s>/]", re.IGNORECASE)
 _CHANNEL = re.compile(rb"<(?:([\w.-]+):)?channel[\s>/]")
@@ -101,7 +102,7 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
         return None
     local = bytes(match[2] or match[1]).lower()
     # the end tag of a page may be left out
-    is_page = local == b"html" and b"ld+json" in view and not name.endswith(_TURTLE_NAMES)
+    is_page = local == b"html" and _JSON_LD.search(view) and not name.endswith(_TURTLE_NAMES)
     if not match[3] and not match[0].endswith(b"/>") and not is_page:
         closing = b"</" + match[0][1:]
         if local not in _FEED_ROOTS and closing not in view:
@@ -130,7 +131,7 @@ def _xml(view: bytes, start: int, name: str) -> Syntax | None:
 
 def _page(view: bytes) -> Syntax:
     """A page with JSON-LD. Raises `ReadError` for others."""
-    if b"ld+json" in view:
+    if _JSON_LD.search(view):
         return Syntax.HTML
     raise ReadError("this is an HTML page", remedy="give a feed or an RDF document")
 

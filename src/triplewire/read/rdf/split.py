@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -33,17 +33,20 @@ def by_graph(statements: Iterable[Statement], document: str, source: str, settin
     return [Publication(graph_id(graph, document), tuple(triples), source) for graph, triples in graphs.items()]
 
 
-def merged(parts: list[list[Publication]], settings: Settings) -> list[Publication]:
-    """The publications of several documents, those of one id joined. Their blank nodes stay apart."""
+def merged(parts: list[tuple[list[Publication], Container[str]]], settings: Settings) -> list[Publication]:
+    """The publications of several documents, those of one id joined. Their blank nodes stay apart, but for those of
+    the labels that are given for a document, which all documents share."""
     if len(parts) == 1:
-        return parts[0]
+        return parts[0][0]
     joined: dict[str, Publication] = {}
-    for number, part in enumerate(parts):
+    for number, (publications, shared) in enumerate(parts):
 
-        def renamed(term: Any, number: int = number) -> Any:
-            return BlankNode(f"d{number}-{term.label}") if isinstance(term, BlankNode) else term
+        def renamed(term: Any, number: int = number, shared: Container[str] = shared) -> Any:
+            if not isinstance(term, BlankNode):
+                return term
+            return BlankNode(f"d{'' if term.label in shared else number}-{term.label}")
 
-        for publication in part:
+        for publication in publications:
             triples = [Triple._make(map(renamed, triple)) for triple in publication.triples]
             before = joined.get(publication.id)
             whole = dict.fromkeys([*before.triples, *triples] if before else triples)
