@@ -43,7 +43,7 @@ test:
 	@$(MAKE) --no-print-directory --jobs=2 .tests .tests-of-wagtail
 
 .tests: $(READY)
-	@.venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout $(TEST_TIMEOUT)
+	@.venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout $(TEST_TIMEOUT)
 
 .tests-of-wagtail: $(READY) $(CMS)
 	@cd integrations/wagtail && said=$$(../../.venv-cms/bin/python -m pytest --timeout $(TEST_TIMEOUT) 2>&1); \
