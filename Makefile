@@ -51,7 +51,7 @@ test:
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)
-	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
+	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
 
 # unit tests in less than 30 seconds: which ones, tests/conftest.py says; kernels run as plain Python where a test asks one
 quick: $(READY)
