@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared_data import lines
+from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources import row_columns
-from triplewire.languages.sources.files import read_batches, read_subscriptions
+from triplewire.languages.sources.files import Reader, read_batches, read_subscriptions
 from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates
@@ -48,7 +49,7 @@ class Loaded(NamedTuple):
 def _by_template(paths: Iterable[Path], refuse: Callable[[Refusal], None]) -> Iterator[Loaded]:
     """The rows as they are loaded, a few at a time."""
     templates = Templates()
-    for batch in read_batches(paths, columnar=True):
+    for batch in read_batches(Reader(None, Settings(), {}, columnar=True), paths):
         rows = batch.rows
         assert isinstance(rows, RowColumns)
         forms = templates.find_all(rows.queries)
