@@ -133,11 +133,11 @@ class SegmentRegistrar:
         for segment in segments:
             self._added += len(segment)
             self._install(segment)
-        for one in told:
-            if isinstance(one, Refusal):
-                self._refuse(one)
+        for message in told:
+            if isinstance(message, Refusal):
+                self._refuse(message)
             elif self._warn is not None:
-                self._warn(*one)
+                self._warn(*message)
 
     @property
     def context(self) -> SegmentContext:

@@ -95,18 +95,6 @@ class RowBatch(NamedTuple):
         return cls([its.row for its in by_id.values()], lambda row: by_id[row.id], by_template=False)
 
 
-def read_subscriptions(
-    paths: Iterable[str | os.PathLike[str]],
-    *,
-    operators: Mapping[str, Operator] | None = None,
-    settings: Settings | None = None,
-    on_refusal: Callable[[Refusal], None],
-) -> Iterator[Subscription]:
-    """The subscriptions of the rows that `read_rows` gives."""
-    for parsed in read_rows(paths, operators=operators, settings=settings, on_refusal=on_refusal):
-        yield parsed.subscription
-
-
 def read_rows(
     paths: Iterable[SubscriptionSource],
     *,
