@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import json
+import mmap
 import os
 import pickle
 import signal
@@ -9,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +28,7 @@ from triplewire.config import Settings
 from triplewire.engine import part_processes
 from triplewire.engine.part_loading import LoadTask
 from triplewire.errors import StoreError, SubscriptionError
-from triplewire.languages.sources.file_parts import parts_of, pieces_of
+from triplewire.languages.sources.file_parts import FilePiece, items_of, parts_of, pieces_of
 from triplewire.operators import built_in_operators, function_operator
 
 TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
@@ -288,6 +293,26 @@ def test_parts_have_all_rows_in_order(form: str, shares: list[float], tmp_path: 
             assert (following.begin, following.record) == (piece.end, piece.record + piece.rows)
         read = [row for piece in own for columns in piece.items(Settings()) for row in _each(columns)]
         assert [row.id for row in read] == [row["id"] for row in stated[:count]]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="it reads its own memory as a file")
+def test_lines_before_a_fault_of_the_disk(tmp_path: Path) -> None:
+    """A page of memory that is there no more reads as a disk with a fault does."""
+    file, page = tmp_path / "rows.jsonl", mmap.PAGESIZE
+    lines = [json.dumps({"id": f"{n}", "language": "sparql", "query": "ASK { ?s ?p ?o }"}) for n in range(page // 20)]
+    file.write_text("".join(line + "\n" for line in lines)[: 2 * page])
+    with file.open("r+b") as stream, mmap.mmap(stream.fileno(), 2 * page) as memory:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        whole = memory[:page].count(b"\n")
+        os.truncate(file, page)
+        pieces = [FilePiece(str(file), "/proc/self/mem", address, address + 2 * page, 1, len(lines))]
+        pieces.append(replace(pieces[0], begin=address + page, record=whole + 1))
+        refusals: list[Refusal] = []
+        *items, refusal = items_of(pieces, Settings(), refusals)
+        gc.collect()  # the address
+    assert [row.id for columns in items for row in _each(columns)] == [f"{n}" for n in range(whole)]
+    assert [refusal] == refusals
+    assert "it cannot be read: Input/output error" in refusals[0].reason
 
 
 def _each(columns: Any) -> list[Any]:
