@@ -165,9 +165,9 @@ def in_parts(
     if workers == 1 or not pieces or not current.compiled().columnar:
         return None
     from triplewire.engine.part_loading import PartLoading, has_built_in_operators  # compiled kernels
-    from triplewire.engine.part_processes import processes
+    from triplewire.engine.part_processes import workers_here
 
-    who = processes(workers) if isinstance(workers, int) else workers
+    who = workers_here(min(workers, len(pieces))) if isinstance(workers, int) else workers
     own, *others = parts_of(pieces, who.shares)
     is_known = who.operators is not None or has_built_in_operators(current.snapshot.compiler)
     return PartLoading([own, *filter(None, others)], matcher, who) if is_known and any(others) else None

@@ -28,7 +28,7 @@ save what it has loaded, which is a tenth of the time of 1,500,000 `rtf`."""
 _REMEDY = "where it has taken too much memory or room on the disk, load with workers=1, which takes less"
 
 
-def processes(count: int) -> Workers:
+def workers_here(count: int) -> Workers:
     """So many processes of this machine, this one among them."""
     return Workers([OWN_SHARE] + [1.0] * (count - 1), run)
 
@@ -76,7 +76,7 @@ def main(path: str) -> None:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.read()
+    os.read(sys.stdin.fileno(), 1)  # nothing is written to it, so that this ends with who might
     os._exit(1)
 
 
