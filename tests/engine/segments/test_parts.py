@@ -83,11 +83,12 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
-    """The processes that were started. None of them is left."""
+    """The processes that were started. They are stopped at once, so that they are at work for long."""
     begin, processes = part_processes.started, list[subprocess.Popen[bytes]]()
 
     def watched(*about: Any, **more: Any) -> subprocess.Popen[bytes]:
         processes.append(begin(*about, **more))
+        processes[-1].send_signal(signal.SIGSTOP)
         return processes[-1]
 
     monkeypatch.setattr(part_processes, "started", watched)
