@@ -25,7 +25,7 @@ from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.model.publication import Publication
 from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.plan import partitioner
@@ -124,7 +124,8 @@ def section_7(place: Place, points: Points) -> Iterator[Figure]:
 
 
 def _subscriptions(case: Case, world: World) -> list[Subscription]:
-    return list(read_subscriptions([case.subscriptions], settings=world.settings, on_refusal=raise_refusal))
+    parsed = read_rows([case.subscriptions], settings=world.settings, on_refusal=raise_refusal)
+    return [its.subscription for its in parsed]
 
 
 def editions_of(case: Case, count: int) -> list[Publication]:

@@ -15,7 +15,7 @@ import pytest
 
 from triplewire.errors import LanguageError, ReadError, Refusal, TriplewireError
 from triplewire.languages import parse
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.read import read
 
 FOLDER = Path(__file__).resolve().parent / "cases" / "malformed"
@@ -56,7 +56,7 @@ def test_subscription_file(_language: str, case: dict[str, Any], tmp_path: Path)
     for name, text in case["files"].items():
         (tmp_path / name).write_text(text.removeprefix("\n"), encoding="utf-8")
     refusals: list[Refusal] = []
-    kept = [subscription.id for subscription in read_subscriptions([tmp_path], on_refusal=refusals.append)]
+    kept = [parsed.row.id for parsed in read_rows([tmp_path], on_refusal=refusals.append)]
     said = [str(refusal).replace(str(tmp_path), "FOLDER") for refusal in refusals]
     _same(case["name"], said, case.get("refusals"))
     assert kept == case["kept"]

@@ -16,7 +16,7 @@ from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer, FullText, Variable, Word
 from triplewire.ir.normal_form import Position, normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal
 from triplewire.read import read
@@ -51,8 +51,8 @@ def _written(place: Place, name: str, case: Case, part: Callable[[Query], Query]
         return folder
     part_of = folder.with_suffix(".part")
     part_of.mkdir(exist_ok=True)
-    subscriptions = read_subscriptions([case.subscriptions], settings=Settings(), on_refusal=raise_refusal)
-    queries = [(subscription.id, part(tuples_of(subscription))) for subscription in subscriptions]
+    parsed = read_rows([case.subscriptions], settings=Settings(), on_refusal=raise_refusal)
+    queries = [(its.row.id, part(tuples_of(its.subscription))) for its in parsed]
     _rows(part_of / "queries.jsonl", queries)
     sparql = ({"id": id, "language": "sparql", "query": to_sparql(query)} for id, query in queries)
     _rows(part_of / "subscriptions.jsonl", sparql)

@@ -27,7 +27,7 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import FullText, Pattern
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.ir.walk import walk
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.partition.containment import ContainmentPartitioner
 from triplewire.partition.placement import SERVER
 from triplewire.read import read
@@ -71,7 +71,7 @@ def test_rtf_queries_have_the_stated_form(articles: corpus.Corpus, tmp_path: Pat
     path = tmp_path / "q.jsonl"
     RtfQueries(articles, 0.5).write(path, 2_000, SEED)
     refused: list[object] = []
-    found = list(read_subscriptions([path], on_refusal=refused.append))
+    found = [parsed.subscription for parsed in read_rows([path], on_refusal=refused.append)]
     assert not refused
     assert len(found) == len({subscription.id for subscription in found}) == 2_000
     sizes, words = Counter[int](), Counter[int]()
@@ -146,7 +146,7 @@ def test_contained_subscriptions_match_in_proportion(percent: int, tmp_path: Pat
     for publication in publications:
         assert len({term for s, _, o in publication.triples for term in (s, o)}) == 30
         assert 88 <= len(publication.triples) <= 90
-    subscriptions = list(read_subscriptions([path], on_refusal=raise_refusal))
+    subscriptions = [parsed.subscription for parsed in read_rows([path], on_refusal=raise_refusal)]
     contained = {subscription.id for subscription in subscriptions if subscription.id.startswith("c")}
     assert len(contained) == count * percent // 100
     engine = Engine(matcher="reference")
@@ -225,7 +225,7 @@ def test_every_subscription_of_a_workload_is_accepted(
     monkeypatch.setattr(workloads, "RTF_PUBLICATIONS", 300)
     for case in WORKLOADS[workload](Place(tmp_path, 40)):
         refused: list[object] = []
-        found = list(read_subscriptions([case.subscriptions], on_refusal=refused.append))
+        found = [parsed.subscription for parsed in read_rows([case.subscriptions], on_refusal=refused.append)]
         assert not refused
         assert len({subscription.id for subscription in found}) == len(found) > 0
         assert next(iter(read(case.publications))).graph.triples

@@ -37,6 +37,7 @@ FROM_AN_INDEX = re.compile(r"\binstall +['\"]?triple" r"wire\b")
 FOREIGN_CODE = {"pickle", "shelve", "marshal", "dill", "cloudpickle", "code", "codeop"}
 ALLOWED_FOREIGN: dict[str, str] = {
     "src/triplewire/engine/part_loading.py": "reads what processes of one load have written to a folder that is theirs",
+    "src/triplewire/engine/part_processes.py": "reads what the process has written that started this one",
     "src/triplewire/languages/sources/files.py": "reads what this process has written to a file without a name",
     "src/triplewire/operators/files.py": "runs the file of operators that the user names, as an import would",
     "src/triplewire/operators/calling/isolated.py": "writes an operator of this process for a worker of this process",

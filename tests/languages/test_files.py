@@ -25,7 +25,7 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 
 QUERIES = {
     "gql": "SELECT ?x WHERE (?x, dc:title, ?y)",
@@ -39,7 +39,7 @@ SUFFIXES = {"gql": ("gql",), "sparql": ("rq", "sparql"), "mdv": ("mdv",), "predi
 def read(*paths: Path | str, settings: Settings | None = None) -> tuple[list[Subscription], list[Refusal]]:
     """The subscriptions and the refusals of files."""
     refusals: list[Refusal] = []
-    return list(read_subscriptions(paths, settings=settings, on_refusal=refusals.append)), refusals
+    return [parsed.subscription for parsed in read_rows(paths, settings=settings, on_refusal=refusals.append)], refusals
 
 
 def rows(*some: dict[str, object]) -> bytes:
@@ -324,8 +324,8 @@ class CountedReads(io.RawIOBase):
 def test_rows_are_read_as_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = CountedReads()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
-    found = read_subscriptions(["-"], on_refusal=pytest.fail)
-    assert [next(found).id for _ in range(3)] == ["id 0", "id 1", "id 2"]
+    found = read_rows(["-"], on_refusal=pytest.fail)
+    assert [next(found).row.id for _ in range(3)] == ["id 0", "id 1", "id 2"]
     assert stream.taken < 100_000
 
 
@@ -336,7 +336,7 @@ def test_an_error_of_the_caller_is_not_taken_for_one_of_the_file(tmp_path: Path)
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        list(read_subscriptions([tmp_path], on_refusal=full))
+        list(read_rows([tmp_path], on_refusal=full))
 
 
 @pytest.mark.slow
@@ -369,6 +369,6 @@ def test_iterators_and_single_files_of_the_same_id(tmp_path: Path) -> None:
         (tmp_path / folder / "same.gql").write_text(QUERIES["gql"], encoding="utf-8")
     refusals: list[Refusal] = []
     paths: Iterator[Path] = iter([tmp_path / "b", tmp_path / "a"])
-    found = list(read_subscriptions(paths, on_refusal=refusals.append))
+    found = [parsed.subscription for parsed in read_rows(paths, on_refusal=refusals.append)]
     assert [subscription.id for subscription in found] == ["same"]
     assert [(refusal.subject, refusal.where) for refusal in refusals] == [("same", str(tmp_path / "a" / "same.gql"))]

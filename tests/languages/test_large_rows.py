@@ -15,7 +15,7 @@ import pytest
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.languages.sources.rows import json_rows
 
 QUERY = "SELECT ?x { ?x dc:title ?y }"
@@ -24,7 +24,9 @@ QUERY = "SELECT ?x { ?x dc:title ?y }"
 def read(path: Path, settings: Settings | None = None) -> tuple[list[Subscription], list[Refusal]]:
     """The subscriptions and the refusals of a file."""
     refusals: list[Refusal] = []
-    return list(read_subscriptions([path], settings=settings, on_refusal=refusals.append)), refusals
+    return [
+        parsed.subscription for parsed in read_rows([path], settings=settings, on_refusal=refusals.append)
+    ], refusals
 
 
 class CountedLines(io.BytesIO):

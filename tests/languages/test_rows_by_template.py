@@ -1,4 +1,4 @@
-"""Rows with templates: what `read_subscriptions` reads and refuses, and little of it parsed."""
+"""Rows with templates: what `read_rows` reads and refuses, and little of it parsed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared_data import lines
+from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources import row_columns
-from triplewire.languages.sources.files import read_batches, read_subscriptions
+from triplewire.languages.sources.files import Reader, read_batches, read_rows
 from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.templates import Templates
@@ -48,7 +49,7 @@ class Loaded(NamedTuple):
 def _by_template(paths: Iterable[Path], refuse: Callable[[Refusal], None]) -> Iterator[Loaded]:
     """The rows as they are loaded, a few at a time."""
     templates = Templates()
-    for batch in read_batches(paths, columnar=True):
+    for batch in read_batches(Reader(None, Settings(), {}, columnar=True), paths):
         rows = batch.rows
         assert isinstance(rows, RowColumns)
         forms = templates.find_all(rows.queries)
@@ -81,7 +82,7 @@ def _both(*paths: Path) -> tuple[list[Loaded], list[Refusal]]:
     """What both ways read and refuse, having seen that it is the same."""
     refused: list[Refusal] = []
     refused_plain: list[Refusal] = []
-    plain = list(read_subscriptions(paths, on_refusal=refused_plain.append))
+    plain = [parsed.subscription for parsed in read_rows(paths, on_refusal=refused_plain.append)]
     parsed = list(_by_template(paths, refused.append))
     assert refused == refused_plain
     assert [one.row.id for one in parsed] == [one.id for one in plain]

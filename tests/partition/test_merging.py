@@ -17,7 +17,7 @@ from triplewire.ir.normal_form import Clause
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages import parse
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.model.publication import Publication
 from triplewire.partition.containment import form_of
 from triplewire.partition.merging import MergingPartitioner, common, merger_of
@@ -129,7 +129,7 @@ def test_the_index_shrinks_as_more_is_to_be_merged(tmp_path: Path) -> None:
     documents = overlap.write_overlap(GraphWorkload(30, 90, count, 25), path, count, 50, 1)
     stories.write_bytes(corpus.to_nquads(documents))
     publications = overlap.editions(read(stories), 240, 90, 1)
-    given = list(read_subscriptions([path], on_refusal=raise_refusal))
+    given = [parsed.subscription for parsed in read_rows([path], on_refusal=raise_refusal)]
     sizes = []
     for percent in (50, 70, 80, 99):
         made = MergingPartitioner(3, WORLD, sample=publications[:120], percent=percent)

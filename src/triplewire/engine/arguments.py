@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from triplewire import argument_checks
 from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
@@ -23,6 +24,9 @@ from triplewire.operators.order import GREEDY, check_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from triplewire.engine.part_loading import LoadTask
+    from triplewire.operators.files import OperatorFile
 
 _READ = "match(read(path)) or match_files(path) take files"
 _PREFIXES = "a mapping of prefixes to namespace IRIs (texts)"
@@ -140,9 +144,21 @@ def subscription_files(
     return listed
 
 
+class Workers(NamedTuple):
+    """Who loads the parts of subscription files: the process that asks has the first of the `shares`; `run` has tasks
+    done by `part_loading.load_part`, and gives what waits for them and raises where one fails. They see `folder` (None:
+    that of temporary files). `operators`: the files that give the engine its own; None for one that may have the
+    built-in ones only."""
+
+    shares: Sequence[float]
+    run: Callable[[Sequence[LoadTask]], AbstractContextManager[Callable[[], None]]]
+    folder: str | None = None
+    operators: tuple[OperatorFile, ...] | None = None
+
+
 def check_workers(where: str, workers: object) -> None:
-    """Raises `ArgumentError` where it is no number of processes, nor None."""
-    if workers is not None and (type(workers) is not int or workers < 1):
+    """Raises `ArgumentError` where it is no number of processes, nor `Workers` or None."""
+    if not isinstance(workers, Workers | None) and (type(workers) is not int or workers < 1):
         raise refuse(f"{where}(workers=...)", "a number of processes, or None", workers, "1 is this process alone")
 
 

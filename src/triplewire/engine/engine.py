@@ -177,7 +177,7 @@ class Engine:
         progress: Callable[[int], None] | None = None,
         ids: Collection[str] | None = None,
         replace: bool = False,
-        workers: int | None = None,
+        workers: int | arguments.Workers | None = None,
     ) -> LoadedCount:
         """Register the subscriptions of files, folders (`triplewire.languages.sources`) and tables; returns how many.
 
@@ -191,9 +191,10 @@ class Engine:
         not have any more goes, and the result says how many were `new`, `changed` and `gone`. Publications that are
         matched meanwhile see some of it.
 
-        `workers`: so many processes load an empty engine from files of JSON Lines and Parquet (of several row groups),
-        with the same result; by default one for each core where there are more than 2.6 million subscriptions. Raises
-        `StoreError` where one of them is killed or fails. An engine with operators of its own loads in one process.
+        `workers`: so many processes, with this one, load an empty engine from files of JSON Lines and Parquet (of
+        several row groups), with the same result; by default one for each core where there are more than 2.6 million
+        subscriptions. Raises `StoreError` where one of them is killed or fails. An engine with operators of its own
+        loads in one process.
         """
         files = arguments.subscription_files(paths, on_refusal, on_warning, progress, ids)
         arguments.check_workers("load_subscriptions", workers)

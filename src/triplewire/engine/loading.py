@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
 import numpy as np
 
+from triplewire.engine.arguments import Workers
 from triplewire.engine.chunk import LARGE
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.subscriptions import Rules
-from triplewire.errors import Refusal, TriplewireError, raise_refusal
+from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.sources.file_parts import about_rows, parts_of
-from triplewire.languages.sources.files import ParsedRow, RowBatch, parsed_rows, read_batches, read_rules
+from triplewire.languages.sources.file_parts import parts_of, pieces_of
+from triplewire.languages.sources.files import ParsedRow, Reader, RowBatch, parsed_rows, read_batches
 from triplewire.languages.sources.rows import Row
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 from triplewire.read.documents import bytes_of
@@ -34,6 +35,7 @@ Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 Told = ParamSpec("Told")
 
+_LARGE_BYTES = 12 * LARGE  # of files; fewer hardly have as many rows as are worth other processes
 OBJECTS_TOGETHER = 16_384  # a snapshot of objects copies a table at each change
 
 
@@ -49,9 +51,9 @@ def load(
 ) -> Iterator[int]:
     """Register the subscriptions of files and tables; with `ids`, only those with these ids. Texts in tables stay
     there, where the snapshot is one of segments. With a `difference`, the subscriptions of the files take the place of
-    those that are registered. `parts`: of the same files, for several processes. Yields the number registered since the
-    last yield. Where `refuse`, `warn`, reading or the caller raises, the rows before that are registered, and perhaps
-    some of those after it."""
+    those that are registered. `parts`: of the same files, of which other processes load some. Yields the number
+    registered since the last yield. Where `refuse`, `warn`, reading or the caller raises, the rows before that are
+    registered, and perhaps some of those after it."""
     world = compiler.world
     compiler.tables.update({source.name: source for source in sources if isinstance(source, SubscriptionTexts)})
     raised: list[Exception] = []
@@ -62,14 +64,12 @@ def load(
 
         registrar = SegmentRegistrar(compiler, current, bytes_of(sources), tell, warn, ids)
     known = {} if difference is not None else Rules.of(current.snapshot)
-    how: Any = {"operators": world.operators, "settings": world.settings, "registered": known}
-    rules = None
-    if parts is not None:
-        rules = yield from parts.load(compiler, current, tell, warn, stops=refuse is raise_refusal)
-    if rules is None:
-        batches = read_batches(sources, ids=ids, columnar=current.snapshot.columnar, **how)
+    reader = Reader(world.operators, world.settings, known, current.snapshot.columnar)
+    if parts is None:
+        batches = read_batches(reader, sources, ids)
     else:
-        batches = read_rules(rules, **how)
+        assert not isinstance(registrar, ObjectRegistrar)
+        batches = parts.batches(registrar, reader, warn is not None)
     unread: list[Exception] = []
     while not (raised or unread):
         try:
@@ -85,6 +85,7 @@ def load(
         except GeneratorExit:  # the caller has raised something
             registrar.finish()
             raise
+    batches.close()
     yield registrar.finish()
     if difference is not None and not (raised or unread):
         difference.finish()
@@ -149,29 +150,27 @@ class Difference:
 
 
 def in_parts(
-    sources: Sequence[SubscriptionSource], current: CurrentSnapshot, matcher: str, workers: int | None
+    sources: Sequence[SubscriptionSource], current: CurrentSnapshot, matcher: str, workers: int | Workers | None
 ) -> PartLoading | None:
-    """How to load these files into an empty engine by several processes of this machine: so many `workers`, or by
-    default one for each core where that makes no more segments than one process would make. None for one process:
-    where the files, the engine's operators or its matcher have to stay in this one."""
-    if workers == 1 or len(current.snapshot) or not sources:
+    """How to load these files into an empty engine with others: by so many processes of this machine, or by default one
+    for each core where that makes no more segments than one process would make. None for this process alone: where the
+    files, the engine's operators or its matcher have to stay in it."""
+    if workers == 1 or len(current.snapshot) or (workers is None and bytes_of(sources) < _LARGE_BYTES):
         return None
+    pieces = pieces_of(sources, current.snapshot.compiler.world.settings)
+    rows = sum(piece.rows for piece in pieces)
     if workers is None:
-        rows = about_rows(sources)
-        if rows <= LARGE:
-            return None
-        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 2 * rows // LARGE)
-    current.compiled()
-    if workers == 1 or not current.snapshot.columnar:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        workers = min(cores, 2 * rows // LARGE) if rows > LARGE else 1
+    if workers == 1 or not pieces or not current.compiled().columnar:
         return None
-    from triplewire.engine import part_processes
-    from triplewire.engine.part_loading import PartLoading, has_built_in_operators
+    from triplewire.engine.part_loading import PartLoading, has_built_in_operators  # compiled kernels
+    from triplewire.engine.part_processes import workers_here
 
-    compiler = current.snapshot.compiler
-    if not has_built_in_operators(compiler):
-        return None
-    shares = parts_of(sources, workers, compiler.world.settings)
-    return PartLoading(shares, matcher, part_processes.run) if shares else None
+    who = workers_here(min(workers, len(pieces))) if isinstance(workers, int) else workers
+    own, *others = parts_of(pieces, who.shares)
+    is_known = who.operators is not None or has_built_in_operators(current.snapshot.compiler)
+    return PartLoading([own, *filter(None, others)], matcher, who) if is_known and any(others) else None
 
 
 def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callable[Told, None]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from triplewire.engine.chunk import Chunk
 from triplewire.engine.current_snapshot import publications_of
@@ -14,7 +13,6 @@ from triplewire.engine.incoming import chunks_of, chunks_of_batches, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.engine.tiers.interpreted import empty_snapshot
-from triplewire.errors import Refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
@@ -22,18 +20,6 @@ from triplewire.read.documents import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from triplewire.engine.part_loading import Run
-    from triplewire.operators.files import OperatorFile
-
-
-class PlaceOfTasks(NamedTuple):
-    """Where tasks load parts of files: what has them done, a folder that they see, and the files of the engine's own
-    operators."""
-
-    run: Run
-    folder: str
-    operators: tuple[OperatorFile, ...] = ()
 
 
 def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: Collection[str] = ()) -> Engine:
@@ -89,28 +75,6 @@ def match_chunks(engine: Engine, chunks: Sequence[Chunk]) -> MatchResult:
     """As `Engine.match`."""
     snapshot = engine._current.snapshot_for_matching(lambda most: sum(map(len, chunks)))
     return engine._recent.keep(matched(snapshot, chunks, Clock()))
-
-
-def load_by_tasks(
-    engine: Engine,
-    files: Sequence[str | os.PathLike[str]],
-    tasks: int,
-    place: PlaceOfTasks,
-    on_refusal: Callable[[Refusal], None],
-    on_warning: Callable[[str, str], None] | None,
-) -> None:
-    """As `Engine.load_subscriptions`, into an engine without subscriptions, by so many tasks in another place. Files
-    that cannot be loaded in parts are loaded here."""
-    from triplewire.engine.loading import load  # Arrow
-    from triplewire.engine.part_loading import PartLoading
-    from triplewire.languages.sources.file_parts import parts_of
-
-    current = engine._current
-    shares = parts_of(files, tasks, engine.settings) if current.compiled().columnar else []
-    parts = PartLoading(shares, engine._matcher_name, place.run, place.folder, place.operators) if shares else None
-    for _ in load(files, engine._compiler, current, on_refusal, on_warning, None, None, parts):
-        pass  # nobody follows how far it is
-    current.settle()
 
 
 def revision_in(engine: Engine, id: str) -> str:

@@ -16,7 +16,7 @@ from triplewire.engine import Engine
 from triplewire.errors import Refusal, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.languages.sources.files import read_subscriptions
+from triplewire.languages.sources.files import read_rows
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 from triplewire.partition.containment import ContainmentPartitioner
@@ -60,8 +60,8 @@ def test_an_index_through_its_changes(name: str, tmp_path: Path, monkeypatch: py
             more, replaces = CASES / step["subscribe"], step.get("replace", False)
             version = changes.subscribe(tmp_path, [more], replaces=replaces, on_refusal=said.append).version
             if replaces:
-                for subscription in read_subscriptions([more], on_refusal=lambda refusal: None):
-                    engine.subscribe(subscription, replace=True, id=subscription.id)
+                for parsed in read_rows([more], on_refusal=lambda refusal: None):
+                    engine.subscribe(parsed.subscription, replace=True, id=parsed.row.id)
             else:
                 engine.load_subscriptions(more, on_refusal=lambda refusal: None)
         else:

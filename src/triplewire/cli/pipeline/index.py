@@ -48,10 +48,10 @@ from triplewire.errors import Refusal
 if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.engine import Engine
+    from triplewire.engine.arguments import Workers
     from triplewire.model.publication import Publication
     from triplewire.operators.files import OperatorFile
     from triplewire.partition.sample import Statistics
-    from triplewire.pipeline.index.loading import LoadOnSpark
     from triplewire.pipeline.index.versions import Version
 
 Index = Annotated[Path, folder_option("--index", help="What `triplewire pipeline index` wrote.")]
@@ -144,7 +144,7 @@ def index_command(
     with (
         wrong_usage(),
         subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as (files, names),
-        _loading(load_tasks, output, operators, conf) as load,
+        _loading(load_tasks, output, operators, conf) as workers,
     ):
         version = build(
             output,
@@ -155,7 +155,7 @@ def index_command(
             on_warning=report.warn,
             on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
             since=since,  # before tables are fetched
-            load=load,
+            workers=workers,
         )
         named = (names.get(str(file), str(file)) for file in files)
         warn_of_no_subscription(named, version.content.subscriptions, report)
@@ -202,17 +202,17 @@ def _sample(files: list[Path] | None, reading: Reading, settings: Settings, repo
 @contextmanager
 def _loading(
     tasks: int | None, index: Path, operators: tuple[OperatorFile, ...], conf: list[str] | None
-) -> Iterator[LoadOnSpark | None]:
+) -> Iterator[Workers | None]:
     """How Spark loads the files by so many tasks; None where this process does. The log of Spark stays where it
     fails."""
     if tasks is None:
         yield None
         return
-    from triplewire.pipeline.index.loading import LoadOnSpark
+    from triplewire.pipeline.index.loading import executors
 
     (config, master), logs = settings_of_spark_from(conf), Path(tempfile.mkdtemp(prefix="triplewire-load-"))
     with spark_with_log(logs / "spark.log", master, config, work="loading subscriptions") as spark:
-        yield LoadOnSpark(spark, tasks, index.absolute().parent, operators)
+        yield executors(spark, tasks, index.absolute().parent, operators)
     shutil.rmtree(logs, ignore_errors=True)
 
 

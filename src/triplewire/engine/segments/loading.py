@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
@@ -75,16 +75,18 @@ class SegmentRegistrar:
         meant = None if compiler.entailment == "none" else compiler.meant
         self._templates = Templates(compiler.world.settings, compiler.world.operators, meant)
         self._loader = self._new_loader()
+        self._added = 0  # since it was told how many
 
     def _new_loader(self) -> Loader:
-        return Loader(self._snapshot.context, self._compiler, self._size, self._refuse, self._warn)
+        return Loader(self.context, self._compiler, self._size, self._refuse, self._warn)
 
     def add(self, batch: RowBatch) -> int:
-        """Register the rows of a batch, but for those that are not wanted. Returns how many were registered."""
+        """Register the rows of a batch, but for those that are not wanted. Returns how many were registered since the
+        last call."""
         rows = batch.rows if isinstance(batch.rows, RowColumns) else RowColumns.of(batch.rows)
         ids = rows.ids.decoded() if len(self._snapshot) or self._ids is not None else ()
         taken = self._snapshot.registered(ids) if len(self._snapshot) and ids else frozenset()
-        added, parse = 0, partial(self._parsed, batch, taken)
+        parse = partial(self._parsed, batch, taken)
         forms = self._templates.find_all(rows.queries)
         forms = forms.without(
             forms.naming(rows.ids, batch.rules) if batch.by_template else np.ones(len(rows), np.bool_)
@@ -97,10 +99,10 @@ class SegmentRegistrar:
         while waiting.begin <= len(rows):
             before = len(self._loader)
             self._loader.add(waiting)
-            added += len(self._loader) - before
+            self._added += len(self._loader) - before
             if len(self._loader) >= LARGE or self._loader.is_full:
-                added -= self._install()
-                self._loader = self._new_loader()
+                self.end_segment()
+        added, self._added = self._added, 0
         return added
 
     def _parsed(self, batch: RowBatch, taken: Collection[str], row: Row, is_good: bool) -> ParsedRow | None:
@@ -114,10 +116,33 @@ class SegmentRegistrar:
         return parsed
 
     def finish(self) -> int:
-        """Register the remaining rows. Returns 0, or minus the number of counted rows whose ids were taken
-        meanwhile."""
+        """Register the remaining rows. Returns how many were registered since the last call; less than 0 where ids of
+        rows that were counted were taken meanwhile."""
         self._templates.let_go()  # before the arrays of the segment are made
-        return -self._install() if len(self._loader) else 0
+        self.end_segment()
+        return self._added
+
+    def end_segment(self) -> None:
+        """Install the segment of the rows so far, and begin another."""
+        if len(self._loader):
+            self._install(self._loader.segment().ready())
+            self._loader = self._new_loader()
+
+    def take_over(self, segments: Iterable[Segment], told: Iterable[Refusal | tuple[str, str]]) -> None:
+        """Register segments that were made elsewhere, and tell what is to be told of their rows."""
+        for segment in segments:
+            self._added += len(segment)
+            self._install(segment)
+        for message in told:
+            if isinstance(message, Refusal):
+                self._refuse(message)
+            elif self._warn is not None:
+                self._warn(*message)
+
+    @property
+    def context(self) -> SegmentContext:
+        """What its segments have in common."""
+        return self._snapshot.context
 
     @property
     def _snapshot(self) -> SegmentSnapshot:
@@ -125,22 +150,15 @@ class SegmentRegistrar:
         assert isinstance(snapshot, SegmentSnapshot)
         return snapshot
 
-    def _install(self) -> int:
-        """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
-        return install(self._current, self._loader.segment().ready(), self._refuse)
-
-
-def install(current: CurrentSnapshot, segment: Segment, refuse: Refuse) -> int:
-    """Put a segment into the current snapshot, ready for its first publications. Returns how many of its subscriptions
-    have ids that are taken."""
-    if len(segment) >= LEAST:
-        rehearse(segment)
-    with current.lock:
-        assert isinstance(current.snapshot, SegmentSnapshot)
-        current.snapshot, taken = current.snapshot.with_segment(segment)
-    for id_ in taken:  # since their rows were read
-        refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
-    return len(taken)
+    def _install(self, segment: Segment) -> None:
+        """Put a segment into the current snapshot."""
+        if len(segment) >= LEAST:
+            rehearse(segment)
+        with self._current.lock:
+            self._current.snapshot, taken = self._snapshot.with_segment(segment)
+        self._added -= len(taken)
+        for id_ in taken:  # since their rows were read
+            self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
 
 
 @dataclass

@@ -1,41 +1,40 @@
-"""Files of many subscriptions in parts, each for a process of its own: of JSON Lines some lines that stand together,
-of Parquet some row groups.
+"""Files of many subscriptions in parts, each for a process of its own.
 
-    parts_of(files, workers):
-        for each file:      pieces = JSON Lines: about 4 MB, to the end of a line; Parquet: each row group
-        for each worker:    the next pieces, until it has its share of all rows
+pieces_of(files):        of JSON Lines about 8 MB, to the end of a line; of Parquet some row groups
+parts_of(pieces):        for each process the next pieces, until it has its share of all rows
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.config import Settings
-from triplewire.errors import Refusal
+from triplewire.errors import Refusal, SubscriptionError
 from triplewire.folders import entries_of
-from triplewire.languages.sources.rows import Row, row_bytes
+from triplewire.languages.sources.files import GZIP, unreadable
+from triplewire.languages.sources.rows import Row, read_some, row_bytes, too_large
 from triplewire.languages.sources.tables import SubscriptionSource, SubscriptionTexts
 
 if TYPE_CHECKING:
     from triplewire.languages.sources.row_columns import RowColumns
 
-_PIECE = 4 << 20  # bytes of JSON Lines
-_PIECES = 16  # of a file for each worker, at least
-_SAMPLE = 1 << 16  # bytes of JSON Lines that tell how long a line is
+_PIECE = 8 << 20  # bytes of JSON Lines
+_PIECES = 64  # of a file, at least, where it has so many lines or row groups
 _SUFFIXES = (".jsonl", ".parquet")
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class FilePart:
+class FilePiece:
     """Rows of a file that stand together: of JSON Lines the bytes `begin` to `end` - 1, of Parquet these row groups.
     `record`: the number of the first row, from 1; `rows`: how many there are. `source`: the file as it was named."""
 
@@ -54,106 +53,78 @@ class FilePart:
         with open(self.path, "rb") as file:
             if self.path.endswith(".parquet"):
                 yield from parquet_columns(file, self.source, settings, range(self.begin, self.end))
-            else:
-                lines = cast("BinaryIO", io.BufferedReader(_Range(file, self.begin, self.end), _PIECE))
-                yield from json_columns(lines, self.source, settings, self.record)
+                return
+            file.seek(self.begin)
+            failed: list[Exception] = []
+            lines = read_some(file, self.end - self.begin, failed)
+            whole = lines[: lines.rfind(b"\n") + 1] if failed else lines
+            yield from json_columns(io.BytesIO(whole), self.source, settings, self.record)
+            if failed:
+                raise failed[0]
 
 
-class _Range(io.RawIOBase):
-    """The bytes of a file from one place to another."""
-
-    def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
-        file.seek(begin)
-        self._file, self._left = file, end - begin
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # it is called with nothing else
-        """Read the next bytes; returns how many."""
-        data = self._file.read(min(len(buffer), self._left))
-        buffer[: len(data)] = data
-        self._left -= len(data)
-        return len(data)
-
-
-def about_rows(sources: Sequence[SubscriptionSource]) -> int:
-    """About how many rows there are; 0 where they cannot be read in parts."""
-    files = _files(sources)
-    try:
-        return sum(map(_about, files or ()))
-    except (OSError, pa.ArrowException):
-        return 0
-
-
-def parts_of(sources: Sequence[SubscriptionSource], workers: int, settings: Settings) -> list[tuple[FilePart, ...]]:
-    """The rows of all files, in order, for so many workers; none where they cannot be read in parts: those of streams,
-    tables, packed files, files of one query, of files that are too large or cannot be read, and of few pieces."""
-    try:
-        pieces = [piece for file in _files(sources) or () for piece in _pieces(file, workers, settings)]
-    except (OSError, pa.ArrowException, _NotInParts):
-        return []
-    total, done = sum(piece.rows for piece in pieces), 0
-    shares: list[list[FilePart]] = [[] for _ in range(workers)]
+def items_of(
+    pieces: Iterable[FilePiece], settings: Settings, refusals: list[Refusal]
+) -> Iterator[Row | Refusal | RowColumns]:
+    """The rows of pieces. Of a file that cannot be read on, the refusal of the rest, which also goes to `refusals`,
+    those of pieces before."""
     for piece in pieces:
-        share = shares[min(done * workers // max(total, 1), workers - 1)]
-        if share and share[-1].path == piece.path:
-            share[-1] = replace(share[-1], end=piece.end, rows=share[-1].rows + piece.rows)
-        else:
-            share.append(piece)
+        if piece.begin and refusals and refusals[-1].where == piece.source:
+            continue
+        try:
+            yield from piece.items(settings)
+        except (SubscriptionError, OSError, EOFError) as error:
+            refusals.append(unreadable(piece.source, piece.source, error))
+            yield refusals[-1]
+
+
+def pieces_of(sources: Sequence[SubscriptionSource], settings: Settings) -> list[FilePiece]:
+    """The rows of all files, in order; none where they cannot be read in pieces: those of streams, tables, packed
+    files, files of one query, of files that are too large, have too long lines, or cannot be read."""
+    pieces: list[FilePiece] = []
+    try:
+        for source in sources:
+            if isinstance(source, SubscriptionTexts) or str(source) == "-":
+                return []
+            for file, left_out in entries_of(Path(source)):
+                if left_out or file.suffix not in _SUFFIXES or not file.is_file():
+                    return []
+                pieces += (_row_groups if file.suffix == ".parquet" else _lines)(file, settings)
+    except (OSError, pa.ArrowException, SubscriptionError):
+        return []
+    return pieces
+
+
+def parts_of(pieces: Sequence[FilePiece], shares: Sequence[float]) -> list[list[FilePiece]]:
+    """The pieces in parts, of which each has its share of the rows, and may be empty."""
+    ends, total, done = list(accumulate(shares)), sum(piece.rows for piece in pieces), 0
+    parts: list[list[FilePiece]] = [[] for _ in shares]
+    for piece in pieces:
+        parts[min(bisect(ends, ends[-1] * done / max(total, 1)), len(parts) - 1)].append(piece)
         done += piece.rows
-    filled = [tuple(share) for share in shares if share]
-    return filled if len(filled) > 1 else []
+    return parts
 
 
-class _NotInParts(Exception):
-    """Raised for a file that is refused in full, or has a line that is too long."""
+def _row_groups(file: Path, settings: Settings) -> Iterator[FilePiece]:
+    about, record = pq.read_metadata(file), 1
+    at_once = max(about.num_row_groups // _PIECES, 1)
+    for begin in range(0, about.num_row_groups, at_once):
+        end = min(begin + at_once, about.num_row_groups)
+        rows = sum(about.row_group(group).num_rows for group in range(begin, end))
+        yield FilePiece(str(file), os.path.abspath(file), begin, end, record, rows)
+        record += rows
 
 
-def _files(sources: Sequence[SubscriptionSource]) -> list[Path] | None:
-    """The files, each of which has many rows; None where there are others, or something is left out."""
-    files: list[Path] = []
-    for source in sources:
-        if isinstance(source, SubscriptionTexts) or str(source) == "-":
-            return None
-        for file, left_out in entries_of(Path(source)):
-            if left_out or file.suffix not in _SUFFIXES or not file.is_file():
-                return None
-            files.append(file)
-    return files
-
-
-def _about(file: Path) -> int:
-    if file.suffix == ".parquet":
-        return int(pq.read_metadata(file).num_rows)
-    with open(file, "rb") as stream:
-        sample = stream.read(_SAMPLE)
-    return file.stat().st_size * sample.count(b"\n") // max(len(sample), 1)
-
-
-def _pieces(file: Path, workers: int, settings: Settings) -> Iterator[FilePart]:
-    record, begin, names = 1, 0, (str(file), os.path.abspath(file))
-    if file.suffix == ".parquet":
-        about = pq.read_metadata(file)
-        for group in range(about.num_row_groups):
-            rows = about.row_group(group).num_rows
-            yield FilePart(*names, group, group + 1, record, rows)
-            record += rows
-        return
-    size = file.stat().st_size
+def _lines(file: Path, settings: Settings) -> Iterator[FilePiece]:
+    record, begin, size = 1, 0, file.stat().st_size
     if size > settings.max_input_bytes:
-        raise _NotInParts
-    at_once = min(max(size // (_PIECES * workers), 1), _PIECE)
+        raise too_large(settings.max_input_bytes)
     with open(file, "rb") as stream:
-        while block := stream.read(at_once):
+        while block := stream.read(max(min(size // _PIECES, _PIECE), 1)):
             block += stream.readline(row_bytes(settings))
-            if begin == 0 and block.startswith(_GZIP):
-                raise _NotInParts
             end, rows = begin + len(block), block.count(b"\n")
-            if not block.endswith(b"\n"):
-                if end < size:
-                    raise _NotInParts
-                rows += 1
-            yield FilePart(*names, begin, end, record, rows)
+            if (begin == 0 and block.startswith(GZIP)) or not (block.endswith(b"\n") or end == size):
+                raise SubscriptionError("it is packed, or has a line that is too long")
+            rows += not block.endswith(b"\n")
+            yield FilePiece(str(file), os.path.abspath(file), begin, end, record, rows)
             record, begin = record + rows, end

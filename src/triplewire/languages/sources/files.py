@@ -14,7 +14,7 @@ import pickle
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -42,6 +42,7 @@ from triplewire.model.operator import Operator
 
 if TYPE_CHECKING:
     from triplewire.languages.sources.row_columns import RowColumns
+    from triplewire.languages.templates.splitting import Pool
 
 ReadRows: TypeAlias = "Callable[[BinaryIO, str, Settings], Iterator[Row | Refusal | RowColumns]]"
 
@@ -63,7 +64,7 @@ STDIN = "standard input"
 _IN_MEMORY = 64 << 20  # bytes of rules set aside before they go to a file
 _BLOCKS = 16  # of rules set aside that are held once they were read
 _MOST_NAMES = 1 << 16  # of those looked up that are remembered
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _BOM_BYTES = 3
 _PIECE = 1 << 20
 
@@ -94,18 +95,6 @@ class RowBatch(NamedTuple):
         return cls([its.row for its in by_id.values()], lambda row: by_id[row.id], by_template=False)
 
 
-def read_subscriptions(
-    paths: Iterable[str | os.PathLike[str]],
-    *,
-    operators: Mapping[str, Operator] | None = None,
-    settings: Settings | None = None,
-    on_refusal: Callable[[Refusal], None],
-) -> Iterator[Subscription]:
-    """The subscriptions of the rows that `read_rows` gives."""
-    for parsed in read_rows(paths, operators=operators, settings=settings, on_refusal=on_refusal):
-        yield parsed.subscription
-
-
 def read_rows(
     paths: Iterable[SubscriptionSource],
     *,
@@ -114,7 +103,7 @@ def read_rows(
     on_refusal: Callable[[Refusal], None],
 ) -> Iterator[ParsedRow]:
     """The rows of `read_batches`, parsed in full, each when it is asked for; what is refused goes to `on_refusal`."""
-    for batch in read_batches(paths, operators=operators, settings=settings):
+    for batch in read_batches(Reader(operators, settings or Settings(), {}), paths):
         yield from parsed_rows(batch, on_refusal)
 
 
@@ -133,43 +122,26 @@ def parsed_rows(batch: RowBatch, refuse: Callable[[Refusal], None]) -> Iterator[
 
 
 def read_batches(
-    paths: Iterable[SubscriptionSource],
-    *,
-    operators: Mapping[str, Operator] | None = None,
-    settings: Settings | None = None,
-    registered: Mapping[str, Subscription] | None = None,
-    ids: Collection[str] | None = None,
-    columnar: bool = False,
-) -> Iterator[RowBatch]:
+    reader: Reader, paths: Iterable[SubscriptionSource], ids: Collection[str] | None = None
+) -> Generator[RowBatch, None, None]:
     """The rows of files, of folders (all files below, by path; hidden ones left out), of tables, and of `-`, which is
-    JSON Lines from standard input; one by one or, where `columnar`, many together, by compiled kernels. MDV rules come
-    last; they may name each other, and the MDV rules that are `registered` already. Of tables, only the rows with these
-    `ids` are read, where some are given.
+    JSON Lines from standard input; one by one or, where the reader is columnar, many together, by compiled kernels. MDV
+    rules come last; they may name each other, and the MDV rules that are registered already. Of tables, only the rows
+    with these `ids` are read, where some are given. The reader cannot be used afterwards.
 
     A bad file or row is a `Refusal` of kind "subscription". Its subject is the id (the file where none is known), its
     place file, row, and line and column of the query. So is a row whose id was met before.
     """
-    with Reader(operators, settings or Settings(), {} if registered is None else registered, columnar) as reader:
-        yield from (
-            batches_of(reader, reader.items(paths, ids)) if columnar else _single(reader, reader.rows(paths, ids))
-        )
-        yield from _batches_of_rules(reader)
+    with reader:
+        if reader.columnar:
+            yield from batches_of(reader, reader.items(paths, ids))
+        else:
+            yield from _single(reader, reader.rows(paths, ids))
+        yield from batches_of_rules(reader)
 
 
-def read_rules(
-    rules: Iterable[RowColumns],
-    operators: Mapping[str, Operator],
-    settings: Settings,
-    registered: Mapping[str, Subscription],
-) -> Iterator[RowBatch]:
-    """The MDV rules that readers of parts of files have set aside, as `read_batches` gives them."""
-    with Reader(operators, settings, registered, columnar=True) as reader:
-        for rows in rules:
-            reader.set_aside(rows)
-        yield from _batches_of_rules(reader)
-
-
-def _batches_of_rules(reader: Reader) -> Iterator[RowBatch]:
+def batches_of_rules(reader: Reader) -> Iterator[RowBatch]:
+    """The MDV rules, which were set aside."""
     rules = Rules(reader)
     for of_rules in reader.set_aside_rows():
         yield RowBatch(of_rules, rules.parsed, rules)
@@ -189,12 +161,14 @@ def _single(reader: Reader, items: Iterable[Row | Refusal]) -> Iterator[RowBatch
         yield RowBatch([item], reader.parsed)
 
 
-def batches_of(reader: Reader, items: Iterable[Row | Refusal | RowColumns]) -> Iterator[RowBatch]:
-    """The rows as columns, but for MDV rules, which are set aside."""
+def batches_of(
+    reader: Reader, items: Iterable[Row | Refusal | RowColumns], known: Pool | None = None
+) -> Iterator[RowBatch]:
+    """The rows as columns, but for MDV rules, which are set aside. `known`: the ids of those before."""
     from triplewire.languages.sources.row_columns import together  # compiled kernels
     from triplewire.languages.templates.splitting import Pool
 
-    known = Pool()
+    known = Pool() if known is None else known
     for columns in together(items):
         rows = columns.without_repeated(known)
         is_rule = rows.are_in("mdv")
@@ -227,7 +201,7 @@ class Reader(AbstractContextManager["Reader"]):
         self._operators = operators
         self._settings = settings
         self.registered = registered
-        self._columnar = columnar
+        self.columnar = columnar
         self.places: dict[str, tuple[int, int]] = {}  # of each MDV rule, where its rows begin in the spool; its number
         self._begins: list[int] = []
         self._set_aside_at = lru_cache(_BLOCKS)(self._read_set_aside)
@@ -273,7 +247,7 @@ class Reader(AbstractContextManager["Reader"]):
             with opened() as stream:
                 yield from self._rows(stream, source, suffix, stem)
         except (SubscriptionError, OSError, EOFError, zlib.error) as error:
-            yield _unreadable(source, stem if suffix in LANGUAGES and is_storable(stem) else source, error)
+            yield unreadable(source, stem if suffix in LANGUAGES and is_storable(stem) else source, error)
 
     def _rows(self, stream: BinaryIO, source: str, suffix: str, stem: str) -> Iterator[Row | Refusal | RowColumns]:
         if suffix == ".jsonl":
@@ -301,7 +275,7 @@ class Reader(AbstractContextManager["Reader"]):
 
     def _readers(self) -> tuple[ReadRows, ReadRows]:
         """The readers of JSON Lines and of Parquet."""
-        if not self._columnar:
+        if not self.columnar:
             return json_rows, parquet_rows
         from triplewire.languages.sources.row_columns import json_columns, parquet_columns  # compiled kernels
 
@@ -457,7 +431,7 @@ def _unzipped(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
     """The stream itself or, where it is gzipped, its content."""
     buffered = io.BufferedReader(cast("io.RawIOBase", stream))
     try:
-        if buffered.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
+        if buffered.peek(len(GZIP))[: len(GZIP)] == GZIP:
             with gzip.GzipFile(fileobj=buffered) as unzipped:
                 yield cast("BinaryIO", unzipped)
         elif name.endswith(".gz"):
@@ -487,7 +461,8 @@ def count_rows(paths: Iterable[str | os.PathLike[str]]) -> int:
     return 0
 
 
-def _unreadable(source: str, subject: str, error: Exception) -> Refusal:
+def unreadable(source: str, subject: str, error: Exception) -> Refusal:
+    """The refusal of a file, or of the rest of it, that cannot be read."""
     if isinstance(error, SubscriptionError):
         return Refusal("subscription", subject, source, error.what, error.remedy)
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):

@@ -83,7 +83,7 @@ def line_blocks(stream: BinaryIO, at_once: int, limit: int, most: int) -> Iterat
     """The lines, about `at_once` bytes of them together; of one that is longer than `limit` bytes, more than these.
     Raises `SubscriptionError` past `most` bytes."""
     size, failed = 0, list[Exception]()
-    while not failed and (block := _read(stream, min(at_once, most - size + 1), failed)):
+    while not failed and (block := read_some(stream, min(at_once, most - size + 1), failed)):
         skipped = 0
         if not block.endswith(b"\n") and not failed:
             last = len(block) - block.rfind(b"\n") - 1
@@ -100,7 +100,7 @@ def line_blocks(stream: BinaryIO, at_once: int, limit: int, most: int) -> Iterat
         yield block
 
 
-def _read(stream: BinaryIO, count: int, failed: list[Exception]) -> bytes:
+def read_some(stream: BinaryIO, count: int, failed: list[Exception]) -> bytes:
     """So many bytes, or fewer at the end. What cannot be read on goes to `failed`, with what was read before."""
     pieces, size = [], 0
     try:
@@ -180,9 +180,10 @@ def parquet_batches(
         file = pq.ParquetFile(stream, read_dictionary=shared)
         wanted = range(len(all_groups)) if groups is None else groups
         record = 1 + sum(group.num_rows for group in all_groups[: wanted.start])
-        for batch in file.iter_batches(batch_size=at_once, row_groups=list(wanted), columns=columns):
-            yield batch, record
-            record += batch.num_rows
+        for group in wanted:  # so that no row is lost with a group behind its own that cannot be read
+            for batch in file.iter_batches(batch_size=at_once, row_groups=[group], columns=columns):
+                yield batch, record
+                record += batch.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SubscriptionError(f"it cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None
 

@@ -144,6 +144,10 @@ class Pool:
         ends = self._ends[since : self._count + 1]
         return self._text[ends[:-1]], self._text[ends[1:] - 1]
 
+    def texts(self) -> Texts:
+        """All of them; of use until more are added."""
+        return Texts(self._text, self._ends[: self._count], self._ends[1 : self._count + 1])
+
     def add(self, texts: Texts) -> Numbers:
         """The number of each string; new ones are added."""
         count, size = len(texts), int((texts.end - texts.start).sum())

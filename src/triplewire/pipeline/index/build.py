@@ -17,6 +17,7 @@ from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
+from triplewire.engine.arguments import Workers
 from triplewire.engine.store.directory import read_manifest
 from triplewire.engine.views import derived_engine, empty_engine, is_compiled_for, revision_in
 from triplewire.errors import Refusal, StoreError, raise_refusal
@@ -33,7 +34,6 @@ from triplewire.partition.plan import MERGE_PERCENT, partitioner
 from triplewire.partition.sample import Statistics
 from triplewire.pipeline.filter import Calling, IndexFilter
 from triplewire.pipeline.index.changes import changed_since_built
-from triplewire.pipeline.index.loading import LoadOnSpark
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import (
     CHANGED,
@@ -103,7 +103,7 @@ def build(
     on_warning: Callable[[str, str], None] | None = None,
     on_note: Callable[[str], None] | None = None,
     since: str | None = None,
-    load: LoadOnSpark | None = None,
+    workers: Workers | None = None,
 ) -> Version:
     """Compile the subscriptions of files, and publish them as a new version of the index in `directory`.
 
@@ -111,15 +111,12 @@ def build(
     and what its author should know, and the ids of those that `changes` added, removed or gave another text meanwhile
     or before, where the files say otherwise. `on_note` is told where another version was built from files after
     `newest_built` gave `since` (by default: after this call began), and where the version before had a taxonomy and
-    this one has none. `load` says how Spark loads the files, None that this process does. Raises `StoreError` where the
+    this one has none. `workers`: see `Engine.load_subscriptions`. Raises `StoreError` where the
     directory holds something else or cannot be written, `TriplewireError` where there is no such partitioner.
     """
     since = newest_built(directory) if since is None else since
     engine = (options or IndexOptions()).engine()
-    if load is None:
-        engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
-    else:
-        load(engine, files, on_refusal, on_warning)
+    engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning, workers=workers)
     chosen = spread or Spread()
     shards = None if chosen.name == REPLICATED else _spread(engine, options or IndexOptions(), chosen)
     with alone(directory):

@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from triplewire.engine import Engine
-from triplewire.engine.views import PlaceOfTasks, load_by_tasks
-from triplewire.errors import Refusal
+from triplewire.engine.arguments import Workers
 from triplewire.operators.files import OperatorFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from triplewire.engine.part_loading import LoadedPart, LoadTask
+    from triplewire.engine.part_loading import LoadTask
 
 
-@dataclass(frozen=True)
-class LoadOnSpark:
-    """Loads files by so many tasks. The executors see the files, and `folder`, to which they write what they loaded.
-    `operators`: the files that give the engine its own."""
+def executors(spark: SparkSession, tasks: int, folder: Path, operators: tuple[OperatorFile, ...]) -> Workers:
+    """So many tasks. The executors see the files, and `folder`, to which they write what they loaded. `operators`: the
+    files that give the engine its own."""
 
-    spark: SparkSession
-    tasks: int
-    folder: Path
-    operators: tuple[OperatorFile, ...] = ()
+    @contextmanager
+    def run_tasks(parts: Sequence[LoadTask]) -> Iterator[Callable[[], None]]:
+        from triplewire.engine.part_loading import load_part  # compiled kernels
 
-    def __call__(
-        self,
-        engine: Engine,
-        files: Sequence[str | os.PathLike[str]],
-        on_refusal: Callable[[Refusal], None],
-        on_warning: Callable[[str, str], None] | None,
-    ) -> None:
-        """Load them into an engine without subscriptions. Raises what Spark raises where a task fails."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        place = PlaceOfTasks(self._run, str(self.folder.absolute()), self.operators)
-        load_by_tasks(engine, files, self.tasks, place, on_refusal, on_warning)
+        yield lambda: spark.sparkContext.parallelize(list(parts), len(parts)).foreach(load_part)
 
-    def _run(self, tasks: Sequence[LoadTask]) -> Generator[int, None, list[LoadedPart]]:
-        loaded = self.spark.sparkContext.parallelize(list(tasks), len(tasks)).map(_loaded).collect()
-        yield sum(part.subscriptions for part in loaded)
-        return loaded
-
-
-def _loaded(task: LoadTask) -> LoadedPart:
-    """A task, in an executor."""
-    from triplewire.engine.part_loading import load_part  # compiled kernels
-
-    return load_part(task, lambda count: None)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Workers([0.0] + [1.0] * tasks, run_tasks, str(folder.absolute()), operators)
