@@ -83,6 +83,7 @@ def application(
         try:
             await rates.count_request(request)
         except problems.Problem as problem:
+            await _drain(request.receive)
             answer = refusals.get(request.scope["path"], problems.refused)(problem)
         else:
             answer = await call_next(request)
