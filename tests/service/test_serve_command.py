@@ -66,7 +66,7 @@ REFUSED = {
     "nothing of this id": (["tail", "absent"], {}, 2, "there is no subscription 'absent'"),
     "no service": (["publish", "-"], {"TRIPLEWIRE_SERVICE": "http://127.0.0.1:9"}, 69, "does not answer"),
     "no address": (["publish", "-", "--service", "ftp://a"], {}, 2, "no address of a service"),
-    "no file of a token": (["publish", "-", "--token-file", "absent"], {}, 74, "the token cannot be read"),
+    "no file of a token": (["publish", "-", "--token-file", "absent"], {}, 2, "absent does not exist"),
 }
 
 
