@@ -53,7 +53,7 @@ class Taking:
     """Who publishes, where it comes from, who may read it, and which revision of which page it is."""
 
     by: str
-    counted_for: str | None  # of whose subscriptions it is told how many match: an owner's, "" nobody's, None all
+    told_of: str | None  # whose subscriptions it is told to match: those of an owner, "" nobody's, None all
     rows: Sequence[Row[Any]] = ()
     source: str = ""
     readers: Sequence[str] | None = None
@@ -74,16 +74,16 @@ class Taking:
         named = None if readers is None else [reader_named(owner, name) for name in readers if name]
         newest = None if revision is None else Revision(owner, page, revision)
         if row is not None and by == f"source {row.id}":  # its ticket, which its owner has given away; or anybody
-            counted_for = owner if bearer(request) else ""
+            told_of = owner if bearer(request) else ""
         else:
-            counted_for = None if by == settings(request).owner else by
-        return cls(by, counted_for, [] if row is None else [row], source, named, page, newest)
+            told_of = None if by == settings(request).owner else by
+        return cls(by, told_of, [] if row is None else [row], source, named, page, newest)
 
     def counts(self, request: Request, taken: Iterable[Taken]) -> dict[int, int]:
         """Wait until what is new is matched; by how many subscriptions each is, as far as who publishes may know."""
         new, seconds = [entry.number for entry in taken if entry.is_new], settings(request).wait_seconds
-        counts = broker(request).wait(new, seconds, self.counted_for)
-        return {} if self.counted_for == "" else counts
+        counts = broker(request).wait(new, seconds, self.told_of)
+        return {} if self.told_of == "" else counts
 
     def take(self, of: Broker, came: Came, once: Once | None = None) -> Intake:
         """Take over a document. Raises what `take` raises, and `Problem` where it is not the page alone."""

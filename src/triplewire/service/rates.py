@@ -27,7 +27,7 @@ from triplewire.service.access import settings
 from triplewire.service.problems import Problem
 
 _REQUESTS, _DRY_RUNS = "requests", "dry runs"
-_PROBES = ("/liveness", "/readiness")
+_PROBES = ("/liveness", "/readiness", "/health")
 # allowances that are remembered. The one that is forgotten was asked for longest ago, so it has filled up most; who has
 # more networks than that is allowed as much as they are together, whether they are remembered or not
 _MOST = 10_000
