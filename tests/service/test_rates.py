@@ -191,10 +191,10 @@ def test_a_database_that_does_not_answer_is_told_by_the_door(asking: Asking, mon
 
 
 def test_a_service_that_runs_counts_who_is_behind_a_proxy(tmp_path: Path) -> None:
-    """What is too much is refused before its body has come, and the connection goes on."""
-    with serving(tmp_path / "data", "--requests-per-minute", "3") as served:
+    """What is too much is refused without a look at its body, which is longer than what lies between the two."""
+    with serving(tmp_path / "data", "--requests-per-minute", "3", "--most-body", "20000000") as served:
         behind = {"X-Forwarded-For": "2001:db8::7"}
-        document = b"<urn:a> <urn:b> <urn:c> ." + b" " * 900_000
+        document = b"<urn:a> <urn:b> <urn:c> ." + b" " * 16_000_000
         statuses = [served.ask("POST", "/publish", document, token="nobody", headers=behind)[0] for _ in range(5)]
         assert statuses == [401, 401, 401, 429, 429]
         assert [served.ask("GET", "/subscriptions", token="nobody")[0] for _ in range(6)] == [401] * 6
