@@ -161,6 +161,12 @@ class ServiceSettings:
     upstream_token: str = setting("", "The API token that upstreams are asked with; default: token.", secret=True)
     allow_private_addresses: bool = setting(False, "Feeds, webhooks and callbacks may lie in your own network.")
     most_body: int = setting(1 << 20, "Bytes of a request.", least=1)
+    requests_per_minute: float = setting(
+        6_000.0, "Requests of one account, and of one network (an address of IPv4, a /64 of IPv6).", least=1
+    )
+    dry_runs_per_minute: float = setting(
+        300.0, "Of these, dry runs: /match, /explain, /feed, /sparql, the tester.", least=1
+    )
     most_subscriptions: int = setting(10_000, "Subscriptions of one owner.", least=1)
     wait_seconds: float = setting(30.0, "How long ?wait=1 waits for matching.")
     source_folder: str = setting("", "The folder below which sources may be folders.")

@@ -168,6 +168,23 @@ def test_a_ticket_publishes_to_its_source_alone(broker: Broker, ask: Client) -> 
     assert {event.source for event in broker.events(None, 0)} == {"desk"}
 
 
+def test_a_publisher_is_told_of_its_own_subscriptions(broker: Broker, ask: Client) -> None:
+    tokens = {owner: broker.new_token(owner) for owner in ("ann", "ann/eve", "bob")}
+    for token in (TOKEN, *tokens.values()):
+        assert ask("POST", "/subscriptions", {"query": QUERY, "id": "all"}, token=token)[0] == 201
+    made(ask, kind="push", id="box", anonymous=True)
+    ticket = ask("POST", "/sources", {"kind": "push", "id": "desk"}, token=tokens["ann"])[1]["ticket"]  # type: ignore[index]
+    for number, (token, source, count) in enumerate(
+        [
+            (TOKEN, "", 4), (tokens["ann"], "", 2), (tokens["ann/eve"], "", 1), (tokens["bob"], "", 1),
+            (ticket, "desk", 2), (tokens["ann"], "box", 2), (None, "box", None),
+        ]
+    ):  # fmt: skip
+        address, body = f"/publish?wait=1&source={source}", item(f"urn:a:{number}", "One")
+        said = ask("POST", address, body, token=token)[1]
+        assert said.get("matched") == count, said  # type: ignore[attr-defined]
+
+
 def test_anybody_may_publish_to_an_anonymous_source(ask: Client) -> None:
     made(ask, kind="push", id="box", anonymous=True)
     assert ask("POST", "/publish?source=box", item("urn:a:1", "One"), token=None)[0] == 202

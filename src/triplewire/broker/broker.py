@@ -12,13 +12,14 @@ All methods may be called by any thread. What changes something returns once it 
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -214,7 +215,7 @@ class Broker:
         rows = self.database.rows(sa.select(subscriptions).where(subscriptions.c.id == id))
         digest = tickets.digest(ticket) if ticket is not None else b""
         for row in rows:
-            if (owner is not None and row.owner == owner) or (ticket is not None and row.ticket == digest):
+            if (owner is not None and row.owner == owner) or (digest and hmac.compare_digest(row.ticket, digest)):
                 return row
         return next((row for row in rows if owner is not None and owners.acts_for(owner, row.owner)), None)
 
@@ -345,9 +346,9 @@ class Broker:
             self.matching.wake()
         return taken
 
-    def wait(self, numbers: Iterable[int], seconds: float) -> dict[int, int]:
-        """Wait until these publications are matched; returns by how many subscriptions each is. Those that are not
-        matched in so many seconds, or are refused, are left out."""
+    def wait(self, numbers: Iterable[int], seconds: float, owner: str | None = None) -> dict[int, int]:
+        """Wait until these publications are matched; returns by how many subscriptions each is: of all, or of an owner
+        and its users. Those that are not matched in so many seconds, or are refused, are left out."""
         wanted, deadline = set(numbers), time.monotonic() + seconds
         matched: dict[int, int] = {}
         while wanted and (left := deadline - time.monotonic()) > 0:
@@ -362,9 +363,10 @@ class Broker:
             counts, done = self._counts_stored(waiting)  # another process may match
             matched |= counts
             wanted -= done
-        return matched
+        return matched if owner is None else self._counts_stored(matched, owner)[0]
 
-    def _counts_stored(self, numbers: set[int]) -> tuple[dict[int, int], set[int]]:
+    def _counts_stored(self, numbers: Collection[int], owner: str | None = None) -> tuple[dict[int, int], set[int]]:
+        """By how many subscriptions those of these publications are matched that are; and those that wait no more."""
         with self.database.reading() as connection:
             here = sa.select(publications.c.number, publications.c.state).where(publications.c.number.in_(numbers))
             states = {row.number: row.state for row in connection.execute(here)}
@@ -372,6 +374,9 @@ class Broker:
             of_each = sa.select(events.c.publication, sa.func.count()).where(
                 events.c.publication.in_(matched), events.c.type != UNMATCHED
             )
+            if owner is not None:
+                whose = subscriptions.c.number == events.c.subscription, owners.held_by(subscriptions.c.owner, owner)
+                of_each = of_each.join(subscriptions, sa.and_(*whose))
             counts = {row[0]: row[1] for row in connection.execute(of_each.group_by(events.c.publication))}
         done = {number for number, state in states.items() if state not in ("accepted", HANDED)}
         return {number: counts.get(number, 0) for number in matched}, done

@@ -25,7 +25,8 @@ class DeliverySettings(ServiceSettings):
 
 
 class Allowance:
-    """How many deliveries a host gets: so many a minute, and after a pause as many as in a minute at once."""
+    """How much there may be of something, as deliveries to a host: so many a minute, and after a pause as many as in a
+    minute at once."""
 
     def __init__(self, per_minute: float, at: float) -> None:
         self.per_minute = per_minute
@@ -39,11 +40,11 @@ class Allowance:
             self.per_minute = per_minute
 
     def seconds_until(self, at: float) -> float:
-        """How long the next delivery has to wait; 0 for now."""
+        """How long the next one has to wait; 0 for now."""
         passed = max(at - self._at, 0.0)  # a clock may be set back
         self._left, self._at = min(self._left + passed * self.per_minute / 60, self.per_minute), at
         return 0.0 if self._left >= 1 else (1 - self._left) * 60 / self.per_minute
 
     def take(self) -> None:
-        """Count a delivery."""
+        """Count one."""
         self._left -= 1

@@ -18,7 +18,7 @@ from cachetools import LRUCache
 
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.messages import Channel, Message, Outcome, json_bytes
-from triplewire.errors import ArgumentError, RequestError, TriplewireError
+from triplewire.errors import AddressError, ArgumentError, RequestError
 from triplewire.net.addresses import shown
 from triplewire.net.client import Answer, Client
 from triplewire.net.guard import Target, checked_addresses, target_of
@@ -37,14 +37,16 @@ _NOT_THERE = {401, 403, 404, 405, 407, 502, 504}
 
 
 def checked_target(url: str, allow_private: bool) -> Target:
-    """What may be asked at an address that somebody names. Raises `ArgumentError`."""
+    """What may be asked at an address that somebody names. Raises `ArgumentError`, and `AddressError` for what the
+    look-up of its name has shown."""
     try:
         target = target_of(url, allow_private)
         if not target.has_web_port:
             raise ValueError(f"port {target.port} is none of a web server")
         checked_addresses(target.host, target.port, allow_private=allow_private, seconds=_LOOK_UP)
-    except (ValueError, TriplewireError) as error:
-        raise ArgumentError(f"the address cannot be used: {shown(str(error))}") from None
+    except (ValueError, AddressError) as error:
+        kind = AddressError if isinstance(error, AddressError) else ArgumentError
+        raise kind(f"the address cannot be used: {shown(str(error))}") from None
     return target
 
 

@@ -118,12 +118,12 @@ def is_public(text: str) -> bool:
         part.is_global
         and not (part.is_multicast or part.is_reserved)
         and not any(part.version == network.version and part in network for network in _REFUSED)
-        for part in _unwrapped(address)
+        for part in unwrapped(address)
     )
 
 
-def _unwrapped(address: Address) -> list[Address]:
-    """The address, and those of version 4 inside it."""
+def unwrapped(address: Address) -> list[Address]:
+    """The address, and those of version 4 inside it; of one that only stands for another, that one alone."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address.ipv4_mapped is not None:

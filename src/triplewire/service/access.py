@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import hmac
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request
@@ -19,7 +19,7 @@ from sqlalchemy.engine import Row
 from starlette.routing import BaseRoute
 
 from triplewire.broker import owners
-from triplewire.errors import TriplewireError
+from triplewire.errors import AddressError, TriplewireError
 from triplewire.service.problems import Problem
 
 if TYPE_CHECKING:
@@ -141,6 +141,17 @@ def owner(request: Request) -> str:
     if name is None:
         raise Problem(401, "an API token is needed", "send the header Authorization: Bearer TOKEN")
     return name
+
+
+@contextmanager
+def told_to_owners(request: Request) -> Iterator[None]:
+    """A block in which an address is checked. What the look-up of its name has shown is told to who has an API token:
+    others could look around in the network of the service by it. Raises `Problem`."""
+    try:
+        yield
+    except AddressError as error:
+        known = owner_or_none(request) is not None
+        raise Problem(400, error.what if known else "the address cannot be used", "give a public one") from None
 
 
 def acting(request: Request, user: str) -> str:

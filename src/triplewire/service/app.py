@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -24,6 +24,7 @@ from triplewire.service import (
     opml,
     problems,
     publish,
+    rates,
     source_doors,
     sparql,
     streams,
@@ -31,7 +32,7 @@ from triplewire.service import (
     tester,
     xml_rpc,
 )
-from triplewire.service.access import check_policies
+from triplewire.service.access import check_policies, owner_or_none
 from triplewire.service.pages import posted, rendered, sessions, shown
 
 _MOST_DRAINED = 1 << 28  # bytes of a body that is too long
@@ -50,8 +51,9 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
     doors = (opml, subscriptions, publish, feeds, streams, source_doors, administration, hub)
     pages = (tester, sessions, rendered, shown, posted)
     others = (xml_rpc, sparql, metrics, deliveries)
-    app = application(settings, [door.router for door in (*doors, *others, *pages)], sessions.refused)
-    app.state.broker, app.state.owner_of = broker, broker.owner_of
+    routers = [door.router for door in (*doors, *others, *pages)]
+    app = application(settings, routers, sessions.refused, {"/hub": hub.refused, "/RPC2": xml_rpc.refused})
+    app.state.broker, app.state.owner_of, app.state.account_of = broker, broker.owner_of, sessions.account_of
     app.state.delivering = delivering or Deliveries(broker, DeliverySettings(**vars(settings)))
     app.state.first_visit = secrets.token_urlsafe(24)
     broker.listeners.append(lambda batch: app.state.streams.wake({row[1] for row in batch.events}))
@@ -59,13 +61,17 @@ def service(broker: Broker, settings: ServiceSettings, delivering: Deliveries | 
 
 
 def application(
-    settings: ServiceSettings, routers: Iterable[APIRouter], on_page: problems.Refused = lambda request, said: None
+    settings: ServiceSettings,
+    routers: Iterable[APIRouter],
+    on_page: problems.Refused = lambda request, said: None,
+    refusals: Mapping[str, Callable[[problems.Problem], Response]] = {},
 ) -> FastAPI:
-    """An application with these doors: each has a policy and bounds, is described, and refuses with problem details. No
-    owner has a token but that of the settings, unless the caller sets `state.owner_of`. Raises `TriplewireError` for a
-    door without a policy."""
+    """An application with these doors: each has a policy and bounds, is described, and refuses with problem details,
+    or as `refusals` says by its path. No owner has a token but that of the settings, unless the caller sets
+    `state.owner_of`. Raises `TriplewireError` for a door without a policy."""
     app = FastAPI(title="Triplewire", version=version("triplewire"), docs_url=None, redoc_url=None)
     app.state.settings, app.state.owner_of = settings, lambda token: None
+    app.state.account_of, app.state.rates = owner_or_none, rates.Rates(settings)
     app.state.streams = streams.Streams()
     problems.install(app, on_page)
     for router in routers:
@@ -73,8 +79,14 @@ def application(
     app.add_middleware(BodyLimit, most=settings.most_body)
 
     @app.middleware("http")
-    async def safe_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        answer = await call_next(request)
+    async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        try:
+            await rates.count_request(request)
+        except problems.Problem as problem:
+            await _drain(request.receive)
+            answer = refusals.get(request.scope["path"], problems.refused)(problem)
+        else:
+            answer = await call_next(request)
         for name, value in _HEADERS.items():
             answer.headers.setdefault(name, value)
         return answer
@@ -124,7 +136,7 @@ class BodyLimit:
                 await _drain(receive)
             what = f"the body has more than {self._most:,} bytes"
             remedy = "send it in parts, or raise TRIPLEWIRE_MOST_BODY"
-            answer = problems.problem(413, what, remedy, {"Connection": "close"})
+            answer = problems.refused(problems.Problem(413, what, remedy, {"Connection": "close"}))
             await answer(scope, receive, send)
 
 

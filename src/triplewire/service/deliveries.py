@@ -34,6 +34,7 @@ from triplewire.service.access import (
     owner,
     owner_or_none,
     settings,
+    told_to_owners,
 )
 from triplewire.service.problems import Problem
 from triplewire.store.database import DAY
@@ -77,7 +78,8 @@ def targets(request: Request, row: Owned) -> list[dict[str, Any]]:
 def add_target(request: Request, row: Owned, body: NewTarget) -> Response:
     """Deliver events to this address, too, from now on."""
     more = body.model_dump(include={"ordered", "digest"}, exclude_defaults=True)
-    target = delivering(request).channels.target(body.address, body.secret, more)
+    with told_to_owners(request):
+        target = delivering(request).channels.target(body.address, body.secret, more)
     if owner_or_none(request) is None and target.kind == "webhook":
         target = replace(target, state=PENDING)
     number = broker(request).add_target(row.number, target)

@@ -26,6 +26,7 @@ from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
 from triplewire.service.access import KEY, OWNER, allowed, base_of, broker, owner
 from triplewire.service.problems import Problem
+from triplewire.service.rates import DRY_RUN
 from triplewire.store.database import now
 
 router = APIRouter(tags=["feeds"])
@@ -121,7 +122,7 @@ def feed(
     return answer(request, shown, form, tag, by_date=row.state != ENDED, of=of)
 
 
-@router.get("/feed")
+@router.get("/feed", dependencies=[DRY_RUN])
 @allowed(OWNER)
 def ask(request: Request, q: str, language: str = "sparql", format: str = "atom") -> Response:
     """What a query matches among the newest publications that are kept, as a feed. Nothing is registered."""

@@ -49,7 +49,12 @@ async def hub(request: Request) -> Response:
     try:
         return await run_in_threadpool(_answer, request, body)
     except Problem as problem:
-        return PlainTextResponse(f"{problem}\n", problem.status_code, problem.headers)
+        return refused(problem)
+
+
+def refused(problem: Problem) -> Response:
+    """A refusal of the hub."""
+    return PlainTextResponse(f"{problem}\n", problem.status_code, problem.headers)
 
 
 def _answer(request: Request, body: bytes) -> Response:

@@ -50,9 +50,9 @@ def status_of(error: TriplewireError) -> int:
     return 413 if isinstance(error, LimitError) else 400
 
 
-def problem(status: int, what: str, remedy: str = "", headers: Any = None, **more: Any) -> Response:
+def refused(problem: Problem) -> Response:
     """A refusal as an answer."""
-    return JSONResponse(details(status, what, remedy, **more), status, headers, "application/problem+json")
+    return JSONResponse(details_of(problem), problem.status_code, problem.headers, "application/problem+json")
 
 
 ProblemDetails = Annotated[dict[str, Any], WithJsonSchema({"$ref": "#/components/schemas/Problem"})]
@@ -65,7 +65,9 @@ def install(app: FastAPI, on_page: Refused = lambda request, said: None) -> None
     """Have all errors of doors answered as problem details, but where `on_page` has an answer for people."""
 
     def answer(request: Request, said: dict[str, Any], headers: Any = None) -> Response:
-        return on_page(request, said) or JSONResponse(said, said["status"], headers, "application/problem+json")
+        made = on_page(request, said) or JSONResponse(said, said["status"], media_type="application/problem+json")
+        made.headers.update(headers or {})
+        return made
 
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:

@@ -35,9 +35,10 @@ from triplewire.errors import LimitError, ReadError, TriplewireError
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
-from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, broker, owner, settings, subscription
+from triplewire.service.access import OWNER, PUBLISHER, Body, allowed, bearer, broker, owner, settings, subscription
 from triplewire.service.openapi import RAW_BODY
 from triplewire.service.problems import Problem, ProblemDetails, details, details_of, status_of
+from triplewire.service.rates import DRY_RUN
 from triplewire.service.source_doors import publisher
 
 router = APIRouter(tags=["publications"])
@@ -52,6 +53,7 @@ class Taking:
     """Who publishes, where it comes from, who may read it, and which revision of which page it is."""
 
     by: str
+    told_of: str | None  # whose subscriptions it is told to match: those of an owner, "" nobody's, None all
     rows: Sequence[Row[Any]] = ()
     source: str = ""
     readers: Sequence[str] | None = None
@@ -71,7 +73,17 @@ class Taking:
         owner = by if row is None else row.owner
         named = None if readers is None else [reader_named(owner, name) for name in readers if name]
         newest = None if revision is None else Revision(owner, page, revision)
-        return cls(by, [] if row is None else [row], source, named, page, newest)
+        if row is not None and by == f"source {row.id}":  # its ticket, which its owner has given away; or anybody
+            told_of = owner if bearer(request) else ""
+        else:
+            told_of = None if by == settings(request).owner else by
+        return cls(by, told_of, [] if row is None else [row], source, named, page, newest)
+
+    def counts(self, request: Request, taken: Iterable[Taken]) -> dict[int, int]:
+        """Wait until what is new is matched; by how many subscriptions each is, as far as who publishes may know."""
+        new, seconds = [entry.number for entry in taken if entry.is_new], settings(request).wait_seconds
+        counts = broker(request).wait(new, seconds, self.told_of)
+        return {} if self.told_of == "" else counts
 
     def take(self, of: Broker, came: Came, once: Once | None = None) -> Intake:
         """Take over a document. Raises what `take` raises, and `Problem` where it is not the page alone."""
@@ -114,7 +126,8 @@ async def publish(
     revision: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
     """Publish a document in any syntax: RDF, a feed, `multipart/related` with attachments, or CloudEvents of such
-    documents. With `wait=1` the answer says how many subscriptions each publication matches. `readers` are the owners
+    documents. With `wait=1` the answer says how many subscriptions each publication matches: those of who publishes,
+    and all for the owner of the service. `readers` are the owners
     who may see it; `source` is the id of the source, or names where it comes from; `revision` is that of the `page`
     which it is, and passed over where it is not newer than what was taken. A request that is sent again with the same
     header `Idempotency-Key` is accepted once."""
@@ -162,7 +175,7 @@ def _published(request: Request, taking: Taking, body: bytes, wait: bool) -> Res
         answers += ({"subscription": id} for id in done.subscribed)
         wrong = [refusal for refusal in done.refusals if not (refusal.is_warning and (done.taken or done.subscribed))]
         answers += (details(400, refusal.reason, refusal.remedy, where=refusal.where) for refusal in wrong)
-    counts = of.wait([entry.number for entry in taken if entry.is_new], settings(request).wait_seconds) if wait else {}
+    counts = taking.counts(request, taken) if wait else {}
     said = [_told(answer, counts, wait) if isinstance(answer, Taken) else answer for answer in answers]
     if all("status" in answer for answer in said):
         return JSONResponse(said[0] if len(said) == 1 else {**said[0], "errors": said}, said[0]["status"],
@@ -251,7 +264,7 @@ class Matched(BaseModel):
     bindings: list[dict[str, Any]]
 
 
-@router.post("/match", responses={200: {"model": Matched}})
+@router.post("/match", dependencies=[DRY_RUN], responses={200: {"model": Matched}})
 @allowed(OWNER)
 def match(request: Request, body: DryRun) -> dict[str, Any]:
     """Does a query match a publication? Nothing is kept."""
@@ -272,7 +285,7 @@ class WhyNot(_Tried):
     subscription: str
 
 
-@router.post("/explain")
+@router.post("/explain", dependencies=[DRY_RUN])
 @allowed(OWNER)
 def explain(request: Request, body: WhyNot) -> dict[str, Any]:
     """Why a subscription matches a publication, or not: its parts, and for a miss the nearest query that matches.

@@ -23,8 +23,9 @@ from triplewire.broker.publications.solutions import Answers, answer
 from triplewire.model.terms import BlankNode, Literal, Term, term_to_json
 from triplewire.service.access import OWNER, allowed, broker, owner, preferences
 from triplewire.service.problems import Problem
+from triplewire.service.rates import DRY_RUN
 
-router = APIRouter(tags=["SPARQL"])
+router = APIRouter(tags=["SPARQL"], dependencies=[DRY_RUN])
 
 QUERY, FORM = "application/sparql-query", "application/x-www-form-urlencoded"
 _DATA_SET = ("default-graph-uri", "named-graph-uri")

@@ -30,6 +30,7 @@ from triplewire.service.access import (
     owner,
     settings,
     subscription,
+    told_to_owners,
 )
 from triplewire.service.deliveries import ask
 from triplewire.service.problems import Problem, ProblemDetails, details, details_of
@@ -145,7 +146,8 @@ def wanted_of(request: Request, new: NewSubscription) -> Wanted:
 def check_address(request: Request, url: str) -> None:
     """Raises `Problem` where an address may not be asked."""
     try:
-        checked_target(url, settings(request).allow_private_addresses)
+        with told_to_owners(request):
+            checked_target(url, settings(request).allow_private_addresses)
     except TriplewireError as error:
         raise Problem(400, error.what) from None
 

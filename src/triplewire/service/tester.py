@@ -18,9 +18,10 @@ from triplewire.ir.show import show
 from triplewire.model.match import bindings_to_json
 from triplewire.service.access import OWNER, Body, allowed, broker, owner_or_none
 from triplewire.service.pages.sessions import CODE_HEADER, check_code, person
+from triplewire.service.rates import DRY_RUN
 from triplewire.store.database import DAY
 
-router = APIRouter(tags=["publications"])
+router = APIRouter(tags=["publications"], dependencies=[DRY_RUN])
 
 _SECONDS = 3.0  # after which no more are asked: `Tried.of` says how many were
 _TOLD = 50  # publications that an answer describes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import xmlrpc.client
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -24,11 +24,12 @@ from triplewire.broker.feeds.cleaning import clean
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.read.guard.xml import check_rdf_xml
 from triplewire.service import access
-from triplewire.service.access import OWNER_OR_TICKET, Body, acting, allowed, base_of, broker, owner, settings
+from triplewire.service.access import OWNER_OR_TICKET, Body, acting, allowed, base_of, broker, owner
 from triplewire.service.administration import forget
 from triplewire.service.feeds import check_form, feed_at, written
 from triplewire.service.problems import Problem, status_of
 from triplewire.service.publish import Taking, came_in
+from triplewire.service.rates import count_dry_run
 from triplewire.service.subscriptions import NewSubscription, list_subscriptions, told, wanted_of
 from triplewire.service.tester import Attempt, newest_matches, tried
 from triplewire.store.database import DAY
@@ -95,6 +96,7 @@ def _subscribe(request: Request, given: NewSubscription) -> Any:
 def _try(request: Request, given: _Attempt) -> Any:
     """Ask a query of the last publications, and keep nothing {query, language, user, most}: {of, matched, ...}."""
     of = broker(request)
+    count_dry_run(request)
     window = of.window.of(acting(request, given.user))
     outcome = tried(of, window, given.query, given.language, given.prefixes or None)
     newest = newest_matches(of, window, given, outcome.matched[: given.most])
@@ -133,8 +135,7 @@ def _publish(request: Request, given: _Content) -> Any:
     if done.refusals and not (done.taken or done.subscribed):
         first = done.refusals[0]
         raise ReadError(first.reason, source=first.where, remedy=first.remedy)
-    new = [entry.number for entry in done.taken if entry.is_new]
-    counts = of.wait(new, settings(request).wait_seconds) if given.wait else {}
+    counts = taking.counts(request, done.taken) if given.wait else {}
     publications = [
         {"publication": entry.id, "new": entry.is_new, "matched": counts.get(entry.number)} for entry in done.taken
     ]
@@ -210,22 +211,31 @@ _BODY = {"required": True, "content": {"text/xml": {"schema": {"type": "string"}
 async def rpc(request: Request) -> Response:
     """A call of XML-RPC; `system.listMethods` says which there are."""
     body = await request.body()
-    return Response(await run_in_threadpool(_answer, request, body), media_type="text/xml; charset=utf-8")
+    return await run_in_threadpool(_answer, request, body)
 
 
-def _answer(request: Request, body: bytes) -> bytes:
+def _answer(request: Request, body: bytes) -> Response:
     try:
         name, parameters = _call_of(request, body)
         said: Any = (_plain(_result(request, name, parameters)),)
-    except Problem as error:
-        said = xmlrpc.client.Fault(error.status_code, clean(str(error)))
+    except Problem as problem:
+        return refused(problem)
     except TriplewireError as error:
         said = xmlrpc.client.Fault(status_of(error), clean(str(error)))
     except Exception:
         _log.exception("a call of XML-RPC failed")
         said = xmlrpc.client.Fault(500, "a fault of the service: it is in its log")
+    return _written(said)
+
+
+def refused(problem: Problem) -> Response:
+    """A refusal, also of a call that was not read."""
+    return _written(xmlrpc.client.Fault(problem.status_code, clean(str(problem))), problem.headers)
+
+
+def _written(said: Any, headers: Mapping[str, str] | None = None) -> Response:
     text = xmlrpc.client.dumps(said, methodresponse=True, encoding="utf-8")
-    return text.encode("utf-8", "replace")
+    return Response(text.encode("utf-8", "replace"), headers=headers, media_type="text/xml; charset=utf-8")
 
 
 def _call_of(request: Request, body: bytes) -> tuple[str, tuple[Any, ...]]:

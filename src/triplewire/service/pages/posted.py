@@ -16,10 +16,11 @@ from triplewire.broker.incoming.registered_sources import POLL, PUSH, WantedSour
 from triplewire.broker.subscriptions.targets import Target
 from triplewire.errors import ArgumentError, TriplewireError
 from triplewire.service import deliveries, opml, source_doors
-from triplewire.service.access import PAGE, allowed, broker, delivering
+from triplewire.service.access import PAGE, allowed, broker, delivering, told_to_owners
 from triplewire.service.pages.sessions import Person, posted
 from triplewire.service.pages.shown import EMPTY, editor, own, sources_page, tokens
 from triplewire.service.problems import Problem, details_of
+from triplewire.service.rates import DRY_RUN
 from triplewire.service.subscriptions import check_address
 from triplewire.store.database import DAY
 
@@ -37,7 +38,7 @@ def _to(number: int, said: str = "") -> Response:
     return RedirectResponse(f"/page/subscriptions/{number}" + (f"?said={said}" if said else ""), 303)
 
 
-@router.post("/page/new")
+@router.post("/page/new", dependencies=[DRY_RUN])
 @allowed(PAGE)
 def subscribe(request: Request, sent: Posted) -> Response:
     """Save a new subscription, or without `save` only try its query."""
@@ -67,10 +68,11 @@ def _targets(request: Request, given: dict[str, str]) -> list[Target]:
     if not given.get("webhook"):
         return []
     more = {"digest": given["digest"]} if given.get("digest") else {}
-    return [delivering(request).channels.target(given["webhook"], given.get("secret", ""), more)]
+    with told_to_owners(request):
+        return [delivering(request).channels.target(given["webhook"], given.get("secret", ""), more)]
 
 
-@router.post("/page/subscriptions/{number}/edit")
+@router.post("/page/subscriptions/{number}/edit", dependencies=[DRY_RUN])
 @allowed(PAGE)
 def change(request: Request, number: int, sent: Posted) -> Response:
     """Change the query or the title of a subscription, or without `save` only try the query."""

@@ -19,7 +19,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from triplewire.broker import owners, tickets
-from triplewire.service.access import ANYBODY, PAGE, allowed, broker, settings
+from triplewire.service.access import ANYBODY, PAGE, allowed, broker, owner_or_none, settings
 from triplewire.service.pages.rendered import page
 from triplewire.service.problems import Problem
 from triplewire.store.database import now
@@ -68,6 +68,16 @@ async def posted(request: Request) -> tuple[Person, FormData]:
     form = await request.form(max_files=1, max_fields=100)
     check_code(who, str(form.get(CODE, "")))
     return who, form
+
+
+def account_of(request: Request) -> str | None:
+    """Whose API token or session a request has; None for nobody."""
+    by = owner_or_none(request)
+    if by is None:
+        who = person_or_none(request)
+        return who.owner if who is not None else None
+    request.state.owner = by  # the door does not look it up again
+    return by
 
 
 def check_code(who: Person, code: str) -> None:

@@ -34,6 +34,7 @@ from triplewire.service.pages.drawn import cut, drawing
 from triplewire.service.pages.rendered import page
 from triplewire.service.pages.sessions import Person, person
 from triplewire.service.problems import Problem, details_of
+from triplewire.service.rates import DRY_RUN
 from triplewire.service.subscriptions import feed_address
 from triplewire.service.tester import Tried, tried
 from triplewire.store.database import DAY
@@ -132,14 +133,14 @@ def _newest_events(connection: Connection, owner: str) -> list[list[Row[Any]]]:
 EMPTY = {"query": "", "language": "", "title": "", "webhook": "", "secret": "", "once_per_story": "", "seconds": ""}
 
 
-@router.get("/page/new")
+@router.get("/page/new", dependencies=[DRY_RUN])
 @allowed(PAGE)
 def new(request: Request, query: str = "", language: str = "", title: str = "") -> Response:
     """A new subscription: the editor, and the last publications beside it."""
     return editor(request, person(request), {**EMPTY, "query": query, "language": language, "title": title})
 
 
-@router.get("/page/subscriptions/{number}/edit")
+@router.get("/page/subscriptions/{number}/edit", dependencies=[DRY_RUN])
 @allowed(PAGE)
 def edit(request: Request, number: int, query: str = "") -> Response:
     """The same for a subscription that is there."""
@@ -237,7 +238,7 @@ def why_which(request: Request, number: int) -> Response:
     return page(request, "why_which.html", who, row=row, name=name_of(row), listed=listed)
 
 
-@router.get("/page/subscriptions/{number}/why/{publication}")
+@router.get("/page/subscriptions/{number}/why/{publication}", dependencies=[DRY_RUN])
 @allowed(PAGE)
 def why(request: Request, number: int, publication: int) -> Response:
     """Why a subscription matches a publication, or not: as a graph, and part by part."""
