@@ -73,3 +73,9 @@ def test_files_of_one_name_are_seen() -> None:
         PACKAGE / name for name in ("a/x.py", "b/x.py", "kernels/b/x.py", "cli/x.py", "a/__init__.py", "__init__.py")
     ]
     assert _repeated(paths) == {"modules": {"x"}, "kernels": set(), "commands": set()}
+
+
+def test_modules_of_tests_have_names_of_their_own() -> None:
+    """Pytest imports them by their names alone, and collects but the first of two."""
+    counts = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert {name for name, count in counts.items() if count > 1} == set()
