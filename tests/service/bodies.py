@@ -27,3 +27,13 @@ def body(schema: Any, whole: Any, id: str) -> Any:
         }
     kinds = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
     return kinds.get(schema.get("type"), "x")
+
+
+def properties(schema: Any, whole: Any) -> dict[str, Any]:
+    """The fields of a body."""
+    if "$ref" in schema:
+        return properties(whole["components"]["schemas"][schema["$ref"].rpartition("/")[2]], whole)
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if choice in schema:
+            return properties(schema[choice][0], whole)
+    return dict(schema.get("properties", {}))

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 
 from amounts import usually
 from net.forged_addresses import NAMES, forged
-from service.bodies import body
+from service.bodies import body, properties
 from triplewire import Engine
 from triplewire.broker.broker import Broker
 from triplewire.errors import AddressError, TriplewireError
@@ -202,16 +202,6 @@ def doors_with_addresses(schema: Any) -> list[tuple[str, str, str]]:
                 if name in URLS:
                     found.append((method.upper(), path, name))
     return found
-
-
-def properties(schema: Any, whole: Any) -> dict[str, Any]:
-    """The fields of a body."""
-    if "$ref" in schema:
-        return properties(whole["components"]["schemas"][schema["$ref"].rpartition("/")[2]], whole)
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if choice in schema:
-            return properties(schema[choice][0], whole)
-    return dict(schema.get("properties", {}))
 
 
 @pytest.mark.usefixtures("hostile_names")

@@ -72,7 +72,7 @@ def clock(seconds: int) -> Any:
 def test_a_query_that_takes_too_long_is_ended(
     client: TestClient, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quads = "".join(f'<urn:long{number}> <urn:p> "x" <urn:long{number}> .\n' for number in range(120))
+    quads = "".join(f'<urn:long{number}> <urn:p> "x" <urn:long{number}> .\n' for number in range(200))
     broker.publish(read_body(quads.encode(), "", broker.settings).publications)
     query = "SELECT ?s { ?s ?p ?o }"
 
@@ -84,9 +84,9 @@ def test_a_query_that_takes_too_long_is_ended(
     monkeypatch.setattr(window, "time", clock(2))
     feed, dry_run, tried = answers()
     assert [feed.status_code, dry_run.status_code, tried.status_code] == [413, 413, 200]
-    assert "50 of 12" in feed.text
-    assert "50 of 120 publications were asked in 10 s" in dry_run.text
-    assert (tried.json()["of"], tried.json()["count"]) == (10, 10)
+    assert "125 of 20" in feed.text
+    assert "125 of 200 publications were asked in 10 s" in dry_run.text
+    assert (tried.json()["of"], tried.json()["count"]) == (25, 25)
     monkeypatch.undo()
     assert [answer.status_code for answer in answers()] == [200, 200, 200]
 

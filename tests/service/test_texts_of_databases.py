@@ -22,7 +22,7 @@ from fastapi.testclient import TestClient
 
 from amounts import usually
 from broker.serving import on_sqlite_alone
-from service.bodies import VALUES, body
+from service.bodies import VALUES, body, properties
 from triplewire import Engine
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.incoming.registered_sources import WantedSource
@@ -69,16 +69,6 @@ def places(schema: dict[str, Any]) -> Iterator[Place]:
         yield Place("POST", "/publish", "header", name)
     yield Place("GET", "/", "query", "word")
     yield Place("POST", "/sign-in", "application/x-www-form-urlencoded", "token")
-
-
-def properties(schema: Any, whole: Any) -> dict[str, Any]:
-    """The fields of a body."""
-    if "$ref" in schema:
-        return properties(whole["components"]["schemas"][schema["$ref"].rpartition("/")[2]], whole)
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if choice in schema:
-            return properties(schema[choice][0], whole)
-    return dict(schema.get("properties", {}))
 
 
 def is_of(kind: str, field: Any) -> bool:

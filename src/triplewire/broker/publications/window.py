@@ -27,7 +27,7 @@ from triplewire.store.tables import publications
 MOST, MOST_BYTES = 1_000, 64 << 20
 """Publications of the window, and their bytes."""
 
-TOGETHER = 10  # publications that are matched between looks at the clock: each may take all steps of a pair
+TOGETHER = 25  # publications that are matched between looks at the clock: each may take all steps of a pair
 _SECONDS = 10.0  # that a query may take
 
 FOR_NOBODY = "[]"
