@@ -43,7 +43,7 @@ test:
 	@$(MAKE) --no-print-directory --jobs=2 .tests .tests-of-wagtail
 
 .tests: $(READY)
-	@.venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout $(TEST_TIMEOUT)
+	@.venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout $(TEST_TIMEOUT)
 
 .tests-of-wagtail: $(READY) $(CMS)
 	@cd integrations/wagtail && said=$$(../../.venv-cms/bin/python -m pytest --timeout $(TEST_TIMEOUT) 2>&1); \
@@ -51,7 +51,7 @@ test:
 
 # as `test`, with up to ten times the generated cases, all cases of damage, 200 kills: docs/decisions/039
 full: $(READY)
-	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
+	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 # unit tests in less than 30 seconds: which ones, tests/conftest.py says; kernels run as plain Python where a test asks one
 quick: $(READY)

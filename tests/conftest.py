@@ -1,5 +1,5 @@
 """For all tests: a generated example may take as long as it needs, since the first one may have to compile kernels; and
-the order of the tests, which keeps all workers busy to the end (`pytest -n 6 --dist loadgroup`).
+the order of the tests, which keeps all workers busy to the end (`pytest -n 4 --dist loadgroup`).
 
 All kernels are compiled by the first test, which takes two minutes. Meanwhile the others run tests that need none:
 what two compile at the same time is compiled twice. So no test module may match when it is imported. Groups that
