@@ -21,16 +21,12 @@ from triplewire.engine.arguments import Workers
 from triplewire.engine.part_loading import LoadTask, load_part
 from triplewire.errors import StoreError, TriplewireError, text_of_raised
 
-OWN_SHARE = 1.1
-"""Rows of the process that asks, for each of another one: it does not start, parse the templates a second time, nor
-save what it has loaded, which is a tenth of the time of 1,500,000 `rtf`."""
-
 _REMEDY = "where it has taken too much memory or room on the disk, load with workers=1, which takes less"
 
 
 def workers_here(count: int) -> Workers:
-    """So many processes of this machine, this one among them."""
-    return Workers([OWN_SHARE] + [1.0] * (count - 1), run)
+    """So many processes of this machine, this one among them, each with as many rows."""
+    return Workers([1.0] * count, run)
 
 
 @contextmanager
