@@ -36,7 +36,8 @@ def test_the_subscriptions_of_the_paper(matcher: str, order: str, tmp_path: Path
     (distance,) = [row["bindings"][0]["x"]["value"] for row in done.rows if row["subscription"] == "S5"]
     assert 95 < float(distance) < 101  # metres, from the statue to 40.69 north, 74.045 west
     counted = json.loads(stats.read_text())["operators"]["by_name"]
-    assert counted["locIn"]["held"] == 2
+    # e1 has to be asked; whether e4 is depends on what the calls were measured to cost, unless they go as written
+    assert counted["locIn"]["held"] in ({2} if order == "naive" else {1, 2})
     listed = triplewire("operators", "--stats", stats, "--operators", UAV / "seen.py", "--json").rows
     selectivity = {row["name"]: row["selectivity"] for row in listed}
     assert selectivity["locIn"] == pytest.approx(counted["locIn"]["held"] / counted["locIn"]["calls"])
