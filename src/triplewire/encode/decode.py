@@ -140,7 +140,7 @@ def _said(
     item = np.full(len(numbers), -1, np.int64)  # of each publication: the node of the item that it is
     for number, term in zip(nodes.tolist(), decoder.terms(nodes & (1 << _NODE_BITS) - 1), strict=True):
         id = batch.ids[int(numbers[number >> _NODE_BITS])]
-        if isinstance(term, IRI) and term.value in (id, id_iri(id)):
+        if isinstance(term, IRI) and term.value == id_iri(id):
             item[number >> _NODE_BITS] = number
     of_item = item[owner] >= 0
     left_out = [place[name] for name in NOT_SAID if name in place]

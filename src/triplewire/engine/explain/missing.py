@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from triplewire.engine.explain.reasons import ExplainedPair, parts_of, term_text
 from triplewire.errors import LimitError, TriplewireError
@@ -220,6 +220,6 @@ def _satisfying(op: str, constant: IRI | Literal) -> IRI | Literal | None:
     if op in ("<", ">") and isinstance(constant, Literal):
         try:
             return replace(constant, lexical=str(Decimal(constant.lexical) + (1 if op == ">" else -1)))
-        except InvalidOperation:
+        except ArithmeticError:  # no number, or one of too many digits
             return None
     return None
