@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from triplewire.clauses.view import View
     from triplewire.encode.decode import Decoder
     from triplewire.engine.compiler import Compiler
-    from triplewire.engine.segments.segment import SegmentRows
     from triplewire.engine.stats import Clock
     from triplewire.languages.sources.row_columns import RowColumns
     from triplewire.languages.sources.rows import Row
@@ -100,13 +99,11 @@ class Part(NamedTuple):
 class SegmentState:
     """What one segment has worked out of a chunk and needs again, for its parts or for bindings.
 
-    `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once. `window`:
-    the matches of many publications found beforehand, with the number of their window.
+    `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once.
     """
 
     view: View | None = None
     prepared: Prepared | None = None
-    window: tuple[int, SegmentRows] | None = None
 
 
 class Chunk:
@@ -138,7 +135,7 @@ class Chunk:
         self._made: BoundedCache[int, Publication] | None = None
         self._batch = batch
         self.part_of = part_of
-        self.states: defaultdict[object, SegmentState] = defaultdict(SegmentState)  # by segment, or layer
+        self.states: defaultdict[object, SegmentState] = defaultdict(SegmentState)  # by segment
         self.calls: CallTable = CallTable() if part_of is None else part_of.chunk.calls.part(part_of.first)
 
     def __len__(self) -> int:

@@ -329,20 +329,13 @@ class Segment:
         return isinstance(self.index, AsksFeatures)  # which takes as long as a tenth of a small match
 
     def rows(self, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena) -> SegmentRows:
-        """The matches of a chunk, without those of removed subscriptions. Accepted subscriptions may lie in the arena.
-        What the terms of the chunk satisfy is looked up first, where the index asks for it. Leaves the clock in the
-        stage "verify"."""
+        """The matches of a chunk, without those of removed subscriptions: those that the index accepts, and of the
+        clauses that it leaves to check those that hold. Accepted subscriptions may lie in the arena. Leaves the clock
+        in the stage "verify"."""
         stage.switch("select")
         view, prepared = self._view(chunk), self._prepared(chunk)
-        if self._asks_features:
+        if self._asks_features:  # they are looked up first
             _ = view.features
-        return self.match(view, prepared, chunk, removed, stage, arena)
-
-    def match(
-        self, view: View, prepared: Prepared | None, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena
-    ) -> SegmentRows:
-        """The matches of a chunk in the eyes of this segment: those that the index accepts, and of the clauses that it
-        leaves to check those that hold. The rest as for `rows`."""
         selected = self.index.select(view, prepared, self.context.most_bindings, arena)
         if removed is not None:
             selected = selected.without(removed, self._owner)

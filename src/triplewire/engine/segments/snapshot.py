@@ -197,11 +197,8 @@ class SegmentSnapshot:
         table = IdTable.of_spans(columns.ids)
         is_same = np.zeros(len(columns), np.bool_)
         for layer in self.layers:
-            number = layer.segment.ids.find_all(table)
-            is_here = number >= 0
-            if layer.is_removed is not None:
-                is_here[is_here] = ~layer.is_removed[number[is_here]]
-            here = np.flatnonzero(is_here)
+            number = layer.find_all(table)
+            here = np.flatnonzero(number >= 0)
             here = here[layer.segment.texts.length[number[here]] == columns.lines.lengths[here]]
             is_same[here] = layer.segment.texts.take(number[here]).are_equal(columns.lines.take(here))
         return is_same
@@ -267,14 +264,14 @@ class SegmentSnapshot:
         waiting: list[tuple[int, int]] = []
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             size = len(layer.segment)
-            for rows in layer.match(chunk, stage, arena):
-                if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
-                    arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
-                arena.add(rows.offset, rows.accepted, rows.columns, start)
-                if rows.failures or rows.waiting:
-                    failures += [(p, s + start, error) for p, s, error in rows.failures]
-                    waiting += [(p, s + start) for p, s in rows.waiting]
-                looked_at = SegmentCounts(*map(add, looked_at, rows.counts))
+            rows = layer.segment.rows(chunk, layer.is_removed, stage, arena)
+            if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
+                arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
+            arena.add(rows.offset, rows.accepted, rows.columns, start)
+            if rows.failures or rows.waiting:
+                failures += [(p, s + start, error) for p, s, error in rows.failures]
+                waiting += [(p, s + start) for p, s in rows.waiting]
+            looked_at = SegmentCounts(*map(add, looked_at, rows.counts))
         if waiting or len(self._calls.alone):
             stage.switch("operators")
             columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)
