@@ -1,5 +1,7 @@
-"""From the ids of a batch back to terms and publications, each term object made once, when it is asked for; and the
-content hashes of its publications (semantics, sections 1 and 6), without an object a triple."""
+"""From the ids of a batch back to terms and publications, and the content hashes of these.
+
+Each term object is made once, when it is asked for. The hashes (semantics, sections 1 and 6) take no object a triple.
+"""
 
 from __future__ import annotations
 
