@@ -66,6 +66,16 @@ def test_an_instant_without_a_zone_is_one_of_utc(zone: str, monkeypatch: pytest.
     assert rows.column("bindings").to_pylist() == [bindings_text(match.bindings)]
 
 
+@pytest.mark.parametrize("why", [False, True])
+def test_the_columns_of_no_match_are_those_of_some(why: bool) -> None:
+    engine = Engine()
+    engine.subscribe("SELECT * { ?s <urn:q> ?o }", id="q")
+    none = to_batch([Publication("urn:p", (Triple(A, B, B),))])
+    some = to_batch([Publication("urn:p", (Triple(A, IRI("urn:q"), B),))])
+    assert engine.match_batch(none, why=why).schema == engine.match_batch(some, why=why).schema
+    assert engine.match_batch(to_batch([]), why=why).schema == engine.match_batch(some, why=why).schema
+
+
 def test_other_arrow_types_for_the_same_columns() -> None:
     publication = Publication("urn:p", (Triple(A, B, Literal("5", XSD + "integer")),), published=WHEN)
     triple = pa.struct([("o", pa.large_string()), ("p", pa.large_string()), ("s", pa.large_string())])
