@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from triplewire.bounded_cache import BoundedCache
 from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.strings import TextColumn, joined, utf8
+from triplewire.engine.stats import LookedAt
 from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
@@ -257,23 +258,15 @@ class Rows:
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
     `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
-    `atoms` to `list_steps` count what the stages looked at. `details` is set where the matches' bindings are known
-    already. `compiled`: kernels found them, not the interpreted tier. `operators`: what
-    was called. `network_rows`: those of the join networks that have been made.
+    `details` is set where the matches' bindings are known already. `compiled`: kernels found them, not the interpreted
+    tier. `operators`: what was called. `network_rows`: those of the join networks that have been made.
     """
 
     publication: Ids
     subscription: Ids
     truncated: NDArray[np.bool_]
     failures: tuple[tuple[int, int, TriplewireError], ...] = ()
-    triples: int = 0
-    atoms: int = 0
-    candidates: int = 0
-    verified: int = 0
-    join_steps: int = 0
-    nodes: int = 0
-    comparisons: int = 0
-    list_steps: int = 0
+    looked_at: LookedAt = field(default_factory=LookedAt)
     details: Sequence[Detail] | None = field(default=None, repr=False)
     compiled: bool = False
     operators: CallCounts | None = None
