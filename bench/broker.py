@@ -1,5 +1,7 @@
-"""The broker beside what it is made of: the engine alone, bare inserts with the same syncs, one bare request. Ratios of
-one run, in which other load of the machine counts on both sides."""
+"""The broker beside what it is made of: the engine alone, bare inserts with the same syncs, one bare request.
+
+They are ratios of one run, in which other load of the machine counts on both sides.
+"""
 
 from __future__ import annotations
 

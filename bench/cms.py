@@ -1,6 +1,7 @@
-"""Pull against push at the source (paper 000, section 1, figures 1 and 2): requests and bytes of a month that the
-servers of 100 feeds see, with 1 to 10,000 aggregators that ask each feed each hour; where a service asks for all of
-them, by the rule of its poller; and where the feeds push each item once. Counted, not timed.
+"""Pull against push at the source (paper 000, section 1, figures 1 and 2). Counted, not timed.
+
+That is requests and bytes of a month that the servers of 100 feeds see: with 1 to 10,000 aggregators that ask each feed
+each hour, where a service asks for all of them by the rule of its poller, and where the feeds push each item once.
 
     python -m bench.cms ../shared/data/04-feeds/arxiv-derived-feeds.tar.gz docs/experiments
 

@@ -1,5 +1,8 @@
-"""Handing over what was found: what a caller takes from the result of one publication, beside counting its matches, by
-turns in one process; and what Arrow without bindings adds to matching a batch."""
+"""Handing over what was found: what a caller takes from a result, beside counting its matches.
+
+That is the result of one publication, by turns in one process, and what Arrow without bindings adds to matching a
+batch.
+"""
 
 from __future__ import annotations
 

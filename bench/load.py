@@ -1,6 +1,6 @@
-"""What it takes to load subscriptions: beside another checkout of this project, beside systems of today, with an index
-that an earlier command has left, and one by one.
+"""What it takes to load subscriptions, beside other ways.
 
+They are another checkout of this project, systems of today, an index that an earlier command has left, and one by one.
 The other checkout is the folder that `TRIPLEWIRE_BENCH_BEFORE` names; without it, nothing is measured beside one. All
 is measured by turns on one core, in processes of their own, whose kernels are loaded; and what a second core brings.
 """

@@ -1,8 +1,8 @@
-"""The registry of metadata beside what one would do without it: systems that are asked all rules again, lists of
-resources that are compared, bare inserts, a bare exchange. Ratios of one run, in which other load of the machine counts
-on both sides.
+"""The registry of metadata beside what one would do without it.
 
-The rules are of the four types of the paper in equal parts, over documents like its figure 1.
+That is systems that are asked all rules again, lists of resources that are compared, bare inserts, a bare exchange.
+They are ratios of one run, in which other load of the machine counts on both sides. The rules are of the four types of
+the paper in equal parts, over documents like its figure 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Three brokers in a line, each an upstream of the next (`docs/network.md`): what crosses their links, beside what
-matches behind them, and how fast, beside one broker. Half of the subscriptions are contained in others, and half of the
-publications match nothing."""
+"""Three brokers in a line, each an upstream of the next (`docs/network.md`), beside one broker.
+
+What crosses their links, beside what matches behind them, and how fast? Half of the subscriptions are contained in
+others, and half of the publications match nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What a service delivers and answers, beside the bare parts of it: webhooks, one by one and to many hosts, and the
-live tester. Ratios of one run, in which other load of the machine counts on both sides."""
+"""What a service delivers and answers, beside the bare parts of it.
+
+These are webhooks, one by one and to many hosts, and the live tester. They are ratios of one run, in which other load
+of the machine counts on both sides.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""For all tests: a generated example may take as long as it needs, since the first one may have to compile kernels; and
-the order of the tests, which keeps all workers busy to the end (`pytest -n 4 --dist loadgroup`).
+"""For all tests: how long a generated example may take, and the order of the tests.
 
-All kernels are compiled by the first test, which takes two minutes. Meanwhile the others run tests that need none:
-what two compile at the same time is compiled twice. So no test module may match when it is imported. Groups that
-take minutes come next, so that none is left alone at the end.
+An example may take as long as it needs, since the first one may have to compile kernels. The order keeps all workers
+busy to the end (`pytest -n 4 --dist loadgroup`). All kernels are compiled by the first test, which takes two minutes.
+Meanwhile the others run tests that need none: what two compile at the same time is compiled twice. So no test module
+may match when it is imported. Groups that take minutes come next, so that none is left alone at the end.
 """
 
 from __future__ import annotations

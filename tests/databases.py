@@ -1,5 +1,7 @@
-"""Databases and servers that tests share: what is tested for SQLite is tested for PostgreSQL, too, and, where it says
-`ON_SPARK`, on Spark."""
+"""Databases and servers that tests share.
+
+What is tested for SQLite is tested for PostgreSQL, too, and, where it says `ON_SPARK`, on Spark.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The figures of the papers 000 (G-ToPSS), 001 (cluster, as far as one engine measures it) and 004 (RTF): what varies,
-which matchers are measured, which of their costs are drawn, and what the paper claims.
+"""The figures of the papers 000 (G-ToPSS), 001 (cluster) and 004 (RTF).
 
-A figure at another size than the paper's has all its numbers of subscriptions in proportion.
+Of each: what varies, which matchers are measured, which of their costs are drawn, and what the paper claims. Of 001
+those that one engine measures. A figure at another size than the paper's has all its numbers of subscriptions in
+proportion.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Loads the subscriptions of a point once, and measures each matcher with them: time of selection and of the whole,
-memory in use, insertion.
+"""Loads the subscriptions of a point once, and measures each matcher with them.
 
-The look-up of constant tests (words, classes, numbers) is the same for all matchers and comes before selection; it is
-timed apart. Publications are encoded before, and matched in one batch. Times are those of the processor, the least of
-several runs by turns, so that other programs on the machine count little.
+Measured are the time of selection and of the whole, memory in use, and insertion. The look-up of constant tests (words,
+classes, numbers) is the same for all matchers and comes before selection; it is timed apart. Publications are encoded
+before, and matched in one batch. Times are those of the processor, the least of several runs by turns, so that other
+programs on the machine count little.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""CLIPS (PyPI: clipspy), a rule engine that shares joins among rules: a rule a query. Its facts begin with what queries
-know, as a fact is tested from left to right:
+"""CLIPS (PyPI: clipspy), a rule engine that shares joins among rules: a rule a query.
+
+Its facts begin with what queries know, as a fact is tested from left to right:
 
 (triple predicate object subject)
 (has predicate subject)                  for tuples whose object nothing else asks for

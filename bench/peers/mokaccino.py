@@ -1,5 +1,7 @@
-"""mokaccino (PyPI), a percolator in Rust: conjunctions of field and value, without joins. Of a conjunction it looks up
-the first condition, so the rarest stands first."""
+"""mokaccino (PyPI), a percolator in Rust: conjunctions of field and value, without joins.
+
+Of a conjunction it looks up the first condition, so the rarest stands first.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""pyoxigraph (PyPI): each query asked anew of each publication, as SPARQL. It has no index of queries, so that its time
-grows with their number."""
+"""pyoxigraph (PyPI): each query asked anew of each publication, as SPARQL.
+
+It has no index of queries, so that its time grows with their number.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Pathway (PyPI): a table of statements joined with tables of rules, and kept up to date as statements change. It is no
-dependency; `bench metadata` measures it where it is installed."""
+"""Pathway (PyPI): a table of statements joined with tables of rules, kept up to date as statements change.
+
+It is no dependency; `bench metadata` measures it where it is installed.
+"""
 
 from __future__ import annotations
 

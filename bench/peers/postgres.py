@@ -1,6 +1,8 @@
-"""PostgreSQL's full-text search: a row a query with its `tsquery` and its rarest word, which has an index. No index
-answers which queries a text satisfies, so the words of a literal choose the rows, and `@@` is asked of these. A literal
-is a `tsvector`, so that all words of a query stand in one literal."""
+"""PostgreSQL's full-text search: a row a query with its `tsquery` and its rarest word, which has an index.
+
+No index answers which queries a text satisfies, so the words of a literal choose the rows, and `@@` is asked of these.
+A literal is a `tsvector`, so that all words of a query stand in one literal.
+"""
 
 from __future__ import annotations
 

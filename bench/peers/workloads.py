@@ -1,5 +1,8 @@
-"""The workloads that all systems are given, as folders: for them `queries.jsonl` and `publications.jsonl`, for the
-engine the same as `subscriptions.jsonl` and `publications.nq`."""
+"""The workloads that all systems are given, as folders.
+
+For them these are `queries.jsonl` and `publications.jsonl`, for the engine the same as `subscriptions.jsonl` and
+`publications.nq`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Graph workloads: `gtopss` (G-ToPSS paper, table 1), `cluster` and "same structure, different constraints" (cluster
-paper, section 5 and figure 9(b)). Subscriptions are GQL.
+"""Graph workloads: `gtopss`, `cluster` and "same structure, different constraints". Subscriptions are GQL.
 
-A publication is a simple path over all its nodes plus random edges. Half of the subscriptions (the overlap) are
-connected pieces of the publications, so that each publication has its known number of matches; the others are pieces of
-graphs that are never published. Two nodes of nine in ten subscriptions are variables. Table 1 gives subscriptions "5
-nodes, 35 edges", which no piece of its publications of 35 nodes and 90 edges can be; like the later paper we take 5
-and 10 edges, half each.
+Sources: the G-ToPSS paper, table 1; the cluster paper, section 5 and figure 9(b). A publication is a simple path over
+all its nodes plus random edges. Half of the subscriptions (the overlap) are connected pieces of the publications, so
+that each publication has its known number of matches; the others are pieces of graphs that are never published. Two
+nodes of nine in ten subscriptions are variables. Table 1 gives subscriptions "5 nodes, 35 edges", which no piece of its
+publications of 35 nodes and 90 edges can be; like the later paper we take 5 and 10 edges, half each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""Documents and rules of the MDV paper's experiments (section 4.1, figures 1 and 10). A document has two resources. A
-rule of type OID, PATH or JOIN fits one document; of COMP rules a document fits a share. `contains` is ours."""
+"""Documents and rules of the MDV paper's experiments (section 4.1, figures 1 and 10).
+
+A document has two resources. A rule of type OID, PATH or JOIN fits one document; of COMP rules a document fits a share.
+`contains` is ours.
+"""
 
 from __future__ import annotations
 

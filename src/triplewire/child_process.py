@@ -1,5 +1,7 @@
-"""A process of this package that is talked to through pipes: the parsing process, isolated operators. It is started,
-asked within a time, and ended."""
+"""A process of this package that is talked to through pipes: started, asked within a time, and ended.
+
+Such are the parsing process and isolated operators.
+"""
 
 from __future__ import annotations
 

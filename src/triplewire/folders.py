@@ -1,6 +1,8 @@
-"""The files that a path stands for: those below a folder, with what is left out, and what a glob names. It is the same
-for publications and subscriptions. Also: reading and replacing small files, having files written to disk, and locks
-between processes."""
+"""The files that a path stands for, and how files are written and locked.
+
+A path stands for the files below a folder, with what is left out, or those that a glob names, the same for publications
+and subscriptions. Also: reading and replacing small files, having files written to disk, and locks between processes.
+"""
 
 from __future__ import annotations
 

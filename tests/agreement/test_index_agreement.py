@@ -1,9 +1,8 @@
-"""Every index gives the reference's answers: generated subscriptions in all languages, generated and real
-publications, pair by pair.
+"""Every index gives the reference's answers.
 
-TRIPLEWIRE_TEST_PAIRS scales it (3,000, the default, is a twentieth of a million pairs here, in 30 engines or
-more of 120 subscriptions), TRIPLEWIRE_TEST_SEED gives other ones.
-A case that differs is made small before it is shown.
+Subscriptions in all languages are generated, publications are generated and real, and each pair is compared.
+TRIPLEWIRE_TEST_PAIRS scales it (3,000, the default, is a twentieth of a million pairs here, in 30 engines or more of
+120 subscriptions), TRIPLEWIRE_TEST_SEED gives other ones. A case that differs is made small before it is shown.
 """
 
 from __future__ import annotations

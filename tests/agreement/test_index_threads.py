@@ -1,5 +1,7 @@
-"""Several threads match on one engine while another one subscribes and unsubscribes: each answer is right for what was
-registered when its call began."""
+"""Several threads match on one engine while another one subscribes and unsubscribes.
+
+Each answer is right for what was registered when its call began.
+"""
 
 from __future__ import annotations
 

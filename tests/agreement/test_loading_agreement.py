@@ -1,5 +1,8 @@
-"""Subscriptions that are loaded from files are those that are registered one by one, with the same refusals and
-warnings, by one process or by two: 8,400 generated texts, malformed ones among them, in `make full` 1,200,000."""
+"""Subscriptions that are loaded from files are those that are registered one by one.
+
+Refusals and warnings are the same, by one process or by two: of 8,400 generated texts, malformed ones among them, in
+`make full` of 1,200,000.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Conjunctions of up to 40 patterns and 40 variables have the reference's matches, also in an engine that was saved and
-opened again: cycles, stars and what chance draws, with variables as predicates."""
+"""Conjunctions of up to 40 patterns and 40 variables have the reference's matches.
+
+They have them also in an engine that was saved and opened again: cycles, stars and what chance draws, with variables as
+predicates.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""No text makes a parser crash or hang: 15,000 texts, in `make full` 100,000, into each of the languages and the
-full-text grammar.
+"""No text makes a parser crash or hang.
 
+That is 15,000 texts, in `make full` 100,000, into each of the languages and the full-text grammar.
 TRIPLEWIRE_TEST_TEXTS sets another number, TRIPLEWIRE_TEST_SEED another seed.
 """
 

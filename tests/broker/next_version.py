@@ -1,5 +1,7 @@
-"""The version after this one, for tests of an upgrade: `python -m broker.next_version FOLDER ARGUMENT...` is
-`triplewire` with the revisions of tables in a folder."""
+"""The version after this one, for tests of an upgrade.
+
+`python -m broker.next_version FOLDER ARGUMENT...` is `triplewire` with the revisions of tables in a folder.
+"""
 
 from __future__ import annotations
 

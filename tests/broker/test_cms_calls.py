@@ -1,5 +1,7 @@
-"""What the module of a CMS asks of the service (docs/cms-protocol.md), by Python's own XML-RPC client: a site with
-users, pages with revisions, dry runs, renewal in bulk, all of a user removed."""
+"""What the module of a CMS asks of the service (docs/cms-protocol.md), by Python's own XML-RPC client.
+
+A site has users, pages with revisions, dry runs, renewal in bulk, and all of a user is removed.
+"""
 
 from __future__ import annotations
 

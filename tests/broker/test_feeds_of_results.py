@@ -1,5 +1,7 @@
-"""The feed of a subscription in RSS 1.0, which says what has matched and why; and loops: what a service has told and
-gets again, in each format, through another service, or from a module of a CMS."""
+"""The feed of a subscription in RSS 1.0, which says what has matched and why; and loops.
+
+In a loop a service gets again what it has told, in each format, through another service, or from a module of a CMS.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Feeds of generated entries are read again by other programs, each with the same ids, titles and times; and texts of
-strangers stay texts in each format."""
+"""Feeds of generated entries are read again by other programs, each with the same ids, titles and times.
+
+Texts of strangers stay texts in each format.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Figures 12 and 13 of paper 000, end to end: a feed that subscribes and a feed of news are posted by a bare client of
-XML-RPC, and what matches comes back as RSS over XML-RPC. And kill -9 while revisions of a page are published."""
+"""Figures 12 and 13 of paper 000, end to end.
+
+A feed that subscribes and a feed of news are posted by a bare client of XML-RPC, and what matches comes back as RSS
+over XML-RPC. And kill -9 while revisions of a page are published.
+"""
 
 from __future__ import annotations
 

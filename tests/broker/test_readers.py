@@ -1,5 +1,7 @@
-"""What a subscriber may not read is no match: not in events, nor in what is told when a publication changes, nor in the
-window that queries are asked of."""
+"""What a subscriber may not read is no match.
+
+That holds in events, in what is told when a publication changes, and in the window that queries are asked of.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A broker that starts again from a saved engine tells the same, with what has changed since; and from none that is of
-another database, or damaged."""
+"""A broker that starts again from a saved engine tells the same, with what has changed since.
+
+It does so from none that is of another database, or damaged.
+"""
 
 from __future__ import annotations
 

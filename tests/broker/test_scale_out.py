@@ -1,5 +1,8 @@
-"""A broker whose matches the pipeline finds: the index follows the store, and each match is told once, as the engine
-finds them. With Spark, Kafka and PostgreSQL: `tests/pipeline/connect/test_broker_on_spark.py`."""
+"""A broker whose matches the pipeline finds.
+
+The index follows the store, and each match is told once, as the engine finds them. With Spark, Kafka and PostgreSQL:
+`tests/pipeline/connect/test_broker_on_spark.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An upgrade while publishers publish: services of this version and of the next one, side by side over PostgreSQL, or
-one after the other over SQLite, are killed (`kill -9`), and what their doors promise holds.
+"""An upgrade while publishers publish, with `kill -9`: what the doors promise holds.
 
-The next version is this one with one more revision of the tables (`cases/service/next_revision.py`).
+Services are of this version and of the next one, side by side over PostgreSQL, or one after the other over SQLite. The
+next version is this one with one more revision of the tables (`cases/service/next_revision.py`).
 """
 
 from __future__ import annotations

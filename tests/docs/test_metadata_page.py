@@ -1,5 +1,8 @@
-"""The blocks `sh metadata` of docs/metadata.md run one after the other, in an empty folder that has `examples`; a block
-`printed` behind one says what its commands print, from the first to the last."""
+"""The blocks `sh metadata` of docs/metadata.md run one after the other.
+
+They run in an empty folder that has `examples`; a block `printed` behind one says what its commands print, from the
+first to the last.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_encode_publications import ALIKE
 
@@ -63,7 +63,9 @@ def test_past_the_work_budget_the_order_of_triples_does_not_count() -> None:
     assert content_hashes(batch, np.array([0]), Decoder(batch)) == [one.content_hash]
 
 
-NODES = [IRI("http://e/1"), IRI("urn:triplewire:id:p%201"), IRI("http://e/feed"), BlankNode("x"), BlankNode("y")]
+ODD_NODE = IRI("http://e/50%")  # a node with the text of an id that is no IRI
+NAMED = [IRI("http://e/1"), ODD_NODE, IRI("urn:triplewire:id:p%201"), IRI("http://e/feed")]
+NODES = [*NAMED, BlankNode("x"), BlankNode("y")]
 PROPERTIES = [
     IRI(iri)
     for iri in (
@@ -87,7 +89,11 @@ OF_ITEMS = st.lists(
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(["http://e/1", "p 1", "http://e/"]), OF_ITEMS), max_size=5))
+ODD_ITEM = [Triple(ODD_NODE, RDF_TYPE, IRI(RSS + "item")), Triple(ODD_NODE, PROPERTIES[2], NODES[0])]
+
+
+@example([("http://e/50%", ODD_ITEM)])
+@given(st.lists(st.tuples(st.sampled_from(["http://e/1", "http://e/50%", "p 1", "http://e/"]), OF_ITEMS), max_size=5))
 def test_those_of_items_of_feeds(some: list[tuple[str, list[Triple]]]) -> None:
     publications = [Publication(id, tuple(triples)) for id, triples in some]
     batch = encode(publications)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from triplewire.config import Settings
 from triplewire.encode.schema import MATCHES, PUBLICATIONS, from_batch, to_batch
 from triplewire.engine import Engine
 from triplewire.errors import ReadError, Refusal
+from triplewire.model.match import bindings_text
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple, made_literal
 
@@ -44,6 +46,34 @@ def test_round_trip(given_publications: list[Publication], start: int) -> None:
     assert batch.schema == PUBLICATIONS
     assert list(from_batch(batch)) == given_publications
     assert list(from_batch(batch.slice(start))) == given_publications[start:]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_an_instant_without_a_zone_is_one_of_utc(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the zone of the machine, and however the publication comes."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    engine = Engine()
+    engine.subscribe("SELECT ?now { ?s ?p ?o BIND(NOW() AS ?now) }", id="now")
+    publication = Publication("urn:p", (Triple(A, B, B),), published=WHEN.replace(tzinfo=None))
+    try:
+        (match,) = engine.match(publication)
+        rows = engine.match_batch(to_batch([publication]))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert match.bindings == ({"now": Literal("2024-02-29T12:30:00.123456Z", XSD + "dateTime")},)
+    assert rows.column("bindings").to_pylist() == [bindings_text(match.bindings)]
+
+
+@pytest.mark.parametrize("why", [False, True])
+def test_the_columns_of_no_match_are_those_of_some(why: bool) -> None:
+    engine = Engine()
+    engine.subscribe("SELECT * { ?s <urn:q> ?o }", id="q")
+    none = to_batch([Publication("urn:p", (Triple(A, B, B),))])
+    some = to_batch([Publication("urn:p", (Triple(A, IRI("urn:q"), B),))])
+    assert engine.match_batch(none, why=why).schema == engine.match_batch(some, why=why).schema
+    assert engine.match_batch(to_batch([]), why=why).schema == engine.match_batch(some, why=why).schema
 
 
 def test_other_arrow_types_for_the_same_columns() -> None:

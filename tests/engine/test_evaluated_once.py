@@ -1,5 +1,7 @@
-"""What no index decides is evaluated once a pair, also where its bindings are asked for, on a publication that is made
-once, however many subscriptions and segments ask for it."""
+"""What no index decides is evaluated once a pair, also where its bindings are asked for.
+
+The publication is made once, however many subscriptions and segments ask for it.
+"""
 
 from __future__ import annotations
 

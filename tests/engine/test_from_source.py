@@ -1,5 +1,8 @@
-"""FROM narrows a subscription to publications of a source: in each matcher, as objects, files, batches, saved and
-loaded, alone and in batches, beside conditions that only an evaluation decides, and beside operators."""
+"""FROM narrows a subscription to publications of a source, in each matcher.
+
+They come as objects, files, batches, saved and loaded, alone and in batches, beside conditions that only an evaluation
+decides, and beside operators.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""The identity of a match: the content of its publication and the revision of its subscription. It, and what a
-CONSTRUCT query makes, are the same for every matcher, in every form of the result, and after saving and loading."""
+"""The identity of a match: the content of its publication and the revision of its subscription.
+
+It, and what a CONSTRUCT query makes, are the same for every matcher, in every form of the result, and after saving and
+loading.
+"""
 
 from __future__ import annotations
 

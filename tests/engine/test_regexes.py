@@ -1,5 +1,7 @@
-"""Regular expressions: every matcher answers as the reference does, and few texts are read by RE2, since an index looks
-for what a match needs."""
+"""Regular expressions: every matcher answers as the reference does.
+
+Few texts are read by RE2, since an index looks for what a match needs.
+"""
 
 from __future__ import annotations
 

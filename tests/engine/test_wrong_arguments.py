@@ -172,6 +172,10 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "Publication: a pair": (lambda: Publication("x", ((S, P),)), "number 1 is a tuple of three terms"),  # type: ignore[arg-type]
     "Publication: source": (lambda: Publication("x", (), source=Path("a")), "Publication(source=...)"),  # type: ignore[arg-type]
     "Publication: published": (lambda: Publication("x", (), published=dt.date(2020, 1, 1)), "datetime.datetime"),  # type: ignore[arg-type]
+    "Publication: published in the year 0": (
+        lambda: Publication("x", (), published=dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))),
+        "of the years 1 to 9999",
+    ),
     "Publication: attachments": (lambda: Publication("x", (), attachments=b"x"), "a mapping of names to bytes"),  # type: ignore[arg-type]
     "match_publications: no frame": (lambda: match_publications("x", "y"), "a data frame of Spark, got str"),  # type: ignore[arg-type]
     "match_publications: other columns": (

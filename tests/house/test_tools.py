@@ -1,6 +1,8 @@
-"""The tools agree: types (mypy --strict), style and form (ruff). Each runs once, as `make check` runs it; what mypy
-knows of a file that has not changed since, it keeps in the user's cache, in a folder of this checkout: two that write
-to one at a time damage it."""
+"""The tools agree: types (mypy --strict), style and form (ruff).
+
+Each runs once, as `make check` runs it; what mypy knows of a file that has not changed since, it keeps in the user's
+cache, in a folder of this checkout: two that write to one at a time damage it.
+"""
 
 from __future__ import annotations
 

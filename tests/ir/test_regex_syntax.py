@@ -1,5 +1,7 @@
-"""XPath's regular expressions: what a pattern finds, and which are refused, as `tests/cases/evaluate/regex-syntax.toml`
-has it."""
+"""XPath's regular expressions: what a pattern finds, and which are refused.
+
+The cases are in `tests/cases/evaluate/regex-syntax.toml`.
+"""
 
 from __future__ import annotations
 

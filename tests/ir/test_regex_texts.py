@@ -1,5 +1,7 @@
-"""Texts that no match of a regular expression is without: the cases are data, and no match of a generated pattern is
-without one."""
+"""Texts that no match of a regular expression is without.
+
+The cases are data, and no match of a generated pattern is without one.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Histories of what a provider knows of one repository, for tests: resources with strong references, and which rules
-hold which. The expectation is worked out from scratch after each step; the batch, from what has changed."""
+"""Histories of what a provider knows of one repository, for tests.
+
+It has resources with strong references, and which rules hold which. The expectation is worked out from scratch after
+each step; the batch, from what has changed.
+"""
 
 from __future__ import annotations
 

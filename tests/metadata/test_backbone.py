@@ -1,5 +1,7 @@
-"""Two providers with one log, repositories at both, and a network that loses, delays, doubles and reorders: in the end
-each cache is the answer of its rules; a repository moves between the providers; local metadata never leave."""
+"""Two providers with one log, repositories at both, and a network that loses, delays, doubles and reorders.
+
+In the end each cache is the answer of its rules; a repository moves between the providers; local metadata never leave.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Every cache is the answer of its rules, after every step of generated histories: documents that are registered,
-changed, deleted and malformed, rules that come and go, local metadata, snapshots in between."""
+"""Every cache is the answer of its rules, after every step of generated histories.
+
+In these, documents are registered, changed, deleted and malformed, rules come and go, there are local metadata, and
+snapshots in between.
+"""
 
 from __future__ import annotations
 

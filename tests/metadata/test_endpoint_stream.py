@@ -1,5 +1,8 @@
-"""The status of public SPARQL endpoints, hour by hour for three years: services come, change, go, now and then all of
-them vanish and return. What is registered, and what a cache has, is what each whole snapshot of the source says."""
+"""The status of public SPARQL endpoints, hour by hour for three years.
+
+Services come, change, go, now and then all of them vanish and return. What is registered, and what a cache has, is what
+each whole snapshot of the source says.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""A provider and a repository that are killed at named points between the filter's first pass and the acknowledgement,
-and at random moments: no batch is lost, none is applied twice, and the cache is the answer of its rules."""
+"""A provider and a repository that are killed at named points, and at random moments.
+
+The points lie between the filter's first pass and the acknowledgement. No batch is lost, none is applied twice, and the
+cache is the answer of its rules.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Files that a publication names beside its own file: they reach operators by the command line, streams and Spark, and
-none does that lies elsewhere."""
+"""Files that a publication names beside its own file reach operators.
+
+They do by the command line, streams and Spark, and none does that lies elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The cache of outcomes on disk: used again by content and version, bounded, shared by processes, never wrong where it
-is damaged. Operators count their calls."""
+"""The cache of outcomes on disk. Operators count their calls.
+
+Outcomes are used again by content and version, bounded, shared by processes, never wrong where the cache is damaged.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What an explanation says of operator calls: the cases of `tests/cases/operators/explained_calls.toml`. Calls are
-counted: an explanation makes those that it names, each once, and no other."""
+"""What an explanation says of operator calls (`tests/cases/operators/explained_calls.toml`).
+
+Calls are counted: an explanation makes those that it names, each once, and no other.
+"""
 
 from __future__ import annotations
 

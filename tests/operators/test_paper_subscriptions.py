@@ -1,5 +1,7 @@
-"""The subscriptions S1 to S5 of the operators paper as printed (section 2.1), through the command line: places by name
-in a file, what is seen in a picture by operators of a file."""
+"""The subscriptions S1 to S5 of the operators paper as printed (section 2.1), through the command line.
+
+Places are by name in a file, and what is seen in a picture is told by operators of a file.
+"""
 
 from __future__ import annotations
 

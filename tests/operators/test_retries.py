@@ -1,5 +1,7 @@
-"""Calls that fail for a passing reason are made again; budgets of operators in Python, and budgets under wrong clocks
-and kills."""
+"""Calls that fail for a passing reason are made again; budgets of operators.
+
+The budgets are of operators in Python, also under wrong clocks and kills.
+"""
 
 from __future__ import annotations
 

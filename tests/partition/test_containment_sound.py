@@ -1,5 +1,7 @@
-"""Containment is sound: in generated cases of all languages, what is contained never matches alone. The look-up of
-containers comes upon those that a comparison of all pairs has."""
+"""Containment is sound: in generated cases of all languages, what is contained never matches alone.
+
+The look-up of containers comes upon those that a comparison of all pairs has.
+"""
 
 from __future__ import annotations
 

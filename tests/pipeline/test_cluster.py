@@ -1,5 +1,7 @@
-"""Executors in processes of their own, with an index in two stages: what travels to them is enough, and they find
-Python, Java and the package."""
+"""Executors in processes of their own, with an index in two stages.
+
+What travels to them is enough, and they find Python, Java and the package.
+"""
 
 from __future__ import annotations
 

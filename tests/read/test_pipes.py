@@ -1,5 +1,7 @@
-"""N-Quads, N-Triples and JSON Lines through a pipe: publications come while it is open, and, but for pauses, do not
-depend on how the bytes come."""
+"""N-Quads, N-Triples and JSON Lines through a pipe.
+
+Publications come while it is open, and, but for pauses, do not depend on how the bytes come.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Whatever a reader gives, `to_nquads` writes, and N-Quads are read back equal: documents of odd addresses, languages,
-types and characters."""
+"""Whatever a reader gives, `to_nquads` writes, and N-Quads are read back equal.
+
+The documents are of odd addresses, languages, types and characters.
+"""
 
 from __future__ import annotations
 

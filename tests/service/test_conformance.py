@@ -1,5 +1,7 @@
-"""`triplewire conformance cms` against the real service: all points hold for a guest, and nothing is left; a service or
-a site that is wrong is told so, with what to do."""
+"""`triplewire conformance cms` against the real service: all points hold for a guest, and nothing is left.
+
+A service or a site that is wrong is told so, with what to do.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What was wrong with an address that the service has asked is told to whose it is, and to nobody else: others would
-look around in the network of the service by it. And nothing that one server gave, or is to get, goes to another."""
+"""What was wrong with an address that the service has asked is told to whose it is, and to nobody else.
+
+Others would look around in the network of the service by it. And nothing that one server gave, or is to get, goes to
+another.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Hostile requests: what each is answered, and that the service answers others all the same. A new case needs no
-Python: `tests/cases/service/hostile_requests.toml`."""
+"""Hostile requests: what each is answered, and that the service answers others all the same.
+
+A new case needs no Python: `tests/cases/service/hostile_requests.toml`.
+"""
 
 from __future__ import annotations
 

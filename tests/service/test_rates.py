@@ -1,5 +1,7 @@
-"""How many requests accounts and networks may make, and what who makes more is told. Cases of who is counted with whom
-need no Python: `tests/cases/service/rates.toml`."""
+"""How many requests accounts and networks may make, and what who makes more is told.
+
+Cases of who is counted with whom need no Python: `tests/cases/service/rates.toml`.
+"""
 
 from __future__ import annotations
 

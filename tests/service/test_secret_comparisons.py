@@ -1,5 +1,8 @@
-"""Secrets are compared in constant time, as the code says: how long an answer takes must not tell how much of one was
-right. What is compared where stands in `tests/cases/service/secret_comparisons.toml`."""
+"""Secrets are compared in constant time, as the code says.
+
+How long an answer takes must not tell how much of one was right. What is compared where stands in
+`tests/cases/service/secret_comparisons.toml`.
+"""
 
 from __future__ import annotations
 

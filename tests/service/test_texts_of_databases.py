@@ -1,7 +1,9 @@
-"""Texts that would be a part of a statement of SQL where somebody pasted them into one: through each door that takes a
-text, in the path, the query, JSON, forms, headers, items of feeds, OPML and XML-RPC. Each is answered as a text of the
-same signs that says nothing, and what others have stays as it is. A new text needs no Python:
-`tests/cases/service/odd_texts.toml`."""
+"""Texts that would be a part of a statement of SQL where somebody pasted them into one.
+
+They come through each door that takes a text, in the path, the query, JSON, forms, headers, items of feeds, OPML and
+XML-RPC. Each is answered as a text of the same signs that says nothing, and what others have stays as it is. A new text
+needs no Python: `tests/cases/service/odd_texts.toml`.
+"""
 
 from __future__ import annotations
 

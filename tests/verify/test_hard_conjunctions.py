@@ -1,5 +1,7 @@
-"""Conjunctions that are hard to join (`cases/joins/shapes.json`), each also in another order under other names. Answers
-are those of the reference, also where one binding more or less decides whether a match is truncated."""
+"""Conjunctions that are hard to join (`cases/joins/shapes.json`), each also in another order and other names.
+
+Answers are those of the reference, also where one binding more or less decides whether a match is truncated.
+"""
 
 from __future__ import annotations
 

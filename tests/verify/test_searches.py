@@ -1,5 +1,7 @@
-"""Full-text tests as the columnar verifier answers them: like `triplewire.ir.evaluation.expressions`, under any
-budget."""
+"""Full-text tests as the columnar verifier answers them, under any budget.
+
+The answers are those of `triplewire.ir.evaluation.expressions`.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ def test_the_reference_agrees(predicates: int, cap: int) -> None:
             if (p, s) in truncated:
                 assert truncated[p, s] == answer.truncated, subscription.text
     assert len(truncated) > 130
-    assert len(left) < len(some) * len(subscriptions) / 50
+    if cap == 1_000:  # else solutions may have to be listed to be counted
+        assert len(left) < len(some) * len(subscriptions) / 50
     assert (sum(truncated.values()) > 20) == (cap < 1_000)
 
 

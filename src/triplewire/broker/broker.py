@@ -1,5 +1,6 @@
-"""The broker as its doors call it: `subscribe`, `renew`, `unsubscribe` and `publish` of paper 002 (section 5.1), dry
-runs, and events.
+"""The broker as its doors call it.
+
+It has `subscribe`, `renew`, `unsubscribe` and `publish` of paper 002 (section 5.1), dry runs, and events.
 
     with Broker.open("sqlite:///data/broker.db", secret) as broker:
         made = broker.subscribe(Wanted("SELECT ?t { ?s rss:title ?t }"), owner="ann")

@@ -1,9 +1,9 @@
-"""Owners: whom everything is of, who acts for whom, the tokens by which they are known, and the namespaces of the
-taxonomy that they may change.
+"""Owners: whom everything is of, who acts for whom, and the tokens by which they are known.
 
-The owner `site/ann` is a user of the owner `site`, as the site of a CMS has them: what is of `site/ann` is of `site` as
-well, and of nobody else. Of API tokens only the SHA-256 is kept. A namespace is the beginning of IRIs, as
-`https://site.example/terms#`; the owner of the service may change the whole taxonomy.
+An owner may have namespaces of the taxonomy that it may change. The owner `site/ann` is a user of the owner `site`, as
+the site of a CMS has them: what is of `site/ann` is of `site` as well, and of nobody else. Of API tokens only the
+SHA-256 is kept. A namespace is the beginning of IRIs, as `https://site.example/terms#`; the owner of the service may
+change the whole taxonomy.
 """
 
 from __future__ import annotations

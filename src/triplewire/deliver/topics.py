@@ -1,5 +1,7 @@
-"""Deliveries to topics of Kafka (the extra `kafka`), as CloudEvents in binary mode (CloudEvents Kafka
-binding, section 3.2): headers `ce_...`, the key is `partitionkey`."""
+"""Deliveries to topics of Kafka (the extra `kafka`), as CloudEvents in binary mode.
+
+Headers are `ce_...`, the key is `partitionkey` (CloudEvents Kafka binding, section 3.2).
+"""
 
 from __future__ import annotations
 

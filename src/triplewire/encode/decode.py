@@ -1,5 +1,7 @@
-"""From the ids of a batch back to terms and publications, each term object made once, when it is asked for; and the
-content hashes of its publications (semantics, sections 1 and 6), without an object a triple."""
+"""From the ids of a batch back to terms and publications, and the content hashes of these.
+
+Each term object is made once, when it is asked for. The hashes (semantics, sections 1 and 6) take no object a triple.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,7 @@ def _said(
     item = np.full(len(numbers), -1, np.int64)  # of each publication: the node of the item that it is
     for number, term in zip(nodes.tolist(), decoder.terms(nodes & (1 << _NODE_BITS) - 1), strict=True):
         id = batch.ids[int(numbers[number >> _NODE_BITS])]
-        if isinstance(term, IRI) and term.value in (id, id_iri(id)):
+        if isinstance(term, IRI) and term.value == id_iri(id):
             item[number >> _NODE_BITS] = number
     of_item = item[owner] >= 0
     left_out = [place[name] for name in NOT_SAID if name in place]

@@ -152,7 +152,7 @@ def combined(matches: pa.Table) -> pa.RecordBatch:
             what = f"the column {name!r} of the matches has {column.nbytes:,} bytes, a batch holds {MOST_BYTES:,}"
             raise LimitError(what, remedy="hand over fewer publications at a time")
     parts = matches.combine_chunks().to_batches()
-    return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=MATCHES)
+    return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=matches.schema)
 
 
 # --- Files of matches: rows of any columns; of dictionaries, each text is written out once ---------------------------

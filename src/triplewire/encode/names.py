@@ -1,8 +1,8 @@
-"""Tables of distinct byte strings, numbered, as flat arrays: constants of queries, words, ids of subscriptions; and the
-words of a batch's literals by the default analyser: exactly `triplewire.ir.fulltext.analyse`.
+"""Tables of distinct byte strings, numbered, as flat arrays; and the words of a batch's literals.
 
-A table is never changed, holds no Python object a string, and may lie in memory maps. Look-ups compare the bytes; the
-hash (`triplewire.kernels.text.names`) only tells where to look.
+Such are constants of queries, words, ids of subscriptions. The words are those of the default analyser, exactly
+`triplewire.ir.fulltext.analyse`. A table is never changed, holds no Python object a string, and may lie in memory maps.
+Look-ups compare the bytes; the hash (`triplewire.kernels.text.names`) only tells where to look.
 """
 
 from __future__ import annotations

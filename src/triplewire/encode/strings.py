@@ -1,5 +1,7 @@
-"""Strings as flat arrays: one behind the other in one text, and columns whose rows share them; and arrays of Arrow that
-look at memory of NumPy and of Python. It needs no compiled kernels."""
+"""Strings as flat arrays, and as columns whose rows share them. It needs no compiled kernels.
+
+Strings lie one behind the other in one text. Also: arrays of Arrow that look at memory of NumPy and of Python.
+"""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from triplewire.bounded_cache import BoundedCache
 from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.strings import TextColumn, joined, utf8
+from triplewire.engine.stats import LookedAt
 from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from triplewire.clauses.view import View
     from triplewire.encode.decode import Decoder
     from triplewire.engine.compiler import Compiler
-    from triplewire.engine.segments.segment import SegmentRows
     from triplewire.engine.stats import Clock
     from triplewire.languages.sources.row_columns import RowColumns
     from triplewire.languages.sources.rows import Row
@@ -100,13 +100,11 @@ class Part(NamedTuple):
 class SegmentState:
     """What one segment has worked out of a chunk and needs again, for its parts or for bindings.
 
-    `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once. `window`:
-    the matches of many publications found beforehand, with the number of their window.
+    `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once.
     """
 
     view: View | None = None
     prepared: Prepared | None = None
-    window: tuple[int, SegmentRows] | None = None
 
 
 class Chunk:
@@ -138,7 +136,7 @@ class Chunk:
         self._made: BoundedCache[int, Publication] | None = None
         self._batch = batch
         self.part_of = part_of
-        self.states: defaultdict[object, SegmentState] = defaultdict(SegmentState)  # by segment, or layer
+        self.states: defaultdict[object, SegmentState] = defaultdict(SegmentState)  # by segment
         self.calls: CallTable = CallTable() if part_of is None else part_of.chunk.calls.part(part_of.first)
 
     def __len__(self) -> int:
@@ -260,23 +258,15 @@ class Rows:
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
     `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
-    `atoms` to `list_steps` count what the stages looked at. `details` is set where the matches' bindings are known
-    already. `compiled`: kernels found them, not the interpreted tier. `operators`: what
-    was called. `network_rows`: those of the join networks that have been made.
+    `details` is set where the matches' bindings are known already. `compiled`: kernels found them, not the interpreted
+    tier. `operators`: what was called. `network_rows`: those of the join networks that have been made.
     """
 
     publication: Ids
     subscription: Ids
     truncated: NDArray[np.bool_]
     failures: tuple[tuple[int, int, TriplewireError], ...] = ()
-    triples: int = 0
-    atoms: int = 0
-    candidates: int = 0
-    verified: int = 0
-    join_steps: int = 0
-    nodes: int = 0
-    comparisons: int = 0
-    list_steps: int = 0
+    looked_at: LookedAt = field(default_factory=LookedAt)
     details: Sequence[Detail] | None = field(default=None, repr=False)
     compiled: bool = False
     operators: CallCounts | None = None

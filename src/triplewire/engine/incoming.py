@@ -203,7 +203,7 @@ def each_matched(
             publications += len(chunk)
             snapshot = for_more(snapshot, publications)
             rows = snapshot.match(chunk, clock)
-            sizer.record(len(chunk), len(rows), rows.verified)
+            sizer.record(len(chunk), len(rows), rows.looked_at.verified)
             yield snapshot, chunk, rows
 
 

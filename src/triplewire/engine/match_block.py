@@ -1,5 +1,8 @@
-"""Matches whose bindings, graphs and identities are looked up when they are asked for: some of a result, one behind the
-other. They hold on to the publications and the subscriptions that were matched, and not to the result."""
+"""Matches whose bindings, graphs and identities are looked up when they are asked for.
+
+They are some of a result, one behind the other, and hold on to the publications and the subscriptions that were
+matched, not to the result.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Processes of this machine that load parts of subscription files, each by `python -m triplewire.engine.part_processes
-TASK`.
+"""Processes of this machine that load parts of subscription files.
 
-What is loaded, and how: `triplewire.engine.part_loading`. Such a process writes what it failed of, and ends with the
-one that started it.
+Each is `python -m triplewire.engine.part_processes TASK`. What is loaded, and how: `triplewire.engine.part_loading`.
+Such a process writes what it failed of, and ends with the one that started it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows
 from triplewire.engine.compiler import Compiler, row_of
-from triplewire.engine.stats import Clock
+from triplewire.engine.stats import Clock, LookedAt
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
@@ -185,8 +185,7 @@ class ReferenceSnapshot:
             np.array([row for row, _, _ in pairs], np.int32),
             np.array([number for _, number, _ in pairs], np.int32),
             np.array([is_cut for _, _, is_cut in pairs], np.bool_),
-            tuple(failures), triples=triples, candidates=candidates, verified=candidates, details=details,
-            operators=operators,
+            tuple(failures), LookedAt(triples, 0, candidates, candidates), details, operators=operators,
         )  # fmt: skip
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:

@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,21 @@ OTHER = "other"  # what belongs to no named stage
 
 INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/015
 
-_LOOKED_AT = ("triples", "atoms", "candidates", "verified", "join_steps", "nodes", "comparisons", "list_steps")
-COUNTS = ("publications", *_LOOKED_AT, "matches", "truncated")
+
+class LookedAt(NamedTuple):
+    """What the stages looked at for some matches; what each number counts: `Stats`."""
+
+    triples: int = 0
+    atoms: int = 0
+    candidates: int = 0
+    verified: int = 0
+    join_steps: int = 0
+    nodes: int = 0
+    comparisons: int = 0
+    list_steps: int = 0
+
+
+COUNTS = ("publications", *LookedAt._fields, "matches", "truncated")
 
 
 class Clock:
@@ -117,8 +130,8 @@ class Stats:
         """Count what a snapshot said of so many publications."""
         self.publications += publications
         self.tiers[COMPILED if rows.compiled else INTERPRETED] += publications
-        for name in _LOOKED_AT:
-            setattr(self, name, getattr(self, name) + getattr(rows, name))
+        for name, count in rows.looked_at._asdict().items():
+            setattr(self, name, getattr(self, name) + count)
         self.network_rows = max(self.network_rows, rows.network_rows)
         self.matches += len(rows)
         self.truncated += int(np.count_nonzero(rows.truncated))

@@ -1,5 +1,7 @@
-"""The subscriptions of an engine as a sequence, a view of one moment, and its MDV rules: each is looked up when asked
-for."""
+"""The subscriptions of an engine as a sequence, a view of one moment, and its MDV rules.
+
+Each is looked up when it is asked for.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""RDFS entailment, on request: adds entailed triples to publications, and widens classes in queries to their
-subclasses.
+"""RDFS entailment, on request: entailed triples of publications, and subclasses of the classes in queries.
 
 Standard: RDF 1.1 Semantics, section 9.2.1. Publications: patterns rdfs2, rdfs3, rdfs5 and rdfs7 (rdfs:domain,
 rdfs:range, rdfs:subPropertyOf), and rdfs12 (members of containers, rdf:_1 and so on, are rdfs:member). Queries: rdfs9.
@@ -10,7 +9,7 @@ publication remain its direct ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
@@ -57,17 +56,23 @@ class Properties:
 
     def entail(self, publication: Publication) -> Publication:
         """The publication with the entailed triples after its own; itself if there are none."""
-        known = dict.fromkeys(publication.triples)
-        stated = len(known)  # a publication may state a triple twice
-        for triple in publication.triples:
-            for name in self._at_or_above(triple.predicate.value):
-                known[Triple(triple.subject, made_iri(name), triple.object)] = None
-                for cls in sorted(self.domains.get(name, NONE)):
-                    known[Triple(triple.subject, RDF_TYPE, made_iri(cls))] = None
-                if not isinstance(triple.object, Literal):
-                    for cls in sorted(self.ranges.get(name, NONE)):
-                        known[Triple(triple.object, RDF_TYPE, made_iri(cls))] = None
+        known = dict.fromkeys(publication.triples)  # which may state a triple twice
+        stated, waiting = len(known), list(known)
+        for triple in waiting:  # it grows by what follows, of which more may follow
+            fresh = [entailed for entailed in self._entailed(triple) if entailed not in known]
+            known.update(dict.fromkeys(fresh))
+            waiting += fresh
         return publication if len(known) == stated else replace(publication, triples=tuple(known))
+
+    def _entailed(self, triple: Triple) -> Iterator[Triple]:
+        """What follows from one triple by one rule, itself among it."""
+        for name in self._at_or_above(triple.predicate.value):
+            yield Triple(triple.subject, made_iri(name), triple.object)
+            for cls in sorted(self.domains.get(name, NONE)):
+                yield Triple(triple.subject, RDF_TYPE, made_iri(cls))
+            if not isinstance(triple.object, Literal):
+                for cls in sorted(self.ranges.get(name, NONE)):
+                    yield Triple(triple.object, RDF_TYPE, made_iri(cls))
 
     @cached_property
     def _closure(self) -> BoundedCache[str, tuple[str, ...]]:

@@ -1,6 +1,7 @@
-"""Metadata that keeps itself current (MDV paper): documents that refer to each other, rules over them, and caches that
-follow. `Provider` has global metadata, `Repository` a cache; `RemoteProvider`, `Follower` and `move` connect the two
-over HTTP. `docs/metadata.md` is the guide.
+"""Metadata that keeps itself current (MDV paper). `docs/metadata.md` is the guide.
+
+Documents refer to each other, rules are over all of them, and caches follow. `Provider` has global metadata,
+`Repository` a cache; `RemoteProvider`, `Follower` and `move` connect the two over HTTP.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The tables of a registry (SQLAlchemy Core), the same in every database (MDV paper, section 3.3.4; figures 4, 7 and
-8).
+"""The tables of a registry (SQLAlchemy Core), the same in every database.
 
-What the paper calls FilterData is `md_statements` with `md_types`; AtomicRules is `md_rules`; the tables
-FilterRulesOP are `md_triggers`, whose index begins with the operator; RuleDependencies is `md_joins`, RuleGroups
-`md_groups`: rules of a group differ in their inputs only, and one statement serves all groups of a kind. Results of
-rules are not stored: triggering rules have too many, and what a change does to a join rule follows from the
-statements around it.
+Source: the MDV paper, section 3.3.4; figures 4, 7 and 8. What the paper calls FilterData is `md_statements` with
+`md_types`; AtomicRules is `md_rules`; the tables FilterRulesOP are `md_triggers`, whose index begins with the operator;
+RuleDependencies is `md_joins`, RuleGroups `md_groups`: rules of a group differ in their inputs only, and one statement
+serves all groups of a kind. Results of rules are not stored: triggering rules have too many, and what a change does to
+a join rule follows from the statements around it.
 
 Terms are numbers. While a batch is applied, statements hold what was and what will be: `was` and `stays` are 1 or 0,
 and both are 1 at any other time. Columns of text compare by code point.

@@ -1,5 +1,4 @@
-"""Tables of a transaction, which nobody else sees, and statements whose joins are made in the order in which they
-stand.
+"""Tables of a transaction, which nobody else sees, and joins that are made in the order in which they stand.
 
 A planner does not know how full these tables are. What is small, and which index leads on, follows from the
 algorithm; so SQLite gets CROSS JOIN, which it does not reorder, and PostgreSQL LATERAL with OFFSET, which it can only

@@ -72,7 +72,7 @@ class Publication:
     """A small RDF graph with an identity. Two publications are equal when all their fields are.
 
     `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic; a line
-    each); `published` is the instant that the source states, in UTC, or None for none (then arrival counts);
+    each); `published` is the instant that the source states, in UTC (as which one without a zone is taken), or None;
     `attachments` are byte strings that operators may read (of files: `triplewire.model.attachments`); `notes` says what
     was repaired while reading. Any iterable of triples will do, and plain tuples of three terms become triples. Raises
     `ArgumentError` for anything else.
@@ -149,7 +149,7 @@ class Publication:
             object.__setattr__(self, "source", expect_plain("Publication(source=...)", self.source))
             expect("Publication(attachments=...)", self.attachments, Mapping, "a mapping of names to bytes")
         if self.published is not None:
-            expect("Publication(published=...)", self.published, dt.datetime, "a datetime.datetime, or None")
+            object.__setattr__(self, "published", _in_utc(self.published))
 
     def with_files_beside(self, file: str) -> Publication:
         """This publication with what it names beside the file from which it was read: a reader's last step."""
@@ -192,6 +192,17 @@ class Publication:
 
 
 _ONLY_TRIPLES = frozenset((Triple,))
+
+
+def _in_utc(instant: dt.datetime) -> dt.datetime:
+    """The instant in UTC, whatever the zone of this machine: one without a zone is taken as UTC. Raises
+    `ArgumentError`."""
+    where, wanted = "Publication(published=...)", "a datetime.datetime, or None"
+    expect(where, instant, dt.datetime, wanted)
+    try:
+        return instant.astimezone(dt.UTC) if instant.tzinfo is not None else instant.replace(tzinfo=dt.UTC)
+    except OverflowError:  # of the year 1 or 9999, and in UTC of another
+        raise refuse(where, wanted, instant, "in UTC it has to be of the years 1 to 9999") from None
 
 
 def _made_triples(given: object) -> tuple[Triple, ...]:

@@ -1,7 +1,6 @@
-"""Is a text an absolute IRI (RFC 3987), does it begin as one? An IRI for any id; references, resolved against a base
-(RFC 3986).
+"""Is a text an absolute IRI, does it begin as one? References, resolved against a base; an IRI for any id.
 
-Prefixes and labels in a namespace: `triplewire.model.namespaces`.
+Standards: RFC 3987, and RFC 3986 for references. Prefixes and labels in a namespace: `triplewire.model.namespaces`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Addresses of a name, within a time. The look-up of the system has no limit that a program may set: where no name
-server answers, it takes 10 seconds and more.
+"""Addresses of a name, within a time.
+
+The look-up of the system has no limit that a program may set: where no name server answers, it takes 10 seconds and
+more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tells receivers of matches and refused inputs: `rows` says what a sink takes, `webhook` posts it, `sqlite` and
-`json_lines` keep it.
+"""Tells receivers of matches and refused inputs.
 
-It needs no Spark. `triplewire.pipeline.connect.delivery` gives sinks the rows of micro-batches.
+`rows` says what a sink takes, `webhook` posts it, `sqlite` and `json_lines` keep it. It needs no Spark.
+`triplewire.pipeline.connect.delivery` gives sinks the rows of micro-batches.
 """
 
 from __future__ import annotations

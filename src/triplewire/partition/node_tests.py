@@ -6,9 +6,10 @@ it must be true, in every publication, whatever else the publication says of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from triplewire.ir.evaluation.expressions import TEXT_TESTS
 from triplewire.ir.evaluation.patterns import fits
 from triplewire.ir.fulltext import satisfies
 from triplewire.ir.nodes import (
@@ -48,12 +49,6 @@ _EXACT = 1 << 24  # whole numbers up to it are the same as float, double and dec
 _WHOLE = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte", "nonNegativeInteger"))
 _DOUBLE = XSD + "double"
 _EMPTY = Publication("", triples=()).graph
-_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
-    TextRelation.CONTAINS: str.__contains__,
-    TextRelation.STARTS: str.startswith,
-    TextRelation.ENDS: str.endswith,
-}
-
 
 # --- full text -------------------------------------------------------------------------------------------------------
 
@@ -75,16 +70,10 @@ def words_follow(wanted: TextExpression, given: TextExpression, depth: int = 0) 
         return any(words_follow(wanted, operand, deeper) for operand in given.operands)
     if isinstance(wanted, TextNot):
         return isinstance(given, TextNot) and words_follow(given.operand, wanted.operand, deeper)
-    if isinstance(wanted, Word | Prefix | Phrase):
-        if isinstance(given, Near):
-            return any(words_follow(wanted, operand, deeper) for operand in given.operands)
-        words, items = _items(wanted), _items(given)
-        return words is not None and items is not None and bool(_starts(words, items))
-    if isinstance(wanted, Near):
-        if isinstance(given, Near):
-            return _chain_in_chain(wanted, given)
-        return isinstance(given, Phrase) and _chain_in_phrase(wanted, given)
-    return False
+    if isinstance(given, Near):
+        return any(words_follow(wanted, operand, deeper) for operand in given.operands)
+    words, items = _items(wanted), _items(given)
+    return words is not None and items is not None and _stand_in(words, items)
 
 
 def _items(expression: TextExpression) -> tuple[Word | Prefix, ...] | None:
@@ -98,10 +87,10 @@ def _items(expression: TextExpression) -> tuple[Word | Prefix, ...] | None:
     return None
 
 
-def _starts(wanted: Sequence[Word | Prefix], given: Sequence[Word | Prefix]) -> list[int]:
-    """Where in the items that are given the wanted ones stand: the numbers of their first ones."""
+def _stand_in(wanted: Sequence[Word | Prefix], given: Sequence[Word | Prefix]) -> bool:
+    """Do the wanted items stand one behind the other in those that are given?"""
     starts = range(len(given) - len(wanted) + 1)
-    return [start for start in starts if all(map(_item, wanted, given[start:]))]
+    return any(all(map(_item, wanted, given[start:])) for start in starts)
 
 
 def _item(wanted: Word | Prefix, given: Word | Prefix) -> bool:
@@ -111,54 +100,6 @@ def _item(wanted: Word | Prefix, given: Word | Prefix) -> bool:
     if wanted.analyzer != given.analyzer or wanted.analyzer.stemming or not isinstance(wanted, Prefix):
         return False
     return (given.word if isinstance(given, Word) else given.prefix).startswith(wanted.prefix)
-
-
-def _same_places(wanted: TextExpression, given: TextExpression) -> bool:
-    """Is every occurrence of `given`, from its first word to its last, one of `wanted`?"""
-    if wanted == given:
-        return True
-    if isinstance(given, TextOr):
-        return all(_same_places(wanted, operand) for operand in given.operands)
-    if isinstance(wanted, TextOr):
-        return any(_same_places(operand, given) for operand in wanted.operands)
-    items, others = _items(wanted), _items(given)
-    return items is not None and others is not None and len(items) == len(others) and all(map(_item, items, others))
-
-
-def _chain_in_chain(wanted: Near, given: Near) -> bool:
-    """Is it a piece of the other NEAR, with as wide or wider gaps?"""
-    return any(
-        all(map(_same_places, wanted.operands, given.operands[start:]))
-        and all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(wanted.gaps, given.gaps[start:], strict=False))
-        and all(b or not a for a, b in zip(wanted.ordered, given.ordered[start:], strict=False))
-        for start in range(len(given.operands) - len(wanted.operands) + 1)
-    )
-
-
-def _chain_in_phrase(near: Near, phrase: Phrase) -> bool:
-    """Do the operands stand in the phrase, as far apart as they have to?"""
-    items = _items(phrase)
-    if items is None:
-        return False
-    ends = _places(near.operands[0], items)
-    for operand, (least, most), ordered in zip(near.operands[1:], near.gaps, near.ordered, strict=True):
-        ends = {
-            (first, last)
-            for first, last in _places(operand, items)
-            if any(
-                least <= first - before_last - 1 <= most or (not ordered and least <= before_first - last - 1 <= most)
-                for before_first, before_last in ends
-            )
-        }
-    return bool(ends)
-
-
-def _places(operand: TextExpression, items: Sequence[Word | Prefix]) -> set[tuple[int, int]]:
-    """Where in the phrase the operand stands: the numbers of its first and last word."""
-    if isinstance(operand, TextOr):
-        return set().union(*(_places(inner, items) for inner in operand.operands))
-    words = _items(operand)
-    return set() if words is None else {(start, start + len(words) - 1) for start in _starts(words, items)}
 
 
 # --- node tests ------------------------------------------------------------------------------------------------------
@@ -191,7 +132,7 @@ def holds(test: Test, node: IRI | Literal, taxonomy: Taxonomy) -> bool:
         case FullText():
             return isinstance(node, Literal) and node.has_text and satisfies(test.expression, node.lexical)
         case TextTest() if test.relation is not TextRelation.REGEX:
-            return isinstance(node, Literal) and _TEXT_TESTS[test.relation](node.lexical, test.text) != test.negated
+            return isinstance(node, Literal) and TEXT_TESTS[test.relation](node.lexical, test.text) != test.negated
         case InstanceOf():  # what the publication states can only add to it
             return taxonomy.holds(node, test.relation, test.cls, _EMPTY)
         case Compare():
@@ -267,7 +208,7 @@ def _text(wanted: TextTest, given: TextTest) -> bool:
     contains, regex = TextRelation.CONTAINS, TextRelation.REGEX
     if regex in (wanted.relation, given.relation) or wanted.relation not in (contains, given.relation):
         return False
-    return _TEXT_TESTS[wanted.relation](given.text, wanted.text)
+    return TEXT_TESTS[wanted.relation](given.text, wanted.text)
 
 
 def _is_below(wanted: InstanceOf, given: InstanceOf, taxonomy: Taxonomy) -> bool:

@@ -1,6 +1,8 @@
-"""Subscriptions of operator calls alone, on the nodes: nothing at the server says which publications may match them, so
-each publication goes to each node that has some. 002 (section 7) leaves open how subscriptions are split among brokers;
-here those that share calls go together, so that few calls are made twice, as long as no node has many more than others.
+"""Subscriptions of operator calls alone, on the nodes.
+
+Nothing at the server says which publications may match them, so each publication goes to each node that has some. 002
+(section 7) leaves open how subscriptions are split among brokers; here those that share calls go together, so that few
+calls are made twice, as long as no node has many more than others.
 
     for each subscription, those with many calls first:
         of the nodes that with its calls have at most `SLACK` times the average of all nodes, and of the least node:

@@ -1,5 +1,8 @@
-"""The syntaxes that are read (which one a document is in: `triplewire.read.sniff`), and what the parsing process makes
-of a document: publications (or the documents inside it), and a problem for each part that is missing or mended."""
+"""The syntaxes that are read, and what the parsing process makes of a document.
+
+It makes publications (or the documents inside it), and a problem for each part that is missing or mended. Which syntax
+a document is in: `triplewire.read.sniff`.
+"""
 
 from __future__ import annotations
 

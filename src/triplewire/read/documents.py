@@ -1,5 +1,7 @@
-"""Documents from files, folders, standard input, bytes and streams; and the publications of one, given as bytes. Those
-that come through a pipe: `triplewire.read.pipes`."""
+"""Documents from files, folders, standard input, bytes and streams; and the publications of one.
+
+A document is given as bytes. Those that come through a pipe: `triplewire.read.pipes`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Documents of RDF inside other files: JSON-LD in pages of HTML (JSON-LD 1.1, section 7), XMP in pictures, in SVG and
-in files of its own (ISO 16684-1), metadata of PDF (ISO 32000-2, 14.3). Runs in the parsing process.
+"""Documents of RDF inside other files. Runs in the parsing process.
 
-What is found is handed back (`triplewire.read.documents` has it read as any document). All it says is one publication.
+They are JSON-LD in pages of HTML (JSON-LD 1.1, section 7), XMP in pictures, in SVG and in files of its own (ISO
+16684-1), and metadata of PDF (ISO 32000-2, 14.3). What is found is handed back (`triplewire.read.documents` has it read
+as any document). All it says is one publication.
 """
 
 from __future__ import annotations

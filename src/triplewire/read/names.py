@@ -1,5 +1,7 @@
-"""Identifiers: the IRI of a document (semantics, section 1); and publications as N-Quads, each a named graph whose name
-is its id (`triplewire.model.references.id_iri`)."""
+"""Identifiers: the IRI of a document (semantics, section 1); and publications as N-Quads.
+
+There each is a named graph whose name is its id (`triplewire.model.references.id_iri`).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The doors of deliveries: where events of a subscription go beside its feed, what became of them, one event, and dead
-letters: deliveries that were given up, and publications that could not be matched.
+"""The doors of deliveries and of dead letters.
 
-The number of a dead letter is even for deliveries and odd for publications: twice their own number, or one more.
-Publications belong to nobody, so the owner of the service sees them.
+They say where events of a subscription go beside its feed, what became of them, and one event. Dead letters are
+deliveries that were given up, and publications that could not be matched. The number of a dead letter is even for
+deliveries and odd for publications: twice their own number, or one more. Publications belong to nobody, so the owner of
+the service sees them.
 """
 
 from __future__ import annotations

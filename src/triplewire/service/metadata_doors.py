@@ -1,5 +1,7 @@
-"""The doors of a metadata provider: documents, rules, and what repositories are told. Writing needs the token; reading
-global metadata does not (MDV paper, section 2.2)."""
+"""The doors of a metadata provider: documents, rules, and what repositories are told.
+
+Writing needs the token; reading global metadata does not (MDV paper, section 2.2).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The door of SPARQL (`/sparql`): read-only, over the publications that are kept (SPARQL 1.1 Protocol, section 2.1),
-with the results as JSON, XML, CSV and TSV (W3C Recommendations, 21 March 2013).
+"""The door of SPARQL (`/sparql`): read-only, over the publications that are kept.
 
-A query is one of those that a subscription may have, and each publication is a graph of its own: what it finds is what
-all publications give, taken together. Updates, SERVICE and other data sets are refused.
+Standard: SPARQL 1.1 Protocol, section 2.1, with the results as JSON, XML, CSV and TSV (W3C Recommendations, 21 March
+2013). A query is one of those that a subscription may have, and each publication is a graph of its own: what it finds
+is what all publications give, taken together. Updates, SERVICE and other data sets are refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The events of one subscription as they come: Server-Sent Events (HTML standard, section 9.2), or a list to catch up;
-and a list of those of all subscriptions of an owner.
+"""The events of one subscription as they come, or as a list; and a list of all of an owner.
 
-A stream begins behind the sequence that its client names and is told of each event since, in order: what this process
-matches at once, what another one does within seconds. So who comes back with `Last-Event-ID` misses nothing and gets
-nothing twice. It ends with its subscription, and at the end of the service (`Streams.end`).
+They come as Server-Sent Events (HTML standard, section 9.2). A list is there to catch up. A stream begins behind the
+sequence that its client names and is told of each event since, in order: what this process matches at once, what
+another one does within seconds. So who comes back with `Last-Event-ID` misses nothing and gets nothing twice. It ends
+with its subscription, and at the end of the service (`Streams.end`).
 """
 
 from __future__ import annotations

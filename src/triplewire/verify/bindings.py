@@ -1,8 +1,8 @@
-"""The bindings of matches as `Binding` objects, not all at once, or as JSON text: made of rows of term ids
-(`triplewire.verify.rows`).
+"""The bindings of matches as `Binding` objects, not all at once, or as JSON text.
 
-A row has most in common with the row before it, as they are in order. So each object is a copy of one dictionary, in
-which only what differs is replaced; that takes half as long as making each of all its pairs.
+They are made of rows of term ids (`triplewire.verify.rows`). A row has most in common with the row before it, as they
+are in order. So each object is a copy of one dictionary, in which only what differs is replaced; that takes half as
+long as making each of all its pairs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The tests that no index answers: evaluated by `triplewire.ir.evaluation.expressions`, once for each term that needs
-it. Of full-text tests there may be hundreds for each text: here each becomes a function once, and a text is read once.
+"""The tests that no index answers: evaluated once for each term that needs it.
 
-Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its residual predicates have answers.
+That is by `triplewire.ir.evaluation.expressions`. Of full-text tests there may be hundreds for each text: here each
+becomes a function once, and a text is read once. Who asks: `triplewire.verify.solve`, in whose kernel a solution waits
+until its residual predicates have answers.
 """
 
 from __future__ import annotations

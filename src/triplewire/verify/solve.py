@@ -1,7 +1,7 @@
-"""Solves clauses for many pairs of a publication and a clause at once, with kernels and, where a clause has them,
-residual predicates.
+"""Solves clauses for many pairs of a publication and a clause at once.
 
-The search is `triplewire.verify.kernels.search`; what the outcomes mean: `triplewire.verify.batch_verifier`.
+That is done by kernels and, where a clause has them, by residual predicates. The search is
+`triplewire.verify.kernels.search`; what the outcomes mean: `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations

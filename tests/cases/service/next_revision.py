@@ -1,6 +1,8 @@
-"""What a version to come may do to the tables while processes of this one read and write: a new table, a column that is
-null, one with a default, an index. The tables are those that each publication is written to.
-`HEAD` is the newest revision of this version."""
+"""What a version to come may do to the tables while processes of this one read and write.
+
+It may add a new table, a column that is null, one with a default, an index. The tables are those that each publication
+is written to. `HEAD` is the newest revision of this version.
+"""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,5 +1,7 @@
-"""The nearest query of a miss: the cases in `tests/cases/nearest`, and pairs of real data. What is told is matched
-again, and no fewer of the same edits would do."""
+"""The nearest query of a miss: the cases in `tests/cases/nearest`, and pairs of real data.
+
+What is told is matched again, and no fewer of the same edits would do.
+"""
 
 from __future__ import annotations
 

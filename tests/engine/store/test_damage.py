@@ -1,5 +1,7 @@
-"""A saved engine whose files are not what was saved is refused, and the refusal names the file. Else all answers are
-right."""
+"""A saved engine whose files are not what was saved is refused, and the refusal names the file.
+
+Else all answers are right.
+"""
 
 from __future__ import annotations
 

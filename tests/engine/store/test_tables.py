@@ -1,5 +1,7 @@
-"""Subscriptions whose texts stay in a table of SQLite: they match as those of a file do, and the table is asked for a
-text only when it is needed."""
+"""Subscriptions whose texts stay in a table of SQLite match as those of a file do.
+
+The table is asked for a text only when it is needed.
+"""
 
 from __future__ import annotations
 

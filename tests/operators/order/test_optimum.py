@@ -1,5 +1,8 @@
-"""The orders against the optimum, which is computed for few predicates: by dynamic programming where outcomes have
-probabilities, by trying all sets of calls where they are known (set cover)."""
+"""The orders against the optimum, which is computed for few predicates.
+
+It is found by dynamic programming where outcomes have probabilities, by trying all sets of calls where they are known
+(set cover).
+"""
 
 from __future__ import annotations
 

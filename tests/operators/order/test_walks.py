@@ -1,5 +1,7 @@
-"""The calls of `naive`, `sequential` and along chains, one by one, against the operators paper's text (section 4): they
-are chosen ahead, and none may be made that the text would not make."""
+"""The calls of `naive`, `sequential` and along chains, one by one, against the operators paper's text.
+
+By its section 4 they are chosen ahead, and none may be made that the text would not make.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Beyond one machine: Spark matches what a broker accepts and what a topic brings, by the index that the broker keeps,
-and the broker tells each match once. Without Spark: `tests/broker/test_scale_out.py`."""
+"""Beyond one machine: Spark matches what a broker accepts and what a topic brings.
+
+It does so by the index that the broker keeps, and the broker tells each match once. Without Spark:
+`tests/broker/test_scale_out.py`.
+"""
 
 from __future__ import annotations
 

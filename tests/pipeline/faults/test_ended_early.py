@@ -1,5 +1,7 @@
-"""SIGTERM, with which systems end their services, while Spark starts and while it works: nothing is said of Spark, and
-no process is left. Workers import nothing from the folder that they are started in."""
+"""SIGTERM, with which systems end their services, while Spark starts and while it works.
+
+Nothing is said of Spark, and no process is left. Workers import nothing from the folder that they are started in.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A stream that follows an index and is killed with -9: at named points of a commit, and at random moments. It goes on,
-nothing is lost, nothing is twice, and a micro-batch that is repeated keeps the version of the index that it had.
+"""A stream that follows an index and is killed with -9: at named points of a commit, and at random moments.
 
-Each start of Spark takes ten seconds. So by default only the point after the rename of the matches is tried, before
-Spark knows of it, and two workers are killed. `TRIPLEWIRE_DAMAGE=all` in the environment tries all points, and 200
-random moments: half of them on this machine, half of them in a standalone cluster.
+It goes on, nothing is lost, nothing is twice, and a micro-batch that is repeated keeps the version of the index that it
+had. Each start of Spark takes ten seconds. So by default only the point after the rename of the matches is tried,
+before Spark knows of it, and two workers are killed. `TRIPLEWIRE_DAMAGE=all` in the environment tries all points, and
+200 random moments: half of them on this machine, half of them in a standalone cluster.
 """
 
 from __future__ import annotations

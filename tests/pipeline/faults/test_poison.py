@@ -1,5 +1,8 @@
-"""Faults under a stream with an index, in one session: a version that is damaged, publications that no parser takes,
-a subscription that explodes. The stream goes on or stops with the reason; nothing is lost and nothing is twice."""
+"""Faults under a stream with an index, in one session.
+
+They are a version that is damaged, publications that no parser takes, a subscription that explodes. The stream goes on
+or stops with the reason; nothing is lost and nothing is twice.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The formats of a feed, by the end of its address: Atom (RFC 4287), RSS 2.0 and RSS 1.0, with the pages of RFC 5005;
-JSON Feed 1.1; a plain page, which needs no script; OPML; and a JSON object a line. What is markup is in `templates`.
+"""The formats of a feed, by the end of its address.
+
+They are Atom (RFC 4287), RSS 2.0 and RSS 1.0, with the pages of RFC 5005; JSON Feed 1.1; a plain page, which needs no
+script; OPML; and a JSON object a line. What is markup is in `templates`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Where publications come from: sources as owners have them (`registered_sources`), how they are asked (`polling`,
-`folder_sources`, `topic_sources`, `websub_subscriber`), and what becomes of what comes (`intake`,
-`item_subscriptions`).
+"""Where publications come from, and what becomes of what comes.
+
+Sources as owners have them are in `registered_sources`. How they are asked: `polling`, `folder_sources`,
+`topic_sources`, `websub_subscriber`. What becomes of what comes: `intake`, `item_subscriptions`.
 """

@@ -1,5 +1,6 @@
-"""What becomes of what a source brings: publications, and subscriptions that arrive as items of a feed
-(`triplewire.broker.incoming.item_subscriptions`). Such an item is never matched as content. From a source that may not
+"""What becomes of what a source brings: publications, and subscriptions that arrive as items of a feed.
+
+Such an item (`triplewire.broker.incoming.item_subscriptions`) is never matched as content. From a source that may not
 subscribe it is refused; a title that only speaks of GQL is content, wherever it comes from. An echo of this service is
 refused (`triplewire.broker.publications.kept_contents`).
 """

@@ -1,8 +1,8 @@
-"""Which subscriptions of a broker stand for all at an upstream: the roots of their containment (001, section 4.2), and
-how each is asked there.
+"""Which subscriptions of a broker stand for all at an upstream, and how each is asked there.
 
-An upstream may have another taxonomy, other sources and other operators. What depends on those is left out of what it
-is asked, so that it tells too much rather than too little; what cannot be asked at all has everything asked for.
+They are the roots of their containment (001, section 4.2). An upstream may have another taxonomy, other sources and
+other operators. What depends on those is left out of what it is asked, so that it tells too much rather than too
+little; what cannot be asked at all has everything asked for.
 """
 
 from __future__ import annotations

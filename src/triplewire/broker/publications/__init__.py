@@ -1,3 +1,5 @@
-"""Publications that are kept: their contents as bytes (`kept_contents`), how they are written once (`accepted`), and
-what can be asked of the newest (`window`) and of all of them (`solutions`).
+"""Publications that are kept, and what can be asked of them.
+
+Their contents are bytes (`kept_contents`), and written once (`accepted`). The newest can be asked (`window`), and all
+of them (`solutions`).
 """

@@ -1,5 +1,7 @@
-"""Class tests of the terms of a batch: which sets of tests hold of a term by the taxonomy, and of a node because of the
-rdf:type triples of its publication. Used by `triplewire.clauses.node_tests.classes`.
+"""Class tests of the terms of a batch, by the taxonomy and by the publication.
+
+Which sets of tests hold of a term by the taxonomy, and of a node because of the rdf:type triples of its publication?
+Used by `triplewire.clauses.node_tests.classes`.
 
     set of a term = by its text among the names of the taxonomy, as IRI or as literal
     for each rdf:type triple:  set of its class, added to the tests of its subject in this publication

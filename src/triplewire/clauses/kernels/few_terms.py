@@ -1,5 +1,6 @@
-"""The terms of a few publications, looked up in one call and in work areas that stay: for many, the same is done by
-`triplewire.clauses.view`, in calls that would take longer than a publication alone.
+"""The terms of a few publications, looked up in one call and in work areas that stay.
+
+For many, the same is done by `triplewire.clauses.view`, in calls that would take longer than a publication alone.
 
     term[t] = the constant that the term t is, or -1
     for each term t:  tests of its words, of beginnings of its words, of its classes by the taxonomy, of the number that

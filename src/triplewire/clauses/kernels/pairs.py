@@ -1,5 +1,7 @@
-"""The tests of each term, as slices by term: from the words of terms, gathered from pairs (term, test), or joined; and
-where the numbers of a batch lie among the constants of a scale.
+"""The tests of each term, as slices by term.
+
+They are made from the words of terms, gathered from pairs (term, test), or joined. Also: where the numbers of a batch
+lie among the constants of a scale.
 
     for each term:  for each test of its words (or pairs, or slices), in any order:
                         append it unless seen[test] is the mark of this term, and mark it

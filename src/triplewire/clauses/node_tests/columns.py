@@ -1,5 +1,6 @@
-"""Columns of byte strings, and slices of numbers: what flat arrays are made of; objects that hold arrays, as files have
-them (`flat`, `unflat`); and terms of a batch as Python objects.
+"""Columns of byte strings, and slices of numbers: what flat arrays are made of.
+
+Also: objects that hold arrays, as files have them (`flat`, `unflat`), and terms of a batch as Python objects.
 """
 
 from __future__ import annotations

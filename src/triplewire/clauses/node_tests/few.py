@@ -1,9 +1,8 @@
-"""The terms of a few publications, looked up in one call and in work areas that stay: for a publication alone, the
-calls take longer than the work.
+"""The terms of a few publications, looked up in one call and in work areas that stay.
 
-It is what `triplewire.clauses.view` says of any number of publications. Constants, words and their prefixes by the
-default analyser, classes and lenient numbers are looked up by the call itself. Other tests are looked up before, as for
-many publications, and handed to it.
+For a publication alone, the calls take longer than the work. It is what `triplewire.clauses.view` says of any number of
+publications. Constants, words and their prefixes by the default analyser, classes and lenient numbers are looked up by
+the call itself. Other tests are looked up before, as for many publications, and handed to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Look-ups of tests: which texts hold which of many strings, anywhere, at the start or at the end (`Substrings`, an
-automaton: `triplewire.kernels.text.substring`); which are a whole text or word (`Lookup`, rows of a table of byte
-strings: `triplewire.encode.names`); and tests under keys of a few strings, such as a relation and a class.
+"""Look-ups of tests by texts.
+
+Which texts hold which of many strings, anywhere, at the start or at the end (`Substrings`, an automaton:
+`triplewire.kernels.text.substring`)? Which are a whole text or word (`Lookup`, rows of a table of byte strings:
+`triplewire.encode.names`)? Also tests under keys of a few strings, such as a relation and a class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tests of a segment: conditions on one node, numbered, behind look-ups that find the nodes of which they hold; and
-the terms of a batch that satisfy those of a text, a part of it, or its language.
+"""The tests of a segment: numbered conditions on one node, behind look-ups of the nodes of which they hold.
 
-`TestTable` collects tests, `build` makes `Tests` of them: flat arrays. A test is indexed by its postings
+Also: the terms of a batch that satisfy those of a text, a part of it, or its language. `TestTable` collects tests,
+`build` makes `Tests` of them: flat arrays. A test is indexed by its postings
 (`triplewire.clauses.node_tests.postings`), or it is residual: then nothing is known of it but its number. Which tests
 the terms of a batch satisfy: `triplewire.clauses.view`.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from triplewire.engine.explain.reasons import ExplainedPair, parts_of, term_text
 from triplewire.errors import LimitError, TriplewireError
@@ -30,10 +30,7 @@ def missing(pair: ExplainedPair, near: Subscription) -> tuple[str, ...]:
     """The fewest changes of the publication with which the subscription of the pair matches it, one sentence each; none
     where it takes more than texts, values, classes and triples, or the pair's steps. `near` matches the publication as
     it is."""
-    where = pair.subscription.where
-    while isinstance(where, nodes.And) and len(where.parts) == 1:
-        (where,) = where.parts
-    branches = where.branches if isinstance(where, nodes.Or) else (where,)
+    branches = _branches(pair.subscription.where)
     told: list[tuple[str, ...]] = []
     with suppress(LimitError):
         for solution in replace(pair, subscription=near).solutions(near.where, _SOLUTIONS):
@@ -47,11 +44,8 @@ def missing(pair: ExplainedPair, near: Subscription) -> tuple[str, ...]:
 def witness(subscription: Subscription, world: World, id: str) -> Publication | None:
     """A publication of this id that the subscription matches, made from nothing; None where it takes more than texts,
     values, classes and triples, or an operator."""
-    where = subscription.where
-    while isinstance(where, nodes.And) and len(where.parts) == 1:
-        (where,) = where.parts
     pair = ExplainedPair(subscription, Publication(id, ()), world)
-    for branch in where.branches if isinstance(where, nodes.Or) else (where,):
+    for branch in _branches(subscription.where):
         parts = parts_of(branch)
         subjects = [part.subject for part in parts if isinstance(part, Pattern)]
         named = {each.name: made_iri(f"{id}#{each.name}") for each in subjects if isinstance(each, Variable)}
@@ -60,6 +54,13 @@ def witness(subscription: Subscription, world: World, id: str) -> Publication | 
             if changed.satisfies(parts) and changed.matches():
                 return changed.publication
     return None
+
+
+def _branches(where: Where) -> tuple[Where, ...]:
+    """The alternatives of a query; itself where it has none."""
+    while isinstance(where, nodes.And) and len(where.parts) == 1:
+        (where,) = where.parts
+    return where.branches if isinstance(where, nodes.Or) else (where,)
 
 
 class _Changed:
@@ -220,6 +221,6 @@ def _satisfying(op: str, constant: IRI | Literal) -> IRI | Literal | None:
     if op in ("<", ">") and isinstance(constant, Literal):
         try:
             return replace(constant, lexical=str(Decimal(constant.lexical) + (1 if op == ">" else -1)))
-        except InvalidOperation:
+        except ArithmeticError:  # no number, or one of too many digits
             return None
     return None

@@ -1,5 +1,8 @@
-"""The pairs of a chunk that operators decide, as rows: those that only calls with constants decide, over all
-subscriptions at once, and the others one by one. How: `triplewire.verify.operators`."""
+"""The pairs of a chunk that operators decide, as rows.
+
+Those that only calls with constants decide are decided over all subscriptions at once, and the others one by one. How:
+`triplewire.verify.operators`.
+"""
 
 from __future__ import annotations
 

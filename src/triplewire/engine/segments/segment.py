@@ -28,7 +28,7 @@ from triplewire.engine.segments.narrowing import Narrowing
 from triplewire.engine.segments.operator_pairs import OperatorPairs
 from triplewire.engine.segments.single_texts import SingleTexts
 from triplewire.engine.segments.texts import IdTable, Texts, TextSource, TextWriter
-from triplewire.engine.stats import Clock
+from triplewire.engine.stats import Clock, LookedAt
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form import NormalForm, normal_form
@@ -117,18 +117,6 @@ class AsksFeatures(Protocol):
     asks_features: bool
 
 
-class SegmentCounts(NamedTuple):
-    """What was looked at for the matches of a chunk (`triplewire.engine.chunk.Rows`)."""
-
-    atoms: int = 0
-    candidates: int = 0
-    verified: int = 0
-    join_steps: int = 0
-    nodes: int = 0
-    comparisons: int = 0
-    list_steps: int = 0
-
-
 @dataclass(slots=True)
 class SegmentRows:
     """The matches of a chunk in one segment: the accepted ones, of publication p the slice `offset` of `accepted`, and
@@ -139,7 +127,7 @@ class SegmentRows:
     columns: Columns  # publication, subscription, truncated
     failures: Sequence[tuple[int, int, TriplewireError]]
     waiting: Sequence[tuple[int, int]]  # publication, subscription: left to the operators
-    counts: SegmentCounts
+    looked_at: LookedAt
 
 
 def _without_decided_failures(rows: SegmentRows, selected: Ids) -> SegmentRows:
@@ -329,20 +317,13 @@ class Segment:
         return isinstance(self.index, AsksFeatures)  # which takes as long as a tenth of a small match
 
     def rows(self, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena) -> SegmentRows:
-        """The matches of a chunk, without those of removed subscriptions. Accepted subscriptions may lie in the arena.
-        What the terms of the chunk satisfy is looked up first, where the index asks for it. Leaves the clock in the
-        stage "verify"."""
+        """The matches of a chunk, without those of removed subscriptions: those that the index accepts, and of the
+        clauses that it leaves to check those that hold. Accepted subscriptions may lie in the arena. Leaves the clock
+        in the stage "verify"."""
         stage.switch("select")
         view, prepared = self._view(chunk), self._prepared(chunk)
-        if self._asks_features:
+        if self._asks_features:  # they are looked up first
             _ = view.features
-        return self.match(view, prepared, chunk, removed, stage, arena)
-
-    def match(
-        self, view: View, prepared: Prepared | None, chunk: Chunk, removed: Removed, stage: Clock, arena: Arena
-    ) -> SegmentRows:
-        """The matches of a chunk in the eyes of this segment: those that the index accepts, and of the clauses that it
-        leaves to check those that hold. The rest as for `rows`."""
         selected = self.index.select(view, prepared, self.context.most_bindings, arena)
         if removed is not None:
             selected = selected.without(removed, self._owner)
@@ -351,8 +332,8 @@ class Segment:
             selected = self._narrowing.narrowed(selected, self._owner, chunk, from_source)
         stage.switch("verify")
         if not len(selected.check_place):
-            counts = SegmentCounts(selected.atoms, selected.candidates, 0, 0, *selected.work)
-            return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
+            looked_at = LookedAt(0, selected.atoms, selected.candidates, 0, 0, *selected.work)
+            return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), looked_at)
         verdict = self._verifier.verify(view, owners(selected.check_offset), selected.check_place, chunk)
         return self._joined(selected, verdict)
 
@@ -367,10 +348,10 @@ class Segment:
             again = np.isin(publication[checked].astype(np.int64) << 32 | subscription[checked], accepted)
             fresh = np.delete(np.arange(len(publication)), checked[again])
             publication, subscription, truncated = publication[fresh], subscription[fresh], truncated[fresh]
-        seen = selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps
-        counts = SegmentCounts(*seen, *selected.work)
+        checked_places = len(selected.check_place)
+        seen = LookedAt(0, selected.atoms, selected.candidates, checked_places, verdict.join_steps, *selected.work)
         columns = publication, subscription, truncated
-        rows = SegmentRows(selected.offset, selected.subscription, columns, verdict.failures, verdict.waiting, counts)
+        rows = SegmentRows(selected.offset, selected.subscription, columns, verdict.failures, verdict.waiting, seen)
         return _without_decided_failures(rows, self.clauses.table.selected) if verdict.failures else rows
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:

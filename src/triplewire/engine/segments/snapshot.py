@@ -32,9 +32,9 @@ from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, SegmentCounts, texts_of
+from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentContext, texts_of
 from triplewire.engine.segments.texts import IdTable, TextWriter, ranks_together
-from triplewire.engine.stats import Clock
+from triplewire.engine.stats import Clock, LookedAt
 from triplewire.engine.subscriptions import Rules
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
@@ -197,11 +197,8 @@ class SegmentSnapshot:
         table = IdTable.of_spans(columns.ids)
         is_same = np.zeros(len(columns), np.bool_)
         for layer in self.layers:
-            number = layer.segment.ids.find_all(table)
-            is_here = number >= 0
-            if layer.is_removed is not None:
-                is_here[is_here] = ~layer.is_removed[number[is_here]]
-            here = np.flatnonzero(is_here)
+            number = layer.find_all(table)
+            here = np.flatnonzero(number >= 0)
             here = here[layer.segment.texts.length[number[here]] == columns.lines.lengths[here]]
             is_same[here] = layer.segment.texts.take(number[here]).are_equal(columns.lines.take(here))
         return is_same
@@ -262,27 +259,26 @@ class SegmentSnapshot:
             stage.switch("load")
             layers = self._all_layers
         self._extra_calls += self._extra_segments
-        looked_at, counts = SegmentCounts(), None
+        looked_at, counts = LookedAt(len(batch.subject)), None
         failures: list[tuple[int, int, TriplewireError]] = []
         waiting: list[tuple[int, int]] = []
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             size = len(layer.segment)
-            for rows in layer.match(chunk, stage, arena):
-                if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
-                    arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
-                arena.add(rows.offset, rows.accepted, rows.columns, start)
-                if rows.failures or rows.waiting:
-                    failures += [(p, s + start, error) for p, s, error in rows.failures]
-                    waiting += [(p, s + start) for p, s in rows.waiting]
-                looked_at = SegmentCounts(*map(add, looked_at, rows.counts))
+            rows = layer.segment.rows(chunk, layer.is_removed, stage, arena)
+            if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
+                arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
+            arena.add(rows.offset, rows.accepted, rows.columns, start)
+            if rows.failures or rows.waiting:
+                failures += [(p, s + start, error) for p, s, error in rows.failures]
+                waiting += [(p, s + start) for p, s in rows.waiting]
+            looked_at = LookedAt(*map(add, looked_at, rows.looked_at))
         if waiting or len(self._calls.alone):
             stage.switch("operators")
             columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
-        triples = len(batch.subject)
         network_rows = sum(layer.segment.network_rows for layer in layers)
-        return Rows(*arena.take_rows(), tuple(failures), triples, *looked_at, None, True, counts, network_rows)
+        return Rows(*arena.take_rows(), tuple(failures), looked_at, None, True, counts, network_rows)
 
     @cached_property
     def _calls(self) -> SnapshotCalls:

@@ -99,11 +99,12 @@ def _lenient(node: ir.Compare, solution: Solution, state: Evaluation) -> bool:
     return compare.lenient(node.op, left, right, constant=constant)
 
 
-_TEXT_TESTS: dict[ir.TextRelation, Callable[[str, str], bool]] = {
+TEXT_TESTS: dict[ir.TextRelation, Callable[[str, str], bool]] = {
     ir.TextRelation.CONTAINS: str.__contains__,
     ir.TextRelation.STARTS: str.startswith,
     ir.TextRelation.ENDS: str.endswith,
 }
+"""What the relations say of a text and a part of it; a regular expression needs steps besides."""
 
 
 def _text_test(node: ir.TextTest, solution: Solution, state: Evaluation) -> bool:
@@ -118,7 +119,7 @@ def _text_test(node: ir.TextTest, solution: Solution, state: Evaluation) -> bool
             is_match = regexes.matches(pattern, term.lexical, state.step)
         else:
             state.step(regexes.of_reading(term))
-            is_match = _TEXT_TESTS[node.relation](term.lexical, node.text)
+            is_match = TEXT_TESTS[node.relation](term.lexical, node.text)
     except ExpressionError:
         return False
     return is_match != node.negated

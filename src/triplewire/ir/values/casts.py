@@ -88,8 +88,13 @@ def _to_moment(datatype: str) -> Callable[[Term], Literal]:
 def _to_time(term: Term) -> Literal:
     value = value_of(term)
     if isinstance(value, Moment) and value.datatype == DATE_TIME:
-        return Literal(moment_literal(value, DATE_TIME).lexical.partition("T")[2], TIME)
+        return Literal(_time_of(value), TIME)
     return _read_as(TIME)(term)
+
+
+def _time_of(moment: Moment) -> str:
+    """Its time of the day, and its zone, as an xsd:time is written."""
+    return moment_literal(moment, DATE_TIME).lexical.partition("T")[2]
 
 
 def _to_derived_integer(datatype: str) -> Callable[[Term], Literal]:
@@ -136,7 +141,7 @@ def _to_string(term: Term) -> Literal:
         return Literal("true" if value else "false")
     if isinstance(value, Moment) and value.datatype in (DATE_TIME, DATE):
         return Literal(moment_literal(value, value.datatype).lexical)
-    return Literal(term.lexical)
+    return Literal(_time_of(value) if isinstance(value, Moment) and value.datatype == TIME else term.lexical)
 
 
 CASTS: dict[str, Callable[[Term], Literal]] = {

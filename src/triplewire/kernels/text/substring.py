@@ -1,5 +1,6 @@
-"""Which of many byte strings occur in a text? An Aho-Corasick automaton in flat arrays (A. V. Aho, M. J. Corasick,
-"Efficient string matching", CACM 18(6), 1975).
+"""Which of many byte strings occur in a text? An Aho-Corasick automaton in flat arrays.
+
+Source: A. V. Aho, M. J. Corasick, "Efficient string matching", CACM 18(6), 1975.
 
     build:  the trie of the patterns, level by level; from each node a link to the node of its longest proper suffix
     find:   for each byte of a text: go to the child with this label; where there is none, to that of the next suffix

@@ -1,5 +1,6 @@
-"""Texts to words by the default analyser (semantics, section 5): case folding, then the maximal runs of letters and
-digits. Words are interned.
+"""Texts to words by the default analyser (semantics, section 5). Words are interned.
+
+It folds case, then takes the maximal runs of letters and digits.
 
     for each character of a text:  folded = what case folding makes of it: itself, other characters, or a BREAK
                                    append what is a letter or digit to `out`

@@ -1,8 +1,8 @@
-"""Tokens, a cursor over them, and the literals among them, shared by the languages: one spelling of look-ahead,
-errors and depth.
+"""Tokens, a cursor over them, and the literals among them, shared by the languages.
 
-A language gives one regular expression whose named groups are its token kinds; the group "skip" (white space,
-comments) is dropped. Text that no group matches becomes an error with line and column.
+There is one spelling of look-ahead, errors and depth. A language gives one regular expression whose named groups are
+its token kinds; the group "skip" (white space, comments) is dropped. Text that no group matches becomes an error with
+line and column.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rows of subscription files as columns: `RowColumns`, read from JSON Lines and Parquet by Arrow, without an object a
-row.
+"""Rows of subscription files as columns (`RowColumns`), without an object a row.
 
-Where one of some rows has not the usual form (prefixes, a base, odd escapes, whatever is refused), they are read one by
-one (`triplewire.languages.sources.rows`): of JSON Lines, after the others have been told apart by halves.
+Arrow reads them from JSON Lines and Parquet. Where one of some rows has not the usual form (prefixes, a base, odd
+escapes, whatever is refused), they are read one by one (`triplewire.languages.sources.rows`): of JSON Lines, after the
+others have been told apart by halves.
 """
 
 from __future__ import annotations

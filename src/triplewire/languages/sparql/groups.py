@@ -1,5 +1,7 @@
-"""Group graph patterns (SPARQL 1.1, 5.2 and 19.8, productions 53 to 68), and the query forms around them: SELECT, ASK,
-CONSTRUCT (16, productions 1 to 28), and the refusal of the others."""
+"""Group graph patterns, and the query forms around them: SELECT, ASK, CONSTRUCT.
+
+Standard: SPARQL 1.1, sections 5.2, 16 and 19.8, productions 1 to 28 and 53 to 68. Other forms are refused.
+"""
 
 from __future__ import annotations
 

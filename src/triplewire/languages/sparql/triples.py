@@ -1,7 +1,8 @@
-"""Triples of a group or of a CONSTRUCT template (SPARQL 1.1, 19.8, productions 75 to 105), and their property paths
-(9 and 18.2.2.4), which are read into a small tree, then written as patterns, filters and Or.
+"""Triples of a group or of a CONSTRUCT template, and their property paths.
 
-Blank nodes become hidden variables. Their labels reach as far as one basic graph pattern; `BlankLabels` keeps that.
+Paths are read into a small tree, then written as patterns, filters and Or. Standard: SPARQL 1.1, section 19.8,
+productions 75 to 105; of paths, sections 9 and 18.2.2.4. Blank nodes become hidden variables. Their labels reach as far
+as one basic graph pattern; `BlankLabels` keeps that.
 """
 
 from __future__ import annotations

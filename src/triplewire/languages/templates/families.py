@@ -1,5 +1,6 @@
-"""Texts, or parts of them, of one form: equal but for their parameters. `Form` is what they have in common, `Family`
-finds the templates of many of them together.
+"""Texts, or parts of them, of one form: equal but for their parameters.
+
+`Form` is what they have in common, `Family` finds the templates of many of them together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A template: the parsed form of all texts that differ in their parameters only; and the parameters, at which texts are
-split: `<p>` and `"x"` in `SELECT * { ?s <p> "x" }`.
+"""A template: the parsed form of all texts that differ in their parameters only.
 
-It holds the subscription and the normal form of a text with example parameters. `Template.normal_form` and
-`Template.subscription` put the parameters of another text in their place.
-`triplewire.clauses.builder` fills the columns of the index from templates without making these trees.
+Also: the parameters, at which texts are split, as `<p>` and `"x"` in `SELECT * { ?s <p> "x" }`. It holds the
+subscription and the normal form of a text with example parameters. `Template.normal_form` and `Template.subscription`
+put the parameters of another text in their place. `triplewire.clauses.builder` fills the columns of the index from
+templates without making these trees.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""`locWithin`, `distanceFrom`, `within(region)`, and `inPlace(place)`, which is `locIn(place)`, too: on shapely and
-geographiclib (extra `spatial`).
+"""`locWithin`, `distanceFrom`, `within(region)`, and `inPlace(place)`, which is `locIn(place)`, too.
 
-A distance is the length of the geodesic on the ellipsoid of WGS 84 (C. Karney, Algorithms for geodesics, 2013), right
-across the date line and at the poles. A region is flat in longitude and latitude (RFC 7946, section 3.1.1): one that
-crosses the date line is cut there, or goes on past 180.
+They are on shapely and geographiclib (extra `spatial`). A distance is the length of the geodesic on the ellipsoid of
+WGS 84 (C. Karney, Algorithms for geodesics, 2013), right across the date line and at the poles. A region is flat in
+longitude and latitude (RFC 7946, section 3.1.1): one that crosses the date line is cut there, or goes on past 180.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Parses an XML feed into a tree of elements, behind the guard. An ill-formed one is made well-formed before, so that
-what it says is read, with all names as written.
+"""Parses an XML feed into a tree of elements, behind the guard.
 
-Feeds come in any encoding (`triplewire.read.charsets`). The tree is that of Python's ElementTree, whose parser is
-Expat: it fetches nothing, and its time is linear in the document.
+An ill-formed one is made well-formed before, so that what it says is read, with all names as written. Feeds come in any
+encoding (`triplewire.read.charsets`). The tree is that of Python's ElementTree, whose parser is Expat: it fetches
+nothing, and its time is linear in the document.
 """
 
 from __future__ import annotations

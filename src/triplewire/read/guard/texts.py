@@ -1,5 +1,7 @@
-"""Checks JSON, Turtle and TriG before they are parsed: UTF-8, depth, contexts that would have to be fetched, constructs
-of RDF 1.2 (security page, J1 to J3, J5). A NUL is a legal character in a Turtle string only.
+"""Checks JSON, Turtle and TriG before they are parsed.
+
+Checked are UTF-8, depth, contexts that would have to be fetched, and constructs of RDF 1.2 (security page, J1 to J3,
+J5). A NUL is a legal character in a Turtle string only.
 """
 
 from __future__ import annotations

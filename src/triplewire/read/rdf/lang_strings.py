@@ -1,6 +1,8 @@
-"""Values of JSON-LD that are typed rdf:langString and have a language: RDF says the two as one (RDF 1.1 Concepts, 3.3),
-JSON-LD refuses or loses the language. One that has no language is refused where it becomes a term
-(`triplewire.read.rdf.parse`)."""
+"""Values of JSON-LD that are typed rdf:langString and have a language.
+
+RDF says the two as one (RDF 1.1 Concepts, 3.3), JSON-LD refuses or loses the language. One that has no language is
+refused where it becomes a term (`triplewire.read.rdf.parse`).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Splits statements into publications: by document and named graph, or by subject (semantics, section 1). How feeds are
-split: `triplewire.read.feeds.items`. And the lone surrogates of documents, halves of UTF-16 pairs that JSON and XML can
-escape (Unicode 15, D75, D76)."""
+"""Splits statements into publications: by document and named graph, or by subject (semantics, section 1).
+
+How feeds are split: `triplewire.read.feeds.items`. Also the lone surrogates of documents, halves of UTF-16 pairs that
+JSON and XML can escape (Unicode 15, D75, D76).
+"""
 
 from __future__ import annotations
 

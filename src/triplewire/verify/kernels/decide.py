@@ -23,7 +23,7 @@ from triplewire.verify.kernels import columns as net
 from triplewire.verify.kernels.columns import NodeFeatures, Scratch, StepColumns
 from triplewire.verify.kernels.direct import PLAIN, count_linked, count_plain, enter_plain, fetch_steps, is_direct
 from triplewire.verify.kernels.publication import has_many_pairs, prepare, solve_path, value_words
-from triplewire.verify.kernels.trees import count_selected, count_tree, solve_tree
+from triplewire.verify.kernels.trees import count_tree, solve_tree
 
 AHEAD = 32  # pairs whose steps are fetched together
 _int: Any = np.int64
@@ -136,30 +136,6 @@ def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     return total
 
 
-@called_helper
-def _selected(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many solutions that differ in what it selects has a clause whose components are solved, and have some? At
-    least, and at most."""
-    at, (first, last) = _int(steps.clause[c, net.MARK] >> net.MARKS), components_of(c, steps)
-    width, at, least, most = _int(steps.variable[at]), at + 1, _int(1), _int(1)
-    for j in range(first, last):
-        root, columns, wanted = root_of(c, j, steps), _int(steps.variable[at]), _int(0)
-        if width == net.UNLISTED or columns == net.UNLISTED:
-            return _int(0), _int(net.MOST_SOLUTIONS)
-        for k in range(columns):
-            wanted |= _int(steps.variable[at + 1 + k] < width) << k
-        fewest, greatest = _int(1), _int(1)
-        if wanted != 0 and (root < 0 or is_direct(root, steps, work)):
-            greatest = _exactly_of(root, triples, steps, work)
-            greatest = greatest if greatest >= 0 else _int(net.MOST_SOLUTIONS)
-            fewest = greatest if wanted == (1 << columns) - 1 else fewest
-        elif wanted != 0:
-            fewest, greatest = count_selected(root, wanted, triples, steps, work)
-        least, most = min(least * fewest, net.MOST_SOLUTIONS), min(most * greatest, net.MOST_SOLUTIONS)
-        at += columns + 1
-    return least, most
-
-
 @helper
 def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """The outcome of a clause that has solutions, `total` at most."""
@@ -168,14 +144,13 @@ def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, wor
         return LEFT
     if mark & net.ASK > 0:
         return MATCH
-    if mark & net.ALONE > 0 and total > cap:
+    if mark & net.ALONE == 0:
+        return LEFT
+    if total > cap:
         total = _exactly(c, triples, steps, work)
-    least = total if mark & net.DISTINCT > 0 else 0
-    if mark & net.ALONE > 0 and mark & net.DISTINCT == 0 and total > cap:
-        least, total = _selected(c, triples, steps, work)
-    if mark & net.ALONE > 0 and 0 <= total <= cap:
+    if 0 <= total <= cap:
         return MATCH
-    return TRUNCATED if mark & net.ALONE > 0 and least > cap and cap < net.MOST_SOLUTIONS else LEFT
+    return TRUNCATED if mark & net.DISTINCT > 0 and total > cap and cap < net.MOST_SOLUTIONS else LEFT
 
 
 @helper

@@ -269,9 +269,6 @@ def count_tree(root: int, triples: int, steps: StepColumns, work: Scratch) -> An
     return total
 
 
-# --- how many solutions of a tree differ in what a clause selects ----------------------------------------------------
-
-
 @helper
 def of_variable(n: int, steps: StepColumns) -> Any:
     """Has a node a variable, or just one pattern whose variables are LEAF?"""
@@ -282,66 +279,3 @@ def of_variable(n: int, steps: StepColumns) -> Any:
             s = steps.step[s, net.EDGE] >> 1 if steps.step[s, net.PARENT] == net.LINK else s
             has_variable = has_variable or steps.step[s, net.SUBJECT] == -1 or steps.step[s, net.SUBJECT + 2] == -1
     return has_variable
-
-
-@helper
-def _terms_of(s: int, place: int, value: int, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many different terms stand in a place of the triples that fit a step with the value of its variable?"""
-    begin, count = work.memo[s, net.BEGIN] + size, _int(0)
-    position = 2 if steps.step[s, net.SUBJECT] != -1 and steps.step[s, net.SUBJECT + 2] == -1 else 0
-    has_variable = position == 2 or steps.step[s, net.SUBJECT] == -1
-    for w in range(words):
-        fit = rest = work.bits[begin + w] & (work.sets[value, position, w] if has_variable else ~_int(0))
-        while rest != 0:
-            # bits of triples before this one, which is the lowest of the rest; has one of them the same term?
-            term, before = work.triples[place, w * net.WORD + lowest_bit(rest)], fit & ((rest & -rest) - _ONE)
-            before &= work.sets[term, place, w]
-            for v in range(w):
-                earlier = work.bits[begin + v] & (work.sets[value, position, v] if has_variable else ~_int(0))
-                before |= earlier & work.sets[term, place, v]
-            count += before == 0
-            rest &= rest - _ONE
-    return count
-
-
-@helper
-def _of_step(s: int, value: int, asked: Any, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many combinations of the leaves that are `asked`, as bits, has a step with the value of its variable, at
-    least and at most; and how many leaves (variables that stand in no other place) it has."""
-    leaves, chosen, place = _int(0), _int(0), 0
-    for k in range(3):
-        if steps.step[s, net.SUBJECT + k] == net.LEAF:
-            if (asked >> leaves) & 1 != 0:
-                chosen, place = chosen + 1, k
-            leaves += 1
-    if chosen == 0:
-        return _ONE, _ONE, leaves
-    if chosen == 1 and leaves > 1:
-        count = _terms_of(s, place, value, words, size, steps, work)
-        return count, count, leaves
-    count = triples_of(s, value, words, size, steps, work)
-    return count if chosen == leaves else _ONE, count, leaves
-
-
-@called_helper
-def count_selected(root: int, asked: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many rows has a tree that is solved, which differ in the columns that are `asked`, as bits? At least, and at
-    most; 0 and MOST_SOLUTIONS where it is no star."""
-    size, words, has_variable = value_words(work), triple_words(triples), of_variable(root, steps)
-    largest, at_least, at_most = _int(0), _int(0), _int(0)
-    for k in range(steps_of(root, steps)):
-        if steps.step[needs(root, k, steps), net.PARENT] == net.LINK:
-            return _int(0), _int(net.MOST_SOLUTIONS)
-    for value in range(work.state[net.ENDS] if has_variable else 1):
-        if has_variable and not has_value(work.node_memo[root, net.BEGIN], value, work.bits):
-            continue
-        least, most, column = _ONE, _ONE, _int(has_variable)
-        for k in range(steps_of(root, steps)):
-            s = needs(root, k, steps)
-            if s != net.ALWAYS:
-                fewest, greatest, leaves = _of_step(s, value, asked >> column, words, size, steps, work)
-                least, most = min(least * fewest, net.MOST_SOLUTIONS), min(most * greatest, net.MOST_SOLUTIONS)
-                column += leaves
-        largest, at_least = max(largest, least), min(at_least + least, net.MOST_SOLUTIONS)
-        at_most = min(at_most + most, net.MOST_SOLUTIONS)
-    return at_least if not has_variable or asked & 1 != 0 else largest, at_most
