@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.engine.interfaces import ReflectedColumn
 
 from triplewire.errors import ArgumentError, BusyError, StoreError, TriplewireError, UnavailableError
-from triplewire.store.database import Database, has_wal_bug, inserted_number, now
+from triplewire.store.database import Database, has_wal_bug, insert_rows, inserted_number, now
 from triplewire.store.tables import changes, facts, metadata, terms, tokens
 from waiting import until
 
@@ -47,6 +47,13 @@ def kept(database: Database) -> set[str]:
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_database_refuses_of_many_rows_is_an_error_of_ours(database_url: str) -> None:
+    with Database.open(database_url) as database:
+        with pytest.raises(StoreError, match="the database cannot be used"):
+            database.write(lambda connection: insert_rows(connection, facts, [("a", ""), ("a", "")]))
+        assert "a" not in kept(database)
 
 
 def test_writes_that_wait_share_a_commit(database_url: str) -> None:

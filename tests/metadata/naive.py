@@ -32,6 +32,7 @@ class Naive:
     rules: dict[tuple[str, str], RuleText] = field(default_factory=dict)
     ended: set[tuple[str, str]] = field(default_factory=set)
     _evaluated: tuple[object, Results] = (None, {})  # of which documents and rules, and the results
+    _engines: dict[str, tuple[Engine, dict[str, RuleText]]] = field(default_factory=dict)  # with the rules that it has
 
     def apply(self, changes: Iterable[Change]) -> None:
         """What a document says is what its last version says; a malformed one says nothing."""
@@ -60,16 +61,25 @@ class Naive:
     def _results_now(self) -> Results:
         out: Results = {}
         for repository in {repository for repository, _ in self.rules}:
-            engine = Engine(matcher="reference")
             own = {name: rule for (owner, name), rule in self.rules.items() if owner == repository}
-            for name, rule in own.items():
-                engine.subscribe(rule.query, "mdv", id=name, prefixes=dict(rule.prefixes), base=rule.base)
+            engine = self._engine(repository, own)
             held: dict[str, set[str]] = defaultdict(set)
             for match in engine.match([Publication("all", self.triples)]):
                 for binding in match.bindings:
                     held[match.subscription] |= {x.value for x in binding.values() if isinstance(x, IRI)}
             out |= {(repository, name): sorted(held[name]) for name in own if (repository, name) not in self.ended}
         return out
+
+    def _engine(self, repository: str, rules: dict[str, RuleText]) -> Engine:
+        """An engine with these rules: the one before, if it has some of them and no other."""
+        engine, known = self._engines.get(repository, (None, {}))
+        if engine is None or not known.items() <= rules.items():
+            engine, known = Engine(matcher="reference"), {}
+        for name, rule in rules.items():
+            if name not in known:
+                engine.subscribe(rule.query, "mdv", id=name, prefixes=dict(rule.prefixes), base=rule.base)
+        self._engines[repository] = engine, dict(rules)
+        return engine
 
     def caches(self) -> dict[str, Content]:
         """What each repository has in its cache: what its rules hold, and what that refers to strongly."""

@@ -60,6 +60,12 @@ def test_events_are_applied_once_and_in_order(called: Called, database_url: str)
     assert told == [{"repository": "north", "rule": "big", "resources": ["file:///one.ttl#s"]}]
     code, _, said = called("metadata", "apply", *store, written("events.jsonl", *EVENTS), "--batch", "1")
     assert (code, "2 events behind 2" in said) == (0, True)
+    code, _, said = called("metadata", "delete", *store, "none.ttl", "none.ttl")
+    assert (code, "file:///none.ttl: there is no such document" in said, "0 documents deleted" in said) == (
+        0,
+        True,
+        True,
+    )
     assert called("metadata", "results", *store)[1][0]["resources"] == ["file:///two.ttl#s"]
     assert called("metadata", "unsubscribe", *store, "--repository", "north", "big")[0] == 0
     assert called("metadata", "results", *store)[1] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,9 +10,11 @@ import pytest
 import sqlalchemy as sa
 
 from metadata.naive import Cache
-from triplewire.errors import Refusal, SubscriptionError, UnavailableError
+from triplewire.errors import ArgumentError, Refusal, SubscriptionError, UnavailableError, UnsupportedQuery
 from triplewire.metadata.messages import Dropped, Put, RuleText, Told, Withdraw
+from triplewire.metadata.provider import Provider
 from triplewire.metadata.registry import Registry
+from triplewire.metadata.repository import Repository
 from triplewire.store.database import Database
 
 SPACE = "http://harbour.example/"
@@ -258,3 +261,30 @@ def test_statements_of_a_batch_do_not_depend_on_rules_or_documents(new_database:
             ]
             counts.append(_statements(registry, lambda: registry.apply(batch)))  # noqa: B023  # called at once
     assert counts[0] == counts[1]
+
+
+LONG = SPACE + "".join(random.Random(1).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=3_000))
+"""PostgreSQL cannot make it shorter: no index takes it."""
+
+
+def test_what_some_database_does_not_take_is_refused_in_all(new_database: Callable[[], str]) -> None:
+    """U+0000 in texts, and names that no index has room for; the rest goes on."""
+    nul = "search Ship s register s where s.length = 'a\\u0000b'"
+    rules = [RuleText("nul", nul, {"": SPACE}), RuleText(LONG, "search Ship s register s", {"": SPACE}), *RULES]
+    rules.append(RuleText("long", f"search <{LONG}> s register s where s = <{LONG}>"))
+    texts = ":a a :Ship ; :length 'a\\u0000b' .", f":b a <{LONG}> .", ":c a :Ship ; :length 20 ."
+    documents = [_put(f"urn:{number}", text) for number, text in enumerate(texts)]
+    with Provider.open(new_database()) as provider, Repository.open(new_database(), "one") as repository:
+        applied = provider.subscribe("one", rules)
+        assert applied.ids == ("ships", "long")
+        assert [(x.where, x.subject) for x in applied.refused] == [("nul:1:32", "nul"), ("", LONG)]
+        assert [x.subject for x in provider.apply(documents).refused] == ["urn:0", "urn:1"]
+        assert [x[1:] for x in provider.results()] == [("ships", [f"{SPACE}c"]), ("long", [])]
+        for refused in (lambda: Put(LONG, b""), lambda: Withdraw("a\x00"), lambda: provider.subscribe(LONG, RULES),
+                        lambda: provider.snapshot(LONG), lambda: provider.apply((), LONG, 1)):  # fmt: skip
+            with pytest.raises(ArgumentError, match="has more than 1,024 bytes, or holds U\\+0000"):
+                refused()
+        assert [x.subject for x in repository.register(documents)] == ["urn:0", "urn:1"]
+        assert list(repository.query("search Ship s register s", {"": SPACE})) == [f"{SPACE}c"]
+        with pytest.raises(UnsupportedQuery, match="query:1:32: a constant holds U\\+0000"):
+            repository.query(nul, {"": SPACE})

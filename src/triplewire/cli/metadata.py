@@ -32,6 +32,7 @@ from triplewire.cli.metadata_files import (
 from triplewire.cli.report import Report, counted, say
 
 if TYPE_CHECKING:
+    from triplewire.errors import Refusal
     from triplewire.metadata.backbone import Writing
     from triplewire.metadata.messages import Change
     from triplewire.metadata.registry import Registry
@@ -109,7 +110,8 @@ def register_command(paths: Paths, batch: BatchOption = 100, *, where: Where) ->
     with ExitStack() as running:
         writing = where.opened(running)
         _, base = writing.applied("")
-        _change(writing, documents(paths, base, report.refuse), batch, report, lambda: _files(paths))
+        count = _change(writing, documents(paths, base, report.refuse), batch, report, lambda: _files(paths))
+    say(counted(count, "document"))
     end(report)
 
 
@@ -127,11 +129,14 @@ def delete_command(
     """
     from triplewire.metadata.messages import Withdraw
 
-    report = Report()
+    missing: list[Refusal] = []
+    report = Report(missing.append)
     with ExitStack() as running:
         writing = where.opened(running, made=False)
         _, base = writing.applied("")
-        _change(writing, [Withdraw(named(base, name)) for name in names], len(names), report, lambda: len(names))
+        changes = [Withdraw(iri) for iri in dict.fromkeys(named(base, name) for name in names)]
+        count = _change(writing, changes, len(changes), report, lambda: len(changes))
+    say(f"{counted(count - len(missing), 'document')} deleted")
     end(report)
 
 
@@ -142,7 +147,8 @@ def _files(paths: Iterable[Path]) -> int:
 
 def _change(
     writing: Writing | RemoteProvider, changes: Iterable[Change], batch: int, report: Report, total: Callable[[], int]
-) -> None:
+) -> int:
+    """Apply changes; returns how many."""
     from triplewire.metadata.remote import portions
 
     count = 0
@@ -152,7 +158,7 @@ def _change(
                 report.refuse(refusal)
             count += len(portion)
             advance(count, 0)
-    say(counted(count, "document"))
+    return count
 
 
 @grouped

@@ -154,7 +154,7 @@ def documents(paths: Iterable[Path], base: str, refuse: Callable[[Refusal], None
                 yield Put(named(base, name), file_bytes(file, most))
             except OSError as error:
                 refuse(Refusal("publication", str(file), "", f"the file cannot be read: {error.strerror}"))
-            except ReadError as error:
+            except (ReadError, ArgumentError) as error:
                 refuse(Refusal("publication", str(file), "", error.what, error.remedy))
 
 

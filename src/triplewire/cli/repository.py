@@ -58,6 +58,7 @@ def follow_command(
         if once:
             while follower.step(wait=0):
                 pass
+            say(f"up to date with {behind.address}")
         else:
             say(f"following {behind.address}")
             follower.run(threading.Event(), say)

@@ -47,7 +47,8 @@ def all_parsed(documents: Iterable[tuple[str, bytes]], settings: Settings) -> It
         triples = tuple(triple for publication in publications for triple in publication.triples)
         refused = next((refusal for refusal in told if not refusal.is_warning), None)
         if refused is not None:
-            yield ReadError(refused.reason, source=refused.where, remedy=refused.remedy)
+            remedy = "" if "max_iri_bytes" in refused.remedy else refused.remedy  # databases set that limit
+            yield ReadError(refused.reason, source=refused.where, remedy=remedy)
         elif any(isinstance(value, Literal) and "\x00" in value.lexical for _, _, value in triples):
             yield ReadError("a text holds U+0000, which databases do not take", source=iri, remedy="leave it out")
         else:

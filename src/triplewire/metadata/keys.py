@@ -13,9 +13,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TypeAlias
 
+from triplewire.errors import UnsupportedQuery
 from triplewire.ir.values.dates import lenient_instant
 from triplewire.ir.values.numbers import lenient_number
-from triplewire.model.terms import IRI, BlankNode, Term
+from triplewire.languages.mdv import Rule
+from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
 BRIEF = 160
 """Characters of a key that stand in an index. PostgreSQL takes 2,704 bytes; the order of beginnings never contradicts
@@ -88,3 +90,11 @@ def constant_key(text: str) -> tuple[str, str]:
     if (key := instant_key(text.strip())) is not None:
         return "instant", key
     return "text", text
+
+
+def check_constants(rule: Rule, source: str) -> None:
+    """Raises `UnsupportedQuery` with line and column for a constant that no database takes."""
+    for test in rule.tests:
+        if any(isinstance(side, Literal) and "\x00" in side.lexical for side in (test.left, test.right)):
+            line, column = rule.place(test)
+            raise UnsupportedQuery("a constant holds U+0000, as no text does", source=source, line=line, column=column)

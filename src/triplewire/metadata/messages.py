@@ -11,7 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from triplewire.errors import Refusal
+from triplewire.errors import ArgumentError, Refusal
+
+MOST_NAME = 1_024
+"""Bytes of an IRI, and of what documents, rules, repositories and lists are called: a row of an index has two of them,
+and PostgreSQL takes 2,704 bytes of it."""
+
+
+def is_name(text: str) -> bool:
+    """Do all databases take it as a name?"""
+    return len(text.encode("utf-8", "surrogatepass")) <= MOST_NAME and "\x00" not in text
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises `ArgumentError` for a name that some database does not take."""
+    if not is_name(name):
+        wrong = f"has more than {MOST_NAME:,} bytes, or holds U+0000"
+        raise ArgumentError(f"the name of the {what} {wrong}: {name[:40]!r}...", remedy="give it another one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +37,18 @@ class Put:
     document: str
     content: bytes
 
+    def __post_init__(self) -> None:
+        check_name("document", self.document)
+
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
     """Delete a document with all that it says."""
 
     document: str
+
+    def __post_init__(self) -> None:
+        check_name("document", self.document)
 
 
 Change: TypeAlias = Put | Withdraw

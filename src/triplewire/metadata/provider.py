@@ -28,7 +28,7 @@ from triplewire import crash
 from triplewire.errors import ArgumentError, BusyError, Refusal, StoreError
 from triplewire.metadata import subscribing
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, items_as_json
-from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw
+from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw, check_name
 from triplewire.metadata.provider_tables import facts, log, metadata, outbox, sources, streams
 from triplewire.metadata.registry import Registry, Then
 from triplewire.metadata.working import prepare
@@ -147,6 +147,7 @@ class Provider:
         `version`: that of a peer whose log they come from. What has come already is not applied again."""
         if version and version <= (known := self.version):
             return Applied(known)
+        check_name("list", source)
         if source and seq <= self.applied_of(source):
             return Applied(self.version)
 
@@ -278,6 +279,7 @@ class Provider:
     def snapshot(self, repository: str, version: int = 0) -> Snapshot:
         """All that the rules of a repository ask for, and the beginning of a new stream of what changes from now on.
         Raises `BusyError` where the documents have not come to this version yet."""
+        check_name("repository", repository)
 
         def work(connection: Connection) -> Snapshot:  # nothing else is written meanwhile
             known = _version(connection)

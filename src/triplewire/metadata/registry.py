@@ -26,7 +26,7 @@ from triplewire.errors import ReadError, Refusal, SubscriptionError
 from triplewire.metadata import changes, subscribing
 from triplewire.metadata.dictionary import digest_of, numbers_of
 from triplewire.metadata.documents import Parsed, all_parsed, parsed, rows_of
-from triplewire.metadata.messages import Applied, Change, Put, RuleText, Told
+from triplewire.metadata.messages import MOST_NAME, Applied, Change, Put, RuleText, Told, check_name
 from triplewire.metadata.notices import contents, count, notices, pairs_of_ends
 from triplewire.metadata.schema import Schema
 from triplewire.metadata.tables import documents, facts, metadata, statements, strong, terms, types
@@ -43,7 +43,7 @@ class Registry:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.database = database
-        self._settings = settings
+        self._settings = replace(settings, max_iri_bytes=min(settings.max_iri_bytes, MOST_NAME))
 
     @classmethod
     def open(
@@ -138,7 +138,9 @@ class Registry:
         """Register rules of a repository; those that are refused are in `refused`, the ids of others in `ids`. The
         notices of the repository are the initial set: all resources that the rules hold, and what these refer to
         strongly. A rule whose id is there already with the same text is told again; with another text it is refused.
-        Rules of the repository may be named in search clauses of later ones, which keep what they said then."""
+        Rules of the repository may be named in search clauses of later ones, which keep what they said then. Raises
+        `ArgumentError` where no database takes the name of the repository."""
+        check_name("repository", repository)
 
         def write(connection: Connection) -> Applied:
             prepare(connection)

@@ -23,17 +23,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.errors import GapError, Refusal, StoreError
+from triplewire.config import Settings
+from triplewire.errors import GapError, ReadError, Refusal, StoreError
 from triplewire.languages.context import Context
 from triplewire.languages.mdv import parse_rule
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, rule_of
+from triplewire.metadata.documents import Parsed, all_parsed
 from triplewire.metadata.garbage import collect, forget, suspect
-from triplewire.metadata.keys import Keys, compared_by
-from triplewire.metadata.messages import Dropped, Put, RuleText, Told
+from triplewire.metadata.keys import Keys, check_constants, compared_by
+from triplewire.metadata.messages import MOST_NAME, Dropped, Put, RuleText, Told
 from triplewire.metadata.repository_query import named_rule, query
 from triplewire.metadata.repository_tables import cached, changing, facts, held, metadata, rules, statements, strong
 from triplewire.model.terms import IRI, BlankNode, Term, parse_term
-from triplewire.read import read_document
 from triplewire.store.database import Database, fact, insert_rows, state
 
 
@@ -148,7 +149,9 @@ class Repository:
         """Register local documents, or new versions of them: queries see them, and they never leave. Returns what was
         refused: a malformed document, whose version before goes as well; and warnings."""
         refusals: list[Refusal] = []
-        versions = {put.document: _local_rows(put, refusals.append) for put in documents}
+        contents = {put.document: put.content for put in documents}
+        read = all_parsed(contents.items(), Settings(max_iri_bytes=MOST_NAME))
+        versions = {iri: _local_rows(iri, document, refusals) for iri, document in zip(contents, read, strict=True)}
 
         def work(connection: Connection) -> None:
             _withdraw(connection, versions)
@@ -207,6 +210,7 @@ class Repository:
             ids = connection.execute(sa.select(rules.c.id)).scalars()
             known = {id: named_rule(id) for id in ids}
             rule = parse_rule(text, Context(source="query", prefixes=prefixes or {}, rules=known))
+            check_constants(rule, "query")
             of = sa.select(statements.c.resource, statements.c.property, statements.c.value)
             return _by_resource(connection, of.where(statements.c.resource.in_(query(rule))))
 
@@ -220,15 +224,18 @@ def _by_resource(connection: Connection, rows: sa.Select[Any]) -> dict[str, froz
     return {resource: frozenset(statements_of[resource]) for resource in sorted(statements_of)}
 
 
-def _local_rows(put: Put, refuse: Callable[[Refusal], None]) -> list[tuple[str, str, str]]:
+def _local_rows(iri: str, document: Parsed | ReadError, refusals: list[Refusal]) -> list[tuple[str, str, str]]:
     """The statements of a local document. Its blank nodes are named by the document, as no other may mean them."""
-    name = hashlib.sha256(put.document.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    name = hashlib.sha256(iri.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    if isinstance(document, ReadError):
+        refusals.append(dataclasses.replace(Refusal.of("publication", iri, document), subject=iri))
+        return []
+    refusals += document.warnings
 
     def text(term: Term) -> str:
         return f"_:{name}.{term.label}" if isinstance(term, BlankNode) else str(term)
 
-    publications = read_document(put.content, put.document, split="document", on_refusal=refuse)
-    triples = dict.fromkeys(triple for publication in publications for triple in publication.triples)
+    triples = dict.fromkeys(document.triples)
     rows = ((text(triple.subject), triple.predicate.value, text(triple.object)) for triple in triples)
     return [(subject[1:-1] if subject[0] == "<" else subject, *rest) for subject, *rest in rows]  # type: ignore[misc]
 

@@ -20,7 +20,8 @@ from triplewire.languages.mdv import Rule, parse_rule
 from triplewire.metadata import filter as matching
 from triplewire.metadata.batches import rule_of
 from triplewire.metadata.decompose import Decomposition, check_supported
-from triplewire.metadata.messages import Applied, RuleText, Told
+from triplewire.metadata.keys import check_constants
+from triplewire.metadata.messages import Applied, RuleText, Told, check_name, is_name
 from triplewire.metadata.normal import Branch, normalised
 from triplewire.metadata.notices import Pairs, contents, follow, hold
 from triplewire.metadata.rule_graph import merge, remove_unreferenced
@@ -47,7 +48,7 @@ class _Registered(Mapping[str, Subscription]):
 
     def _look_up(self, names: Iterable[str]) -> None:
         self.texts |= dict.fromkeys(names)
-        fill(self._connection, wanted, ((name,) for name in dict.fromkeys(names)))
+        fill(self._connection, wanted, ((name,) for name in dict.fromkeys(names) if is_name(name)))
         is_of = sa.and_(subscriptions.c.repository == self._repository, subscriptions.c.id == wanted.c.digest)
         query = sa.select(subscriptions.c.id, subscriptions.c.body).select_from(
             in_order(wanted, (subscriptions, is_of))
@@ -89,8 +90,10 @@ def _read(
 ) -> tuple[RuleText, tuple[Branch, ...], Sequence[str]]:
     """A rule with those that it names, its normal form, and warnings; it is known from now on. Raises `TriplewireError`
     where it cannot be registered."""
+    check_name("rule", rule.id)
     context = Context(rule.id, rule.prefixes, rule.base, rules=known.named_by(rule), settings=settings)
     stated = parse_rule(rule.query, context)
+    check_constants(stated, rule.id)
     complete = _with_named(rule, stated, known)
     if schema is not None:
         schema.check_rule(stated, rule.id)

@@ -361,9 +361,13 @@ def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
     if connection.dialect.name == "spark":
         driver.insert_rows(table.name, rows)
         return
-    with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
+    command, base = f"COPY {table.name} ({names}) FROM STDIN", connection.dialect.loaded_dbapi.Error
+    try:
+        with driver.cursor() as cursor, cursor.copy(command) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except base as error:  # as SQLAlchemy would say it of a statement of its own
+        raise DBAPIError.instance(command, (), error, base) from error
 
 
 def highest(connection: Connection, column: sa.Column[int]) -> int:
