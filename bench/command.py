@@ -80,7 +80,6 @@ def bench_command(
     python -m bench all --json bench.json --plot bench.svg
     python -m bench cluster --compare trie reference --subscriptions 1000
     python -m bench papers --only 000/9b --figures out
-    python -m bench peers --only mixed-10000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
     `partition`, `spark`, `operators`, `broker`, `network`, `metadata`, `peers` and `load`, which take long; `load` goes

@@ -34,11 +34,17 @@ _DOCUMENT = "milliseconds a document"
 _ONE_TRANSACTION = "statements and a synced commit a batch cost what they cost: a batch of one pays for all of them"
 _STILL_SEEN = "what a batch costs by itself, in statements and a synced commit, is still seen at the last size"
 _INDEXED = (
-    "rules are found by an index of their constants, so that those which do not fit cost nothing; the paper's grow with"
-    " the stored results of its join rules, and here none are stored"
+    "rules are found by an index of their constants, so that those which do not fit cost nothing: in batches of 100, a"
+    " document takes {} steps of SQLite's machine and the batch {} statements, among 1,000 rules as among 10,000; the"
+    " paper's grow with the stored results of its join rules, and here none are stored"
 )
+_STEPS = {"PATH": ("6,130", 86), "JOIN": ("7,320", 101)}
 _STAYS = "from some size on the cost stays"
-_NOTICES = "each document is told with all rules that hold it, which are as many whatever the size of the batch"
+_NOTICES = (
+    "each document is told with all rules that hold it, which are as many whatever the size of the batch: with 1,000 of"
+    " 10,000 rules it takes 109,000 steps of SQLite's machine alone, 102,700 among 10 and 103,060 among 100, and the"
+    " batch 73 statements"
+)
 _LEAST = "in a batch of one document few notices take less than the batch itself"
 
 
@@ -61,14 +67,17 @@ def _batches_pay() -> tuple[Claim, ...]:
 
 
 def _depends_on_rules(kind: str) -> Claim:
-    return Claim(f"{kind}: more rules cost more", below(_FEW, _MANY, 1.05), _INDEXED)
+    why = _INDEXED.format(*_STEPS[kind]) if kind in _STEPS else ""
+    return Claim(f"{kind}: more rules cost more", below(_FEW, _MANY, 1.05), why)
 
 
 FIGURES = (
     _figure(11, "OID", (
         *_batches_pay(),
         Claim("the cost does not depend on the number of rules (10,000 and 100,000)", alike(_TEN_TIMES, _MANY, 1.3),
-              "the index of constants is deeper, and pages of a larger file are less often in the cache"),
+              "counted it does not: a document takes 4,040 steps of SQLite's machine in batches of 100 and 4,210 in"
+              " those of 1,000, a batch 73 and 75 statements, with either number; it is the larger one that is faster"
+              " in the largest batches, and no count says why"),
     )),
     _figure(12, "PATH", (*_batches_pay(), _depends_on_rules("PATH"))),
     _figure(13, "COMP", (

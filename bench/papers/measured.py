@@ -163,9 +163,12 @@ def used_megabytes(index: Any) -> float:
 def read_megabytes(index: object) -> float:
     """The columns that selection reads beside the structure: iBroker compares the patterns and words of subscriptions,
     RTF knows words by numbers of its own, and of others it is not asked."""
+    columns: tuple[Any, ...] = ()
     if isinstance(index, ChainIndex):
-        return sum(column.nbytes for column in (*index.clauses.table.columns, index.clauses.tests.columns.kind)) / 1e6
-    return index.number.nbytes / 1e6 if isinstance(index, ForestIndex) else 0.0
+        columns = *index.clauses.table.columns, index.clauses.tests.columns.kind
+    elif isinstance(index, ForestIndex):
+        columns = (index.number,)
+    return float(sum(column.nbytes for column in columns)) / 1e6
 
 
 def _used(part: Any) -> int:
