@@ -44,8 +44,8 @@ _FAR_APART = (
 _SHARED = "not known: no profile was made of it"
 _LOOKED_UP = (
     "at the paper's sizes the joins nearly double, as it says (136 rows a publication at 4 edges, 253 at 8), and lists"
-    " of edges get longer (9,168 and 11,089 entries); by turns it took 135 and 210 us, so that other load of the machine"
-    " may be in these times"
+    " of edges get longer (9,168 and 11,089 entries); by turns it took 135 and 210 us, so that other load"
+    " of the machine may be in these times"
 )
 _SAME_LOOK = "an index of numbers in arrays: what the paper's prototype allocates for each object is not there"
 
