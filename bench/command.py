@@ -24,7 +24,7 @@ DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "handover", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 LONG = ("partition", "spark", "operators", "broker", "network", "metadata", "peers", "load")
 """Experiments that `all` leaves out, as they take long."""
-PAPERS = "papers"
+PAPERS, PEERS = "papers", "peers"
 NAMES = (*WORKLOADS, *LONG)
 _SIZES = {False: None, True: 1_000}  # subscriptions, with --quick
 
@@ -34,7 +34,8 @@ _Figures = Annotated[
     typer.Option(metavar="DIR", help="Write the papers' figures as CSV and SVG (papers, operators, partition)."),
 ]
 _Only = Annotated[
-    list[str] | None, typer.Option(metavar="FIGURE", help="This figure alone, as 000/9b (papers); repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME", help="This figure (papers: 000/9b) or round (peers: mixed-10000) alone; repeatable."),
 ]
 _Again = Annotated[
     bool, typer.Option("--again", help="Judge the claims by the tables in --figures, and measure nothing (papers).")
@@ -99,6 +100,7 @@ def bench_command(
     called = Operators(tuple([str(file.absolute()) for file in operators or ()]), checked_order(operator_order))
     if again and (workload != PAPERS or figures is None):
         raise typer.BadParameter("it needs papers, and --figures with their tables", param_hint="--again")
+    _check_only(only or (), workload)
     if not again:
         prepare_kernels(matcher, "compiled")
     end_in_order()
@@ -106,7 +108,7 @@ def bench_command(
     if workload == PAPERS:
         _papers(only or (), size, json_file, figures, again)
     else:
-        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures)
+        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures, tuple(only or ()))
         _write(_measured(plan), workload, json_file, plot)
 
 
@@ -130,9 +132,6 @@ def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figur
     """The papers' figures: tell each claim, and write the page of all. `again`: by the tables of earlier runs."""
     from bench.papers import runner  # as in `bench_command`
 
-    for name in only:
-        if name not in runner.NAMES:
-            raise typer.BadParameter(f"{name!r}; known: {', '.join(runner.NAMES)}", param_hint="--only")
     rows = []
     with output.text_output(None) as stream:
         measured = runner.judged_again(only, figures) if again and figures else runner.run(only, size, figures, say)
@@ -145,6 +144,23 @@ def _papers(only: Sequence[str], size: int | None, json_file: Path | None, figur
             stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
     if figures is not None:
         runner.update(figures, rows, size, again)
+
+
+def _check_only(only: Sequence[str], workload: str) -> None:
+    """Raises `typer.BadParameter` where a part of the workload is named that there is not."""
+    known: list[str] = []
+    if only and workload == PAPERS:
+        from bench.papers.runner import NAMES as FIGURES  # as in `bench_command`
+
+        known = list(FIGURES)
+    elif only and workload == PEERS:
+        from bench.peers.runner import ROUNDS  # as in `bench_command`
+
+        known = [each.name for each in ROUNDS]
+    for name in only:
+        if name not in known:
+            said = f"{name!r}; known: {', '.join(known)}" if known else f"it needs {PAPERS} or {PEERS}"
+            raise typer.BadParameter(said, param_hint="--only")
 
 
 def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:

@@ -30,7 +30,7 @@ _LAST_SECONDS = 90.0  # that a step has to end what it has started
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
     """What to run: a workload, or all of them. `compared` names two matchers, or is empty. `operators`: those that the
-    subscriptions of `data` may call."""
+    subscriptions of `data` may call. `only`: rounds of the peers, or all where it is empty."""
 
     workload: str
     matcher: str
@@ -39,6 +39,7 @@ class BenchPlan:
     data: Path | None = None
     operators: Operators = field(default_factory=Operators)
     figures: Path | None = None
+    only: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
         """The experiments. `all` leaves out those that run by their name only."""
@@ -74,7 +75,7 @@ def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
         "matcher": plan.matcher, "compared": plan.compared,
         "operators": plan.operators.files, "order": plan.operators.order,
-        "figures": None if plan.figures is None else str(plan.figures),
+        "figures": None if plan.figures is None else str(plan.figures), "only": plan.only,
     }  # fmt: skip
     (written,) = _step({**job, "step": "prepare"})
     cases = json.loads(written)
@@ -113,7 +114,7 @@ def step(job: dict[str, Any]) -> None:
     experiment = EXPERIMENTS[job["name"]]
     use(Operators(tuple(job["operators"]), job["order"]))
     data, figures = (None if job[name] is None else Path(job[name]) for name in ("data", "figures"))
-    place = Place(Path(job["work"]), job["size"], data, figures)
+    place = Place(Path(job["work"]), job["size"], data, figures, tuple(job["only"]))
     if job["step"] == "prepare":
         print(json.dumps(to_json(experiment.prepare(place))))
         return

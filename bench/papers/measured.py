@@ -28,6 +28,7 @@ from triplewire.engine.stats import Clock
 from triplewire.engine.views import encoded
 from triplewire.model.publication import Publication
 from triplewire.plugins import find
+from triplewire.select.papers.chains import ChainIndex
 from triplewire.select.papers.edges import StarEdges
 from triplewire.select.papers.growing import PaperIndex
 from triplewire.select.papers.kernels.lists import Lists, Table
@@ -42,14 +43,16 @@ _ROW, _ENTRY, _LIST = 24, 8, 8  # bytes: a key with its two slots; a value with 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a matcher takes for a publication, in microseconds, and in memory, in megabytes. `size`: the edges of G_M,
-    or the nodes of a forest; 0 for others. `seconds`: how long it took to find this out."""
+    """What a matcher takes for a publication, in microseconds, and in memory, in megabytes. `read`: the columns of the
+    subscriptions that its selection reads, which the paper's structure holds itself. `size`: the edges of G_M, or the
+    nodes of a forest; 0 for others. `seconds`: how long it took to find this out."""
 
     selection: float
     look_up: float
     whole: float
     matches: float
     structure: float
+    read: float
     subscriptions: float
     size: int
     seconds: float
@@ -102,7 +105,8 @@ class Loaded:
         micros = 1e6 / len(self.publications)
         return Cost(
             selection * micros, look_up * micros, whole * micros, matches / len(self.publications),
-            used_megabytes(segment.index), segment.clauses.nbytes / 1e6, size_of(segment.index), seconds,
+            used_megabytes(segment.index), read_megabytes(segment.index), segment.clauses.nbytes / 1e6,
+            size_of(segment.index), seconds,
         )  # fmt: skip
 
     def _matched(self, segment: Segment) -> tuple[float, float, float, int]:
@@ -154,6 +158,17 @@ def used_megabytes(index: Any) -> float:
         return float(sum(array.nbytes for array in index.arrays().values())) / 1e6
     structure = index.store.structure
     return sum(map(_used, structure if isinstance(structure, tuple) else (structure,))) / 1e6
+
+
+def read_megabytes(index: object) -> float:
+    """The columns that selection reads beside the structure: iBroker compares the patterns and words of subscriptions,
+    RTF knows words by numbers of its own, and of others it is not asked."""
+    columns: tuple[Any, ...] = ()
+    if isinstance(index, ChainIndex):
+        columns = *index.clauses.table.columns, index.clauses.tests.columns.kind
+    elif isinstance(index, ForestIndex):
+        columns = (index.number,)
+    return float(sum(column.nbytes for column in columns)) / 1e6
 
 
 def _used(part: Any) -> int:

@@ -136,6 +136,8 @@ def value_of(cost: Cost, measure: str) -> float:
         return cost.structure
     if measure == "memory":
         return cost.structure + cost.subscriptions
+    if measure == "queries":
+        return cost.structure + cost.read
     if measure == "throughput":
         return 1e6 / max(cost.selection + cost.look_up, 1e-9)
     return float(getattr(cost, measure))

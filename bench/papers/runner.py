@@ -24,6 +24,17 @@ from triplewire.errors import TriplewireError
 
 CLAIMS = "claims.json"
 _CALLS = tuple(f"002/{plot.name}" for plot in operators.PLOTS)
+_PAPERS = (
+    "| paper | title |",
+    "|---|---|",
+    "| 000 | H. Liu, M. Petrovic, H.-A. Jacobsen: Efficient and Scalable Filtering of Graph-based Metadata (G-ToPSS) |",
+    "| 001 | H. Liu, M. Petrovic, H.-A. Jacobsen: Efficient Filtering of RSS Documents on Computer Cluster |",
+    "| 002 | Z. Liu, S. Parthasarthy, A. Ranganathan, H. Yang: Scalable Event Matching for Overlapping Subscriptions in"
+    " Pub/Sub Systems |",
+    "| 003 | M. Keidl, A. Kreutz, A. Kemper, D. Kossmann: A Publish & Subscribe Architecture for Distributed Metadata"
+    " Management (MDV) |",
+    "| 004 | C. Tryfonopoulos and others: Full-Text Support for Publish/Subscribe Ontology Systems (RTF) |",
+)
 _MILLIONS = ("7",)  # section 7 of the cluster paper, which has a workload of its own
 _CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i", "001/10", "001/7")
 NAMES = (*(figure.name for figure in (*FIGURES, *mdv.FIGURES)), *_CALLS, *_CLUSTERS)
@@ -245,17 +256,30 @@ def page(figures: Mapping[str, Mapping[str, Any]]) -> str:
         "",
         f"Written by `python -m bench papers --figures docs/experiments`: {held} of {len(rows)} claims hold. Each"
         " figure is a table (`000-9b.csv`) and a picture (`000-9b.svg`), named by its paper; `claims.json` has the rows"
-        " below. `--only FIGURE` replaces one.",
+        " below.",
+        "",
+        *_PAPERS,
+        "",
+        "To repeat one figure, in the project's root, after `make demo` or `pip install .`:",
+        "",
+        "```sh",
+        "python -m bench papers --only 000/9e --figures out           # at the paper's sizes, a few minutes",
+        "python -m bench papers --only 000/9e --figures out --quick   # a look, among 1,000 subscriptions",
+        "```",
+        "",
+        "`out/README.md` is then such a page with this figure. With `--figures docs/experiments` the new one takes the"
+        " place of the figure here; `--again` judges the tables that are there, and measures nothing. The matchers:"
+        " `docs/matching.md`; how to add one: `CONTRIBUTING.md`; systems of others beside ours: `docs/peers.md`.",
         "",
         *(f"- {', '.join(names)}: {sizes}." for sizes, names in names_of.items()),
         "",
         "`selection` is what a matcher does by itself, `look_up` what is looked up of the terms before, for all"
         " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
         " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
-        " Times of matching, insertion and partitioning are the processor's; those of metadata (003) are the clock's."
-        " Memory is that in use. Counts and times in a reason were measured, at the paper's sizes; the rest of it"
-        " explains. Parameters that the papers lack: `bench/papers/workload.py`. `--again` judges the tables that are"
-        " there, and measures nothing.",
+        " Times are the processor's, but for 003/3.5, whose are the clock's. Memory is that in use; `queries` is what a"
+        " matcher of 004 selects with: its structure, and the columns of subscriptions that it reads. Counts and times"
+        " in a reason were measured, at the paper's sizes; the rest of it explains. Parameters that the papers lack:"
+        " `bench/papers/workload.py`.",
         "",
         "| figure | claim | measured | holds | why not |",
         "|---|---|---|---|---|",

@@ -8,7 +8,7 @@ edges, there are ten publications, and a class has ten subclasses or a hundred n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,7 @@ class GraphSetting:
     constraints: bool = False
     nodes: int = 35
     published_edges: int = 90
+    own_nodes: int = 0
 
     @property
     def matches(self) -> int:
@@ -45,8 +46,7 @@ class GraphSetting:
     @property
     def name(self) -> str:
         """A file name of its own."""
-        parts = self.subscriptions, self.edges, self.stars, self.overlap, self.ratio, self.constraints, self.nodes
-        return "-".join(["papers", *map(str, parts)])
+        return "-".join(["papers", *map(str, astuple(self))])
 
 
 def write_taxonomy(path: Path) -> None:
@@ -73,7 +73,8 @@ def write_subscriptions(setting: GraphSetting, path: Path, seed: int) -> list[Do
             for first in range(0, count, CUT_AT_A_TIME):
                 size = min(CUT_AT_A_TIME, count - first)
                 # a subscription of its own graph has all of its edges
-                graphs_here = graphs or Graphs(random, size, setting.edges, setting.edges, alike=True)
+                nodes = setting.own_nodes or setting.edges
+                graphs_here = graphs or Graphs(random, size, nodes, setting.edges, alike=True)
                 graph = np.arange(first, first + size) % len(graphs_here.node)
                 cuts = pieces_of(random, graphs_here, graph, setting)
                 ends = _ends(random, graphs_here, cuts, pieces, setting.constraints)
@@ -108,7 +109,8 @@ def _ends(random: np.random.Generator, graphs: Graphs, cuts: Cuts, pieces: Piece
         return plain
     star = cuts.starred[:, 0]
     number = graphs.node[cuts.graph, np.maximum(star, 0)] % CLASSES
-    number = np.where(random.random(len(number)) < 0.5, number, number // 10)
+    apart = random.spawn(1)[0]  # what is drawn after this is the same with constraints as without
+    number = np.where(apart.random(len(number)) < 0.5, number, number // 10)
     ends = pieces.add_all(f") SUCHTHAT (?x0 ISA <= {_class(n)})" for n in range(CLASSES))
     return np.asarray(np.where(star >= 0, ends[number], plain))
 

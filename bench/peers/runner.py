@@ -43,6 +43,11 @@ class Round:
     systems: tuple[str, ...]
     targets: tuple[tuple[tuple[str, ...], float], ...] = ()
 
+    @property
+    def name(self) -> str:
+        """As `--only` takes it."""
+        return f"{self.workload}-{self.size}"
+
 
 ROUNDS = (
     Round("mixed", 10_000, (LUCENE, MOKACCINO), (((LUCENE, MOKACCINO), 15),)),
@@ -62,6 +67,8 @@ def peers_cases(place: Place) -> list[Case]:
     """A folder a round. A size that is asked for takes the place of the largest."""
     cases = []
     for number, each in enumerate(ROUNDS):
+        if place.only and each.name not in place.only:
+            continue
         folder = getattr(workloads, each.workload)(place, min(each.size, place.sized(each.size)))
         cases.append(Case(str(number), folder / "subscriptions.jsonl", folder / "publications.nq"))
     return cases

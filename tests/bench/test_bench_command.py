@@ -83,6 +83,8 @@ def test_two_matchers_are_paired(tmp_path: Path) -> None:
         (["rtf", "--data", "not/there"], "is no folder"),
         (["rtf", "--json", "not/there/rows.json"], "cannot be written"),
         (["rtf", "--plot", "not/there/rows.svg"], "cannot be written"),
+        (["rtf", "--only", "mixed-10000"], "it needs papers or peers"),
+        (["peers", "--only", "mixed-1"], "known: mixed-10000"),
         ([], "WORKLOAD"),
     ],
 )

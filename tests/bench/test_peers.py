@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,12 @@ from bench.peers.runner import (
     EXACT,
     LUCENE,
     OWN_VARIABLE,
+    ROUNDS,
     Absent,
     Round,
     command_of,
     measured,
+    peers_cases,
     running,
     wrong,
 )
@@ -159,6 +162,13 @@ def test_what_systems_share_loads_no_engine() -> None:
     assert {f"bench.{name}" for name in modules} <= loaded
     parts = ("engine", "select", "verify", "clauses", "kernels")
     assert not [name for name in loaded if name.startswith(tuple(f"triplewire.{part}" for part in parts))]
+
+
+def test_one_round_alone(place: Place) -> None:
+    small = [each for each in ROUNDS if each.workload == "graph"]
+    cases = peers_cases(replace(place, size=50, only=tuple(each.name for each in small)))
+    assert [ROUNDS[int(case.label)] for case in cases] == small
+    assert 0 < len(small) < len(ROUNDS)
 
 
 def test_answers_that_are_wrong_are_told() -> None:

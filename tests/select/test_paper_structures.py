@@ -244,6 +244,19 @@ def test_inserted_one_by_one(matcher: str) -> None:
     assert named(built, numbers, some) == named(Built.of(built.clauses, matcher), numbers, some)
 
 
+@pytest.mark.parametrize("matcher", OF_PAPERS)
+def test_more_room_keeps_publications_apart(matcher: str) -> None:
+    """The first publication after there is more room is not taken for the first one before."""
+    chance, numbers = random.Random(8), list(range(2 * len(TEXTS)))
+    fresh = clauses_of([parse(text, base=BASE) for text in TEXTS])
+    clauses = merge([(fresh, np.arange(len(TEXTS))), (fresh, np.arange(len(TEXTS)))])
+    for one in [drawn(chance) for _ in range(5)]:
+        built = Built.of(fresh, matcher)
+        assert named(built, numbers, [one]) != [(set(), set())]
+        grown = Built(clauses, built.index.inserted(clauses, len(TEXTS)))  # type: ignore[attr-defined]
+        assert named(grown, numbers, [one]) == named(Built.of(clauses, matcher), numbers, [one])
+
+
 @pytest.mark.parametrize("matcher", [name for name in OF_PAPERS if name != "naive"])
 def test_what_is_deleted_is_not_named(matcher: str) -> None:
     chance = random.Random(9)

@@ -139,6 +139,7 @@ class PaperIndex(ABC):
         elif not store.capacity.holds(capacity):
             larger = self.new_store(capacity.with_spare())
             _copied(store.structure, larger.structure)
+            larger.room.state[:] = store.room.state  # marks in the structure are of publications that came before
             larger.clauses, larger.numbers, store = store.clauses, store.numbers.copy(), larger
         self.store = store
         with store.lock:
