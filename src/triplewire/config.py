@@ -194,7 +194,7 @@ class ServiceSettings:
     messengers: str = setting(
         "discord,matrix,matrixs,ntfy,ntfys,slack,tgram", "Services of Apprise to which events may be delivered, by ','."
     )
-    stop_seconds: float = setting(30.0, "How long requests may take to end at SIGTERM.")
+    stop_seconds: float = setting(30.0, "How long requests, and then deliveries, may take to end at SIGTERM.")
     metrics_token: str = setting("", "The token that /metrics asks of who is not in --metrics-from.", secret=True)
     metrics_from: str = setting("127.0.0.0/8,::1", "Networks that may read /metrics without a token, by ','.")
     log_level: str = setting("info", "What is logged.", choices=("debug", "info", "warning", "error"))

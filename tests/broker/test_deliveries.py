@@ -392,7 +392,11 @@ def test_the_law_holds_at_any_moment(broker: Broker, deliver: Deliver) -> None:
         assert law(broker) == {"matched": 60, "delivered": 40, "pending": 0, "expired": 0, "dead": 20}
 
 
-def test_an_end_does_not_wait_for_a_receiver(broker: Broker, deliver: Deliver) -> None:
+@pytest.mark.parametrize(("stop_seconds", "times"), [(0.5, 2), (60.0, 1)])
+def test_an_end_waits_for_receivers_as_long_as_a_stop_may_take(
+    broker: Broker, deliver: Deliver, stop_seconds: float, times: int
+) -> None:
+    """Who has not answered by then is sent it again."""
     go_on = threading.Event()
 
     def hang(came: Came) -> Answer:
@@ -402,15 +406,17 @@ def test_an_end_does_not_wait_for_a_receiver(broker: Broker, deliver: Deliver) -
     with serving(hang) as server:
         subscribed(broker, server.url)
         published(broker, 1)
-        delivering = deliver(delivery_seconds=50.0)
+        delivering = deliver(delivery_seconds=50.0, stop_seconds=stop_seconds)
         until(lambda: server.requests)
+        answering = threading.Timer(5, go_on.set)
+        answering.start()
         delivering.stop()
         assert "delivery" not in {thread.name for thread in threading.enumerate()}
-        assert law(broker)["pending"] == 1
-        go_on.set()
+        assert law(broker)["pending"] == times - 1
+        answering.join()
         deliver()
         until(ended(broker, delivered=1))
-        assert len(server.ids) == 2
+        assert len(server.ids) == times
         assert len(set(server.ids)) == 1
 
 

@@ -31,6 +31,7 @@ from triplewire.deliver.schedule import Deliveries
 from triplewire.errors import TriplewireError
 from triplewire.net import guard
 from triplewire.net.addresses import Connections
+from triplewire.service import access
 from triplewire.service.app import service
 from triplewire.sources.fetch import Known, fetch
 from waiting import until
@@ -138,6 +139,7 @@ def test_who_has_no_token_cannot_look_names_up(tmp_path: Path, monkeypatch: pyte
         return answer
 
     monkeypatch.setattr(guard.RESOLVER, "addresses", addresses)
+    monkeypatch.setattr(access, "REFUSED_AFTER", 0.01)
     url = f"sqlite:///{tmp_path / 'broker.db'}"
     with Broker.open(url, b"s" * 32, engine=Engine(matcher="reference")) as broker:
         made = broker.subscribe(Wanted("SELECT ?s { ?s ?p ?o }", id="one"), "bob")

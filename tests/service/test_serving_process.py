@@ -17,10 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
-from amounts import usually
 from pipeline.connect.servers import free_port
 from triplewire.store.database import Database
 from triplewire.store.tables import publications
@@ -174,9 +172,9 @@ def test_a_subscription_that_ends_the_process_is_suspended(tmp_path: Path) -> No
         assert of.stop() == 0
 
 
-@pytest.mark.parametrize("round", range(usually(1, 20)))
-def test_a_stop_under_load_loses_nothing(tmp_path: Path, round: int) -> None:
-    """SIGTERM: what was answered is kept and told; the process ends by itself, and says no token."""
+def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
+    """SIGTERM: what was answered is kept and told; the process ends by itself, and says no token. Many stops:
+    `test_stopped_often`."""
     accepted: list[int] = []
     with served(tmp_path) as of:
         subscribe(of, "all", f"SELECT ?t {{ ?s {TITLE} ?t }}")
@@ -189,7 +187,7 @@ def test_a_stop_under_load_loses_nothing(tmp_path: Path, round: int) -> None:
                 except OSError:
                     return
                 accepted.append(number)
-                if len(accepted) > 40 * (round + 1):
+                if len(accepted) > 40:
                     enough.set()
 
         lanes = [threading.Thread(target=publish, args=(lane,)) for lane in range(4)]

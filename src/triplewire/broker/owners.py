@@ -44,10 +44,11 @@ def acts_for(owner: str, other: str) -> bool:
     return other == owner or other.startswith(owner + _BETWEEN)
 
 
-def held_by(column: sa.ColumnElement[str], owner: str) -> sa.ColumnElement[bool]:
+def held_by(column: sa.ColumnElement[str], owner: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """The same as a condition on a column. (LIKE would take no notice of case in SQLite.)"""
     begin = owner + _BETWEEN
-    return (column == owner) | (sa.func.substr(column, 1, len(begin)) == begin)
+    length = len(begin) if isinstance(begin, str) else sa.func.length(begin)
+    return (column == owner) | (sa.func.substr(column, 1, length) == begin)
 
 
 def reader_named(owner: str, name: str) -> str:

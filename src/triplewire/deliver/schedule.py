@@ -51,7 +51,6 @@ _DIGEST = 500  # events of a digest
 _NOT_TRIED = "not tried, as others failed: "
 _DOWN = 3  # failures one after the other, from which on what is due at the target is not tried one by one
 _AGAIN = 5.0  # seconds after which what could not be written is tried again
-_END = 3.0  # seconds that deliveries under way have at the end
 _ABORT = 1.0  # seconds for those whose connections were closed then
 _TESTS = 6.0  # test notifications to a host in a minute
 _SWEEP = 600.0  # seconds between looks at what need not be kept
@@ -152,8 +151,8 @@ class Deliveries(Repeating):
         super().start()
 
     def stop(self, seconds: float | None = None) -> None:
-        """Begin nothing more, and wait a little for what is under way; what has not ended by then is sent again by who
-        comes next."""
+        """Begin nothing more, and wait as long for what is under way as a receiver has to answer, but no longer than a
+        stop takes; what has not ended by then is sent again by who comes next."""
         if self._stop.is_set():
             return
         if self._listen in self._broker.listeners:
@@ -161,7 +160,7 @@ class Deliveries(Repeating):
         super().stop(seconds)
         for _ in self._workers:
             self._tasks.put(None)
-        self._wait_for_workers(_END)
+        self._wait_for_workers(min(self.settings.delivery_seconds, self.settings.stop_seconds))
         self._ended.set()
         self.channels.close()
         self._wait_for_workers(_ABORT)

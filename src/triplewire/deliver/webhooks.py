@@ -25,11 +25,13 @@ from triplewire.net.guard import Target, checked_addresses, target_of
 from triplewire.notify.webhook import signature_headers
 from triplewire.store.database import DAY
 
+LOOK_UP = 5.0
+"""Seconds for the name of a host."""
+
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')  # in a header: section 3.1.3.2
 _NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 UNLIMITED = 1e9  # deliveries a minute
 _ASK = 5.0  # seconds to say whether events may be posted
-_LOOK_UP = 5.0  # seconds for the name of a host
 _CLIENTS = 256  # kept for their open connections
 _ANSWER = 1 << 16  # bytes of an answer that are read
 _SLOW_DOWN = {429, 503}
@@ -43,7 +45,7 @@ def checked_target(url: str, allow_private: bool) -> Target:
         target = target_of(url, allow_private)
         if not target.has_web_port:
             raise ValueError(f"port {target.port} is none of a web server")
-        checked_addresses(target.host, target.port, allow_private=allow_private, seconds=_LOOK_UP)
+        checked_addresses(target.host, target.port, allow_private=allow_private, seconds=LOOK_UP)
     except (ValueError, AddressError) as error:
         kind = AddressError if isinstance(error, AddressError) else ArgumentError
         raise kind(f"the address cannot be used: {shown(str(error))}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import hmac
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -19,6 +20,7 @@ from sqlalchemy.engine import Row
 from starlette.routing import BaseRoute
 
 from triplewire.broker import owners
+from triplewire.deliver.webhooks import LOOK_UP
 from triplewire.errors import AddressError, TriplewireError
 from triplewire.service.problems import Problem
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from triplewire.broker.broker import Broker
     from triplewire.config import ServiceSettings
     from triplewire.deliver.schedule import Deliveries
+
+REFUSED_AFTER = LOOK_UP + 0.5
+"""Seconds after which who has no API token is told that an address cannot be used."""
 
 _MOST_NAMED = 50
 
@@ -146,11 +151,15 @@ def owner(request: Request) -> str:
 @contextmanager
 def told_to_owners(request: Request) -> Iterator[None]:
     """A block in which an address is checked. What the look-up of its name has shown is told to who has an API token:
-    others could look around in the network of the service by it. Raises `Problem`."""
+    others could look around in the network of the service by it. They are answered `REFUSED_AFTER`, as how long the
+    look-up has taken would tell, too, whether there is such a name. Raises `Problem`."""
+    begun = time.monotonic()
     try:
         yield
     except AddressError as error:
         known = owner_or_none(request) is not None
+        if not known:
+            request.state.not_before = begun + REFUSED_AFTER
         raise Problem(400, error.what if known else "the address cannot be used", "give a public one") from None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -87,6 +89,7 @@ def application(
             answer = refusals.get(request.scope["path"], problems.refused)(problem)
         else:
             answer = await call_next(request)
+            await asyncio.sleep(getattr(request.state, "not_before", 0.0) - time.monotonic())
         for name, value in _HEADERS.items():
             answer.headers.setdefault(name, value)
         return answer

@@ -85,9 +85,9 @@ def publisher(request: Request, id: str) -> tuple[str, Row[Any] | None]:
     """Who publishes: whose API token it is, or the source that it may publish to, and that source; None where `id` is
     only a name. Raises `Problem`: 401 without a token, 404 where the source is another's."""
     of, by, token = broker(request).sources, owner_or_none(request), bearer(request)
-    row = of.find(id) if id else None
+    row = of.find(id) if by is not None else of.open_to_anybody(id)
     bearing = of.by_ticket(token) if by is None and token else None
-    if by is None and bearing is None and not (row is not None and row.anonymous and not token):
+    if by is None and bearing is None and (row is None or token):
         what = "an API token, or the ticket of the source, is needed"
         raise Problem(401, what, "send the header Authorization: Bearer TOKEN")
     if bearing is not None and id in ("", bearing.id):

@@ -188,6 +188,11 @@ class Sources:
         rows = self._database.rows(here if owner is None else here.where(held_by(sources.c.owner, owner)))
         return rows[0] if rows else None
 
+    def open_to_anybody(self, id: str) -> Row[Any] | None:
+        """The source of this id, if anybody may publish to it."""
+        rows = self._database.rows(sa.select(sources).where(sources.c.id == id, sources.c.anonymous))
+        return rows[0] if rows else None
+
     def by_ticket(self, ticket: str) -> Row[Any] | None:
         """The source whose ticket it is; None for another text."""
         rows = self._database.rows(sa.select(sources).where(sources.c.ticket == tickets.digest(ticket)))
