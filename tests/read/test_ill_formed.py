@@ -37,7 +37,9 @@ def _file(case: dict[str, Any], folder: Path) -> Path:
 
 
 def _titles(publications: list[Publication]) -> list[str]:
-    return [o.lexical for p in publications for o in p.graph.objects(IRI(id_iri(p.id)), TITLE) if isinstance(o, Literal)]
+    return [
+        o.lexical for p in publications for o in p.graph.objects(IRI(id_iri(p.id)), TITLE) if isinstance(o, Literal)
+    ]
 
 
 @each_case

@@ -176,7 +176,7 @@ def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Litera
     has_point = LATITUDE in texts and LONGITUDE in texts
     for predicate, shape in _NAMES.items():
         for literal in texts.get(predicate, ()):
-            pairs = _pairs(literal.lexical)
+            pairs = _pairs(literal.lexical, shape)
             least, most = _SHAPES[shape]
             if not least <= len(pairs) <= most:
                 continue
@@ -184,16 +184,20 @@ def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Litera
             if not has_point:
                 has_point = True
                 for coordinate, values in zip((LATITUDE, LONGITUDE), zip(*pairs, strict=True), strict=True):
-                    yield coordinate, Literal(_written((min(values) + max(values)) / 2), XSD + "decimal")
+                    middle = (min(values) + max(values)) / 2
+                    yield coordinate, Literal(_written(middle - 360 if middle > 180 else middle), XSD + "decimal")
 
 
-def _pairs(text: str) -> list[Pair]:
-    """Pairs of latitude and longitude; none where the text is something else."""
+def _pairs(text: str, shape: str) -> list[Pair]:
+    """Pairs of latitude and longitude; none where the text is something else. The east of a box across the 180th
+    meridian lies beyond 180."""
     words = text.replace(",", " ").split() if len(text) <= _MOST else []
     if len(words) % 2 or not all(_NUMBER.fullmatch(word) for word in words):
         return []
     numbers = list(map(Decimal, words))
     pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    if shape == "box" and len(pairs) == 2 and pairs[0][1] > pairs[1][1]:
+        pairs[1] = (pairs[1][0], pairs[1][1] + 360)
     return pairs if all(abs(latitude) <= 90 and abs(longitude) <= 360 for latitude, longitude in pairs) else []
 
 
