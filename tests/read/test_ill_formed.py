@@ -10,6 +10,7 @@ import pytest
 
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
+from triplewire.model.references import id_iri
 from triplewire.model.terms import IRI, Literal
 from triplewire.read import read
 from triplewire.read.feeds.vocabulary import TITLE
@@ -36,7 +37,9 @@ def _file(case: dict[str, Any], folder: Path) -> Path:
 
 
 def _titles(publications: list[Publication]) -> list[str]:
-    return [o.lexical for p in publications for o in p.graph.objects(IRI(p.id), TITLE) if isinstance(o, Literal)]
+    return [
+        o.lexical for p in publications for o in p.graph.objects(IRI(id_iri(p.id)), TITLE) if isinstance(o, Literal)
+    ]
 
 
 @each_case

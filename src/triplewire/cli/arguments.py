@@ -200,6 +200,13 @@ class Split(enum.StrEnum):
     SUBJECT = "subject"
 
 
+class Format(enum.StrEnum):
+    """The forms of rows on standard output."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+
+
 class ContextFile(NamedTuple):
     """A file with the JSON-LD context of an address."""
 
@@ -295,6 +302,9 @@ SameOption = Annotated[
         "--same",
         help="Tell a match once: by its item as it is (a stream's default), the item's id, its bindings.",
     ),
+]
+FormatOption = Annotated[
+    Format | None, choice_option(Format, "--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
 ]
 AllowEmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")

@@ -99,8 +99,7 @@ def backtest_command(
     work = ArchiveFilter(shipped(engine, operators), place, wanted, str(reading.split), reading.as_written, settings)
     begun = time.perf_counter()
     outcome = _run(work, file, master, config)
-    for refusal in outcome.refusals:
-        report.refuse(refusal)
+    report.refuse(*outcome.refusals)
     write_file(file, rows_in_order(outcome.matches))
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")

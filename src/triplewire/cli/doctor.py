@@ -61,7 +61,7 @@ def doctor_command(
     with output.text_output(None) as stream:
         for finding in findings:
             if as_json:
-                stream.write(json.dumps(finding._asdict(), ensure_ascii=False) + "\n")
+                output.write_json(stream, finding._asdict())
             else:
                 remedy = f"; {finding.remedy}" if finding.remedy else ""
                 stream.write(one_line(f"{finding.state:6}{finding.about}: {finding.what}{remedy}") + "\n")

@@ -44,14 +44,13 @@ def import_command(
     with output.text_output(None) as stream:
         for row in rows:
             if as_json:
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+                output.write_json(stream, row)
             if row["what"] == "refused":
                 problem = row.get("problem", row)
                 where = f"line {row['line']}" if "line" in row else ""
                 report.refuse(Refusal("subscription", str(file), where, problem["title"], problem.get("remedy", "")))
     say(f"{len(rows) - report.refused} of {len(rows)} outlines were taken")
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    report.end()
 
 
 @grouped
@@ -84,7 +83,7 @@ def list_command(*, asking: Asking, as_json: JsonOption = False) -> None:
     rows = Service(asking).ask("GET", "/deadletters")
     with output.text_output(None) as stream:
         if as_json:
-            stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            output.write_json(stream, *rows)
             return
         shown = [tuple(str(row.get(name, "")) for name in _OF_LETTER) for row in rows]
         output.print_table(stream, _OF_LETTER, shown, "no dead letters")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import os
 import sys
@@ -16,7 +15,15 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import MatcherOption, SameOption, choice_option, folder_option, grouped, refuse_nothing
+from triplewire.cli.arguments import (
+    Format,
+    FormatOption,
+    MatcherOption,
+    SameOption,
+    folder_option,
+    grouped,
+    refuse_nothing,
+)
 from triplewire.cli.inputs import Inputs, ResolvedInputs, found_matcher
 from triplewire.cli.report import Report, counted, say
 from triplewire.plugins import DEFAULT_MATCHER
@@ -30,13 +37,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 10  # sources of a warning
-
-
-class Format(enum.StrEnum):
-    """The forms on standard output."""
-
-    TABLE = "table"
-    JSONL = "jsonl"
 
 
 StatsFile = Annotated[
@@ -77,9 +77,7 @@ class Indexing:
 def match_command(
     inputs: Inputs,
     matcher: MatcherOption = DEFAULT_MATCHER,
-    form: Annotated[
-        Format | None, choice_option(Format, "--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
-    ] = None,
+    form: FormatOption = None,
     file: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to a .jsonl or .parquet file instead.")
     ] = None,
@@ -193,8 +191,7 @@ def _matched(
         clock=clock,
         loader=given.loader,
     ):
-        for refusal in result.refusals:
-            report.refuse(refusal)
+        report.refuse(*result.refusals)
         with clock("write"), output.named(file or "standard output"):
             for part in result.parts:
                 once.write(part)

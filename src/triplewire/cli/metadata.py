@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import check_files, choice_option, file_argument, grouped
+from triplewire.cli.arguments import Format, FormatOption, check_files, file_argument, grouped
 from triplewire.cli.client import token_in
 from triplewire.cli.metadata_files import (
     BatchOption,
@@ -43,25 +42,6 @@ RepositoryOption = Annotated[
 ]
 
 
-class Format(enum.StrEnum):
-    """How results are written."""
-
-    TABLE = "table"
-    JSONL = "jsonl"
-
-
-FormOption = Annotated[
-    Format | None, choice_option(Format, "--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
-]
-
-
-def end(report: Report) -> None:
-    """End a command: exit code 1 where anything was refused."""
-    report.finish()
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
-
-
 @grouped
 def init_command(
     store: StoreOption,
@@ -91,10 +71,9 @@ def init_command(
             provider.state("peer", "")
         if schema is not None:
             applied = provider.use_schema(schema.read_bytes(), document_iri(str(schema)))
-            for refusal in applied.refused:
-                report.refuse(refusal)
+            report.refuse(*applied.refused)
         say(f"{store}: names of documents are resolved against {provider.base}")
-    end(report)
+    report.end()
 
 
 @grouped
@@ -112,7 +91,7 @@ def register_command(paths: Paths, batch: BatchOption = 100, *, where: Where) ->
         _, base = writing.applied("")
         count = _change(writing, documents(paths, base, report.refuse), batch, report, lambda: _files(paths))
     say(counted(count, "document"))
-    end(report)
+    report.end()
 
 
 @grouped
@@ -137,7 +116,7 @@ def delete_command(
         changes = [Withdraw(iri) for iri in dict.fromkeys(named(base, name) for name in names)]
         count = _change(writing, changes, len(changes), report, lambda: len(changes))
     say(f"{counted(count - len(missing), 'document')} deleted")
-    end(report)
+    report.end()
 
 
 def _files(paths: Iterable[Path]) -> int:
@@ -154,8 +133,7 @@ def _change(
     count = 0
     with report.progress("documents", total) as advance:
         for portion in portions(changes, batch):
-            for refusal in writing.change(portion).refused:
-                report.refuse(refusal)
+            report.refuse(*writing.change(portion).refused)
             count += len(portion)
             advance(count, 0)
     return count
@@ -190,12 +168,11 @@ def apply_command(
         after, base = writing.applied(source)
         for portion in portions(events(file, base, after, report.refuse), batch):
             applied = writing.change([event.change for event in portion], source, portion[-1].seq)
-            for refusal in applied.refused:
-                report.refuse(refusal)
+            report.refuse(*applied.refused)
             count += len(portion)
             advance(count, 0)
     say(counted(count, "event") + (f" behind {after:,}" if after else ""))
-    end(report)
+    report.end()
 
 
 @grouped
@@ -203,7 +180,7 @@ def subscribe_command(
     files: RuleFiles,
     store: StoreOption,
     repository: RepositoryOption,
-    form: FormOption = None,
+    form: FormatOption = None,
     show: Annotated[bool, typer.Option(help="Write the resources that the rules register now.")] = True,
 ) -> None:
     """
@@ -231,7 +208,7 @@ def subscribe_command(
             new, form = set(ids), output.chosen_form(form, None, Format.TABLE, Format.JSONL)
             rows = ({"rule": rule, "resources": iris} for _, rule, iris in provider.results(repository) if rule in new)
             told(rows, stream, as_lines=form is Format.JSONL)
-    end(report)
+    report.end()
 
 
 @grouped
@@ -252,7 +229,7 @@ def unsubscribe_command(
 
 
 @grouped
-def results_command(form: FormOption = None, *, where: Where) -> None:
+def results_command(form: FormatOption = None, *, where: Where) -> None:
     """
     \b
     triplewire metadata results --provider http://127.0.0.1:8751 --format jsonl
@@ -312,9 +289,8 @@ def browse_command(
         if not (yes or typer.confirm(f"Register {counted(len(rules), 'rule')} for {repository}?", err=True)):
             return
         report = Report()
-        for refusal in provider.subscribe(repository, rules).refused:
-            report.refuse(refusal)
-        end(report)
+        report.refuse(*provider.subscribe(repository, rules).refused)
+        report.end()
 
 
 def _show(registry: Registry, what: str, after: str, stream: IO[str]) -> None:

@@ -53,7 +53,7 @@ def operators_command(
         known = operators_of(operators_from(operators, replace_operators))
         rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
         if as_json:
-            stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            output.write_json(stream, *rows)
         else:
             output.print_table(stream, COLUMNS, [tuple(map(_shown, row.values())) for row in rows], "no operators")
 

@@ -249,6 +249,11 @@ def check_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ())
         taken[_real(path)] = option
 
 
+def write_json(stream: IO[str], *rows: object) -> None:
+    """Write rows as JSON, each on a line."""
+    stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def write_refusal(stream: IO[str], refusal: Refusal) -> None:
     """Write a refusal as a JSON object on a line."""
-    stream.write(json.dumps(dataclasses.asdict(refusal), ensure_ascii=False) + "\n")
+    write_json(stream, dataclasses.asdict(refusal))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.cli.matches import Table
-from triplewire.cli.output import bindings_short
+from triplewire.cli.output import bindings_short, write_json
 from triplewire.cli.report import one_line
 from triplewire.engine import Engine
 from triplewire.engine.explain.why import with_reasons
@@ -26,7 +25,7 @@ class ReasonedLines:
         """See `triplewire.cli.matches.Writer`."""
         for match, reasons in with_reasons(self._engine, part, wanted):
             row = match.to_json(bindings=self._bindings) | {"why": reasons}
-            self._stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            write_json(self._stream, row)
         self._stream.flush()
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NoReturn
 
+import typer
+
 from triplewire.errors import (
     BusyError,
     ReadError,
@@ -112,18 +114,25 @@ class Report:
         self._untold = 0  # warnings of other kinds
         self._progress: Progress | None = None
 
+    def end(self) -> None:
+        """End a command: with exit code 1 where anything was refused."""
+        self.finish()
+        if self.refused:
+            raise typer.Exit(self.exit_code)
+
     @property
     def exit_code(self) -> int:
         """1 when anything was refused."""
         return 1 if self.refused else 0
 
-    def refuse(self, refusal: Refusal) -> None:
-        """Write a line about a refused input; a warning, of an input that was read all the same, does not count."""
-        self.refused += not refusal.is_warning
-        if self._record is not None:
-            self._record(refusal)
-        if refusal.kind != "pair" or self._is_new(f"refused pairs: {refusal.reason}"):
-            self.say(one_line(str(refusal)))
+    def refuse(self, *refusals: Refusal) -> None:
+        """Write a line about each refused input; a warning, of an input that was read all the same, does not count."""
+        for refusal in refusals:
+            self.refused += not refusal.is_warning
+            if self._record is not None:
+                self._record(refusal)
+            if refusal.kind != "pair" or self._is_new(f"refused pairs: {refusal.reason}"):
+                self.say(one_line(str(refusal)))
 
     def _is_new(self, cause: str) -> bool:
         """Is it told for the first time?"""

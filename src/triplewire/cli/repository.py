@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import check_files, file_argument, files_option, grouped
-from triplewire.cli.metadata import Format, FormOption, end
+from triplewire.cli.arguments import Format, FormatOption, check_files, file_argument, files_option, grouped
 from triplewire.cli.metadata_files import (
     Paths,
     ProviderOption,
@@ -62,7 +60,7 @@ def follow_command(
         else:
             say(f"following {behind.address}")
             follower.run(threading.Event(), say)
-    end(report)
+    report.end()
 
 
 @grouped
@@ -89,20 +87,18 @@ def register_command(
         if delete:
             from triplewire.cli.metadata_files import named
 
-            for refusal in repository.withdraw(named(base, str(path)) for path in paths):
-                report.refuse(refusal)
+            report.refuse(*repository.withdraw(named(base, str(path)) for path in paths))
         else:
-            for refusal in repository.register(documents(paths, base, report.refuse)):
-                report.refuse(refusal)
+            report.refuse(*repository.register(documents(paths, base, report.refuse)))
         say(counted(len(repository.local_documents()), "local document"))
-    end(report)
+    report.end()
 
 
 @grouped
 def query_command(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="search CLASS c register c where ...; or @FILE.")],
     store: StoreOption,
-    form: FormOption = None,
+    form: FormatOption = None,
 ) -> None:
     """
     \b
@@ -122,8 +118,7 @@ def query_command(
         answers = repository.query(query)
         if form is Format.JSONL:
             for resource, statements in answers.items():
-                row = {"resource": resource, "statements": sorted(statements)}
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+                output.write_json(stream, {"resource": resource, "statements": sorted(statements)})
         else:
             shown = (
                 (resource, "\n".join(one_line(f"{name} {value}") for name, value in sorted(statements)))
@@ -133,7 +128,7 @@ def query_command(
 
 
 @grouped
-def results_command(store: StoreOption, form: FormOption = None) -> None:
+def results_command(store: StoreOption, form: FormatOption = None) -> None:
     """
     \b
     triplewire repository results --store sqlite:///passau.db --format jsonl
@@ -167,10 +162,9 @@ def move_command(
         known = repository.provider
         old = running.enter_context(remote(known, token_file)) if known and known != to.rstrip("/") else None
         new = running.enter_context(remote(to, token_file, "--to"))
-        for refusal in move(repository, old, new):
-            report.refuse(refusal)
+        report.refuse(*move(repository, old, new))
         say(f"{repository.name} follows {new.address}")
-    end(report)
+    report.end()
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Metadata that keeps itself current: caches.")

@@ -55,14 +55,13 @@ def publish_command(
         for file in _plain_files(files, report):
             for said in _published(service, query, file, report):
                 if as_json:
-                    stream.write(json.dumps(said, ensure_ascii=False) + "\n")
+                    output.write_json(stream, said)
                 else:
                     new = "" if said["new"] else " (was there)"
                     is_counted = said["new"] and "matched" in said
                     matched = f": matches {counted(said['matched'], 'subscription')}" if is_counted else ""
                     stream.write(one_line(f"{said['publication']}{new}{matched}") + "\n")
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    report.end()
 
 
 def _plain_files(given: list[Path], report: Report) -> Iterator[Path]:
@@ -207,7 +206,7 @@ def _tell(said: dict[str, Any], as_json: bool, names: tuple[str, ...]) -> None:
     """Write an answer: as JSON, or these parts of it, a line each."""
     with output.text_output(None) as stream:
         if as_json:
-            stream.write(json.dumps(said, ensure_ascii=False) + "\n")
+            output.write_json(stream, said)
             return
         for name in names:
             value = said[name]

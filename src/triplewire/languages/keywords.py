@@ -94,7 +94,7 @@ _REFUSED = {
     "*": ("a wildcard elsewhere than behind the beginning of a word", "a word may end in *"),
     **dict.fromkeys("[{", ("a range", "write a comparison in SPARQL or GQL")),
 }
-_TYPOGRAPHIC = re.compile('[“„«]([^“”„«»"]*)[”“»]')
+_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|[“„«](?P<typographic>[^“”„«»"]*)[”“»]""", re.DOTALL)
 _PROLOGUE = re.compile(r"\s*PREFIX\s+[\w.-]*\s*:\s*<", re.IGNORECASE)
 
 
@@ -106,7 +106,7 @@ def parse(text: str, context: Context) -> Parsed:
 
 def _straight(text: str) -> str:
     """The query, as long as it is, with `"` for the quotation marks that phones and word processors write."""
-    return text if '"' in text else _TYPOGRAPHIC.sub(r'"\1"', text)
+    return _QUOTED.sub(lambda match: match[0] if match[0][0] == '"' else f'"{match["typographic"]}"', text)
 
 
 def quoted(text: str) -> str:

@@ -1,8 +1,7 @@
 """A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (publications), `jobs` (publications to outcomes), `output` (the output folder), `connect.delivery`
-(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `match_ledger` (which matches
-are).
+(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `match_ledger` (which matches are).
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ def run_query(
     at_end: Callable[[], None],
 ) -> None:
     """Have Structured Streaming make micro-batches of rows (of topics, of files that are not on this machine, and of
-    feeds that were polled), and keep in its checkpoint what it has read, until there
-    are no more; with `watch`, until `stop` is set. `process` gets each, with its number; `at_end` is called when there
-    will be no more of them. Raises what `process` or Spark has raised, or says what became of the topic."""
+    feeds that were polled), and keep in its checkpoint what it has read, until there are no more; with `watch`, until
+    `stop` is set. `process` gets each, with its number; `at_end` is called when there will be no more of them. Raises
+    what `process` or Spark has raised, or says what became of the topic."""
     raised: list[Exception] = []  # Spark has the text alone of what it is told
     is_idle = threading.Event()
     is_idle.set()

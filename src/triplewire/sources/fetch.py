@@ -1,8 +1,8 @@
 """Gets one feed: a conditional GET (RFC 9110, section 13), redirects, the guard against addresses of one's own network.
 
 Each hop of a redirect is guarded like the first. Nothing is sent along but what HTTP needs, and the header
-Authorization where the settings of that very hop have one: no cookies, no user. What
-comes is looked at: is it a document, and in which encoding?
+Authorization where the settings of that very hop have one: no cookies, no user. What comes is looked at: is it a
+document, and in which encoding?
 """
 
 from __future__ import annotations

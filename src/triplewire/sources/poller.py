@@ -1,9 +1,9 @@
 """Polls feeds into an inbox, politely: no feed before it is due, few requests at once, and what servers ask for.
 
-When a feed is due, and what is known of it, lies in a file beside the inbox (`feed_states`), from start to start; what
-lies in the future by more than the interval comes from a clock that was wrong, and is not believed. Of addresses, only
-what is no secret is handed on (`net.addresses.shown`). A document
-goes to the inbox first. A process that is killed in between fetches it once more, and a stream tells its items once.
+When a feed is due, and what is known of it, lies in a file beside the inbox (`feed_states`), from start to start. A
+time that lies in the future by more than the interval comes from a clock that was wrong, and is not believed. Of
+addresses, only what is no secret is handed on (`net.addresses.shown`). A document goes to the inbox first. A process
+that is killed in between fetches it once more, and a stream tells its items once.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from triplewire.cli import output
 from triplewire.cli.arguments import (
     QUERIES,
     Compiling,
+    Format,
+    FormatOption,
     OperatorFiles,
     Reading,
     ReplaceOperators,
@@ -33,7 +35,6 @@ from triplewire.cli.arguments import (
     warn_of_no_subscription,
     wrong_usage,
 )
-from triplewire.cli.match import Format
 from triplewire.cli.pipeline.run import Conf, index_options, settings_of_spark_from
 from triplewire.cli.pipeline.session import (
     ConnectFile,
@@ -237,8 +238,7 @@ def _collected(
         rows = publications(spark, folder, split=split, settings=engine.settings, as_written=as_written)
         statistics, refusals = interruptible(spark, partial(collected, rows, index, engine), threading.Event())
     shutil.rmtree(logs, ignore_errors=True)
-    for refusal in refusals:
-        report.refuse(refusal)
+    report.refuse(*refusals)
     return statistics
 
 
@@ -304,9 +304,7 @@ def unsubscribe_command(
 
 def list_command(
     index: Index,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
-    ] = None,
+    form: FormatOption = None,
     operators: OperatorFiles = None,
 ) -> None:
     """
@@ -332,7 +330,6 @@ def list_command(
             output.print_table(out, ("id", "language", "query"), shown, "no subscriptions")
         else:
             out.writelines(line_of(row).decode("utf-8", "surrogatepass") for row in rows)
-    raise typer.Exit(0)
 
 
 def _end(version: Version, what: str, report: Report, begun: float) -> NoReturn:

@@ -34,6 +34,7 @@ _RESULTS = {
     **dict.fromkeys(OF_TEXT, BOOLEAN),
     **dict.fromkeys(("IRI", "DATATYPE"), IRI_KIND),
     **{XSD + name: NUMBER for name in ("integer", "decimal", "float", "double")},
+    **{XSD + name: f"an xsd:{name}" for name in ("date", "dateTime")},
     XSD + "string": TEXT,
     XSD + "boolean": BOOLEAN,
 }

@@ -131,7 +131,7 @@ def read_raw(tokens: Tokens, ends: tuple[str, ...], expected: str, closes: str) 
     return Raw(first, " ".join(tokens.text[first.offset : end].split()))
 
 
-_BARE_IRI = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|(?:urn|mailto|tag|doi|info|file):)", re.IGNORECASE)
+_BARE_IRI = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|(?:urn|mailto|tag|doi|info|file|did|acct|tel):)", re.IGNORECASE)
 _PREFIXED = re.compile(r"((?:[^\W\d][\w.+-]*)?):(\S*)")
 _UNSAFE = re.compile(r'[<>"{}|^`\\\x00-\x20]')
 _LOCAL_ESCAPE = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")

@@ -163,6 +163,7 @@ class _Reading:
         """link, with its address as text (RSS) or in `href` (Atom)"""
         address = absolute(self.context.base, element.get("href") or (element.text or ""))
         relation = (element.get("rel") or "alternate").strip().removeprefix(v.RELATION)
+        relation = relation if is_absolute(relation) else relation.lower()  # RFC 8288, section 3.3
         if not address:
             return
         if relation == "enclosure":
@@ -306,7 +307,7 @@ def person(text: str) -> tuple[str, str]:
     )
     if match is None or "@" not in match["mail"]:
         return text, ""
-    return match["name"].strip(), match["mail"]
+    return match["name"].strip().strip('"').strip(), match["mail"]
 
 
 def _predicate(namespace: str, local: str) -> IRI:

@@ -205,11 +205,13 @@ def distinct_ids(document: str) -> Callable[[str, int], str]:
 
 def published(item: Node, triples: Iterable[Triple]) -> dt.datetime | None:
     """When the item was published, else issued, modified, created, as far as it says so."""
-    texts: dict[IRI, str] = {}
-    for subject, predicate, value in triples:
-        if subject == item and isinstance(value, Literal):
-            texts.setdefault(predicate, value.lexical)
-    instants = (parse_instant(texts[p]) for p in (v.DATE, v.ISSUED, v.MODIFIED, v.CREATED) if p in texts)
+    texts = [(t.predicate, t.object.lexical) for t in triples if t.subject == item and isinstance(t.object, Literal)]
+    instants = (
+        parse_instant(text)
+        for property in (v.DATE, v.ISSUED, v.MODIFIED, v.CREATED)
+        for predicate, text in texts
+        if predicate == property
+    )
     return next((instant for instant in instants if instant is not None), None)
 
 

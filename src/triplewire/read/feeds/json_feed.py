@@ -32,28 +32,37 @@ def _is_text(member: Any) -> bool:
     return isinstance(member, str | int | float) and not isinstance(member, bool)
 
 
-def _are_objects(member: Any) -> bool:
-    """Is it a list of objects, or one where a list is meant? `null` stands for none."""
-    return isinstance(member, dict) or (
-        isinstance(member, list) and all(isinstance(part, dict | None) for part in member)
-    )
+def _all(is_part: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """What tells whether a member is a list of such parts, or one of them where a list is meant. `null` stands for
+    none."""
+    return lambda member: all(part is None or is_part(part) for part in _parts(member))
+
+
+def _is_object(member: Any) -> bool:
+    return isinstance(member, dict)
+
+
+def _is_person(member: Any) -> bool:
+    """Is it a person, or the name of one?"""
+    return _is_object(member) or _is_text(member)
 
 
 _Rows = Mapping[str, Callable[[Any], bool]]
 """The members that have a row in the table, each with what tells whether it is of the type that the row takes."""
 
-_PEOPLE: _Rows = {"author": lambda member: isinstance(member, dict), "authors": _are_objects}
+_PEOPLE: _Rows = {"author": _is_person, "authors": _all(_is_person)}
 _CHANNEL_ROWS: _Rows = {
     **dict.fromkeys(("version", "title", "home_page_url", "feed_url", "description", "language"), _is_text),
     "items": lambda member: isinstance(member, list),
     **_PEOPLE,
 }
 _ITEM_ROWS: _Rows = {
-    **dict.fromkeys(("id", "url", "external_url", "title", "content_html", "content_text", "summary"), _is_text),
+    **dict.fromkeys(("url", "external_url", "title", "content_html", "content_text", "summary"), _is_text),
     **dict.fromkeys(("date_published", "date_modified", "language"), _is_text),
     **_PEOPLE,
-    "tags": lambda member: isinstance(member, list) and all(tag is None or _is_text(tag) for tag in member),
-    "attachments": lambda member: _are_objects(member) and all(_text(part, "url") for part in _listed(member)),
+    "id": lambda member: True,
+    "tags": _all(_is_text),
+    "attachments": _all(lambda part: bool(_text(part, "url"))),
 }
 _PERSON_ROWS: _Rows = dict.fromkeys(("name", "url"), _is_text)
 _ATTACHMENT_ROWS: _Rows = dict.fromkeys(("url", "mime_type", "size_in_bytes", "title"), _is_text)
@@ -90,14 +99,15 @@ def _text(value: Any, key: str) -> str:
     return str(member).strip() if _is_text(member) else ""
 
 
-def _list(value: Any, key: str) -> list[Any]:
-    """The parts of a member that is a list, or one object; none of anything else."""
-    return _listed(value.get(key)) if isinstance(value, dict) else []
+def _parts(member: Any) -> list[Any]:
+    """The parts of a list; where a list is meant, anything else is one part. `null` is none."""
+    return [part for part in (member if isinstance(member, list) else [member]) if part is not None]
 
 
-def _listed(member: Any) -> list[Any]:
-    parts = member if isinstance(member, list) else [member] if isinstance(member, dict) else []
-    return [part for part in parts if part is not None]
+def _id(item: dict[str, Any]) -> str:
+    """The id of an item, which is a string, whatever type it has (version 1.1, "id")."""
+    member = item.get("id")
+    return _text(item, "id") if member is None or _is_text(member) else json.dumps(member, ensure_ascii=False)
 
 
 class _Reading:
@@ -137,17 +147,18 @@ class _Reading:
             self._people(about, self._value)
         about.text(v.DATE, _text(item, "date_published"))
         about.text(v.MODIFIED, _text(item, "date_modified"))
-        for tag in filter(_is_text, _list(item, "tags")):
+        for tag in filter(_is_text, _parts(item.get("tags"))):
             about.text(v.SUBJECT, str(tag).strip())
         about.text(v.LANGUAGE, _text(item, "language") or _text(self._value, "language"))
-        for attachment in _list(item, "attachments"):
+        for attachment in _parts(item.get("attachments")):
             self._attachment(about, attachment)
         self._others(about, item, _ITEM_ROWS)
-        return Item(_text(item, "id"), link, about, number)
+        return Item(_id(item), link, about, number)
 
     def _people(self, about: Draft, value: dict[str, Any]) -> None:
-        for author in _list(value, "authors") or [value.get("author")]:
-            name, page = _text(author, "name"), _text(author, "url")
+        for author in _parts(value.get("authors")) or _parts(value.get("author")):
+            name = str(author).strip() if _is_text(author) else _text(author, "name")
+            page = _text(author, "url")
             others = Draft()
             self._others(others, author, _PERSON_ROWS)
             about.text(v.CREATOR, name or page)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
-from triplewire.read.feeds.vocabulary import XHTML
+from triplewire.read.feeds.vocabulary import XHTML, is_feed_namespace
 
 # Only names that HTML knows are tags: `a < b` and `<project>` in a description are text.
 _INLINE = (
@@ -57,41 +57,48 @@ def construct(element: Element, *, is_atom: bool = False, is_markup: bool = Fals
     kind = element.get("type", "text").strip().lower()
     written = element.text or ""
     if len(element):
-        written = inner(element[0] if is_atom and _wraps(element) else element)
-        kind = "html"
-    elif element.get("mode", "").strip().lower() == "base64" or (is_atom and _BINARY.fullmatch(kind)):
+        around = element[0] if is_atom and _wraps(element) else element
+        shown = text_of_html(inner(around, only_html=True).strip()).strip()
+        return Text(inner(around).strip(), shown, is_markup or is_atom)
+    if element.get("mode", "").strip().lower() == "base64" or (is_atom and _BINARY.fullmatch(kind)):
         written = _decoded(written)
     written = written.strip()
     if is_atom and "html" not in kind:
         return Text(written, written, not kind.startswith("text"))
-    is_phrase = is_title and not is_atom and not len(element)
-    plain = (text_of_title if is_phrase else text_of_html)(written).strip()
+    plain = (text_of_title if is_title and not is_atom else text_of_html)(written).strip()
     return Text(written, plain, is_markup or is_atom)
 
 
-def inner(element: Element) -> str:
-    """The content of an element as XML; elements of XHTML without prefixes."""
-    pieces = [escape(element.text or "")]
-    for child in element:
-        _serialise(child, "", pieces)
-        pieces.append(escape(child.tail or ""))
+def inner(element: Element, *, only_html: bool = False) -> str:
+    """The content of an element as XML; elements of XHTML without prefixes. With `only_html` the tags of other
+    vocabularies (MathML, SVG) are left out, and their text stays."""
+    pieces: list[str] = []
+    _serialise_content(element, "", pieces, only_html)
     return "".join(pieces)
 
 
-def _serialise(element: Element, outer: str, pieces: list[str]) -> None:
+def _serialise_content(element: Element, outer: str, pieces: list[str], only_html: bool) -> None:
+    pieces.append(escape(element.text or ""))
+    for child in element:
+        _serialise(child, outer, pieces, only_html)
+        pieces.append(escape(child.tail or ""))
+
+
+def _serialise(element: Element, outer: str, pieces: list[str], only_html: bool) -> None:
     """Write an element. `outer` is the namespace of the element around it."""
     namespace, _, local = element.tag.rpartition("}")
     namespace = namespace[1:].replace(XHTML, "")
+    if only_html and not is_feed_namespace(namespace):
+        _serialise_content(element, outer, pieces, only_html)
+        return
     attributes = "".join(f" {name.rpartition('}')[2]}={quoteattr(value)}" for name, value in element.attrib.items())
     declared = f" xmlns={quoteattr(namespace)}" if namespace != outer and namespace else ""
     start = f"<{local}{declared}{attributes}"
     if not len(element) and not element.text:
         pieces.append(start + ("/>" if local not in _BLOCKS or local in ("br", "hr", "col") else f"></{local}>"))
         return
-    pieces += [start, ">", escape(element.text or "")]
-    for child in element:
-        _serialise(child, namespace, pieces)
-        pieces.append(escape(child.tail or ""))
+    pieces += [start, ">"]
+    _serialise_content(element, namespace, pieces, only_html)
     pieces.append(f"</{local}>")
 
 

@@ -32,7 +32,18 @@ _ISO = re.compile(
 )
 _HALF_DAY = re.compile(r"(?<![\w:])([0-9]{1,2})((?::[0-9]{2}){1,2})\s?([ap])\.?m\b\.?", re.IGNORECASE)
 _WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}")
-_ZONES = timezone_names | {"utc": 0, "wet": 0, "west": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3}
+# a letter is the zone of no offset (RFC 5322, section 4.3), not that of RFC 822
+_ZONES = {name: hours for name, hours in timezone_names.items() if len(name) > 1} | {
+    "z": 0,
+    "utc": 0,
+    "wet": 0,
+    "west": 1,
+    "cet": 1,
+    "cest": 2,
+    "eet": 2,
+    "eest": 3,
+    "msk": 3,
+}
 _ZONE = re.compile(r"(?<=:[0-9])([0-9]?(?:[.,][0-9]+)?)\s*([^\W\d_]\S*)")
 _NAMED_OFFSET = re.compile(r"(?:gmt|utc)([+-][0-9]{2}:?[0-9]{2})")
 # comments (RFC 5322, section 3.2.2), the name of a zone in brackets (RFC 9557), the name of one behind its offset
@@ -44,7 +55,9 @@ _YEAR = re.compile(
     re.IGNORECASE,
 )
 _DAY_NAME = re.compile(r"\A[^\W\d_]{2,14}\.?,\s*+(?=[0-9])")  # in any language
-_ORDINAL = re.compile(r"(?<=[0-9])(?:st|nd|rd|th)\b", re.IGNORECASE)
+_IDLE = re.compile(r"(?<=[0-9])(?:st|nd|rd|th)\b|\bat\b", re.IGNORECASE)  # May 17th, 2024 at 10:00
+_OFFSET_AT_ONCE = re.compile(r"(?<=:[0-9]{2})(?=[+-][0-9]{2}:?[0-9]{2}\Z)")
+_LEAP = re.compile(r"(:[0-9]{2}:|T[0-9]{4})60(?![0-9])", re.IGNORECASE)
 _TOKEN = re.compile(
     rf"(?:{'|'.join(sorted({*months, *day_names}))})[a-z]*[.,]?"
     r"|[0-9]{1,4},?|[0-9]{1,2}(?::[0-9]{1,2}){1,2}|[+-][0-9]{2}:?[0-9]{2}",
@@ -63,18 +76,21 @@ def parse_instant(text: str) -> dt.datetime | None:
         while count:  # comments may lie in each other
             text, count = _COMMENT.subn("", text)
         text = _with_offset(_HALF_DAY.sub(_of_whole_day, text.strip(), count=1))
+        text, leaps = _LEAP.subn(r"\g<1>59", text, count=1)
+        past = dt.timedelta(seconds=leaps)  # a leap second is the second after :59
         if _WEEK.match(text):
             instant = dt.datetime.fromisoformat(text)
             return instant.astimezone(dt.UTC) if instant.tzinfo else instant.replace(tzinfo=dt.UTC)
         match = _ISO.fullmatch(text)
         if match is not None:
-            return _iso(match)
-        text = _YEAR.sub(_with_century, _ORDINAL.sub("", text), count=1)
+            return _iso(match) + past
+        text = _YEAR.sub(_with_century, _IDLE.sub("", text), count=1)
         handlers = [_parse_date_greek, _parse_date_hungarian, _parse_date_nate, _parse_date_onblog]
-        if all(map(_TOKEN.fullmatch, (nameless := _DAY_NAME.sub("", text)).split())):
+        nameless = _OFFSET_AT_ONCE.sub(" ", _DAY_NAME.sub("", text))
+        if all(map(_TOKEN.fullmatch, nameless.split())):
             text, handlers = nameless, [_parse_day_and_month, _parse_date_asctime]
         parts = next(filter(None, (handler(text) for handler in handlers)), None)
-        return dt.datetime.fromtimestamp(calendar.timegm(parts), dt.UTC) if parts else None
+        return dt.datetime.fromtimestamp(calendar.timegm(parts), dt.UTC) + past if parts else None
     except (ValueError, OverflowError, OSError, TypeError, LookupError):
         return None
 
@@ -116,8 +132,8 @@ def _with_century(match: re.Match[str]) -> str:
 
 
 def _iso(match: re.Match[str]) -> dt.datetime:
-    """What an ISO 8601 text says. 24:00 is the next day's midnight, and a leap second the second after it. Raises
-    `ValueError` for what no calendar or clock has."""
+    """What an ISO 8601 text says. 24:00 is the next day's midnight. Raises `ValueError` for what no calendar or clock
+    has."""
     year, month, day = int(match[1]), match[3] or match[5] or "1", match[4] or match[6] or "1"
     hour, minute, second, zone, zone_minute = (int(match[n] or 0) for n in (7, 8, 9, 11, 12))
     if match[7] and not (match[4] or match[6]):
@@ -126,14 +142,9 @@ def _iso(match: re.Match[str]) -> dt.datetime:
         raise ValueError("an offset that no zone has")
     microsecond = int(f"{match[10] or '':0<6}"[:6])
     is_midnight = (hour, minute, second, microsecond) == (24, 0, 0, 0)
-    written = dt.datetime(
-        year, int(month), int(day), 0 if is_midnight else hour, minute, min(second, 59), microsecond, dt.UTC
-    )
-    if second > 60:
-        raise ValueError("more seconds than a minute has")
-    past = dt.timedelta(days=is_midnight, seconds=second == 60)
+    written = dt.datetime(year, int(month), int(day), 0 if is_midnight else hour, minute, second, microsecond, dt.UTC)
     sign = -1 if (match[11] or "").startswith("-") else 1
-    return written + past - dt.timedelta(hours=zone, minutes=sign * zone_minute)
+    return written + dt.timedelta(days=is_midnight) - dt.timedelta(hours=zone, minutes=sign * zone_minute)
 
 
 def date_time(instant: dt.datetime) -> str:
@@ -165,7 +176,7 @@ def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Litera
     has_point = LATITUDE in texts and LONGITUDE in texts
     for predicate, shape in _NAMES.items():
         for literal in texts.get(predicate, ()):
-            pairs = _pairs(literal.lexical)
+            pairs = _pairs(literal.lexical, shape)
             least, most = _SHAPES[shape]
             if not least <= len(pairs) <= most:
                 continue
@@ -173,16 +184,20 @@ def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Litera
             if not has_point:
                 has_point = True
                 for coordinate, values in zip((LATITUDE, LONGITUDE), zip(*pairs, strict=True), strict=True):
-                    yield coordinate, Literal(_written((min(values) + max(values)) / 2), XSD + "decimal")
+                    middle = (min(values) + max(values)) / 2
+                    yield coordinate, Literal(_written(middle - 360 if middle > 180 else middle), XSD + "decimal")
 
 
-def _pairs(text: str) -> list[Pair]:
-    """Pairs of latitude and longitude; none where the text is something else."""
+def _pairs(text: str, shape: str) -> list[Pair]:
+    """Pairs of latitude and longitude; none where the text is something else. The east of a box across the 180th
+    meridian lies beyond 180."""
     words = text.replace(",", " ").split() if len(text) <= _MOST else []
     if len(words) % 2 or not all(_NUMBER.fullmatch(word) for word in words):
         return []
     numbers = list(map(Decimal, words))
     pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    if shape == "box" and len(pairs) == 2 and pairs[0][1] > pairs[1][1]:
+        pairs[1] = (pairs[1][0], pairs[1][1] + 360)
     return pairs if all(abs(latitude) <= 90 and abs(longitude) <= 360 for latitude, longitude in pairs) else []
 
 

@@ -44,8 +44,11 @@ def publications_of(tree: Tree, request: Request, *more: Problem) -> Decoded:
     context = Context(base if base.startswith(_WEB) else _own_address(channel), "", request.as_written)
     if channel is not tree.root:
         context = context.within(tree.root)
-    head, inherited = read_channel(channel, context, request.document)
-    context = context.within(channel)
+    if is_item(channel):  # an entry that is a document of its own (RFC 4287, section 2): nothing is said of its feed
+        head, inherited = items.Channel(), items.Draft()
+    else:
+        head, inherited = read_channel(channel, context, request.document)
+        context = context.within(channel)
     feed = items.Feed(head, [read_item(item, context, inherited) for item in tree.items])
     return items.publications(feed, request, [*tree.problems, *more])
 
@@ -78,7 +81,9 @@ def read_rss_1(request: Request) -> Decoded:
     try:
         data = guard.check_rdf_xml(tree.data, request.settings)
         base = request.base or request.document
-        triples = [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+        spelt = _spelt(tree)
+        parsed = (triple for _, triple in parse(data, request.syntax, base, request.settings))
+        triples = [t._replace(predicate=spelt.get(t.predicate, t.predicate)) for t in parsed]
     except ReadError as error:
         if error.remedy.startswith("raise "):
             raise
@@ -100,6 +105,16 @@ def read_rss_1(request: Request) -> Decoded:
         links = [Triple(item, v.IS_PART_OF, node) for item in nodes]
         return items.whole_or_by_subject([*whole, *items.about_channel(channel, node), *links], request, tree.problems)
     return items.decoded(_items(nodes, about, node, channel, request), request, tree.problems)
+
+
+def _spelt(tree: Tree) -> dict[IRI, IRI]:
+    """The properties whose well-known namespace is written in another way than it is, and what they are."""
+    names = {split_name(element.tag) for element in tree.root.iter()}
+    return {
+        IRI(namespace + local): IRI(v.spelt(namespace) + local)
+        for namespace, local in names
+        if v.spelt(namespace) != namespace
+    }
 
 
 def _name(item: Element) -> tuple[str, str] | Element:
@@ -146,9 +161,12 @@ def _own(node: Node, triples: Sequence[Triple], is_item: bool, request: Request)
 
 def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
     """An item's texts without markup, which goes to content:encoded, and without white space at their ends. Empty ones
-    are none, as in other feeds."""
+    are none, and contents alone are described by their text, as in other feeds."""
+    is_described, contents = False, ""
     for triple in triples:
         value = triple.object
+        if triple.subject == item and triple.predicate == v.ENCODED and isinstance(value, Literal):
+            contents = contents or value.lexical
         if triple.subject != item or not isinstance(value, Literal) or not triple.predicate.value.startswith(_STRIPPED):
             yield triple
             continue
@@ -158,6 +176,7 @@ def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
         written = unwrapped(value.lexical).strip()
         if not written:
             continue
+        is_described = is_described or triple.predicate == v.DESCRIPTION
         if triple.predicate not in (v.TITLE, v.DESCRIPTION):
             yield triple._replace(object=replace(value, lexical=written))
             continue
@@ -165,3 +184,6 @@ def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
         yield triple._replace(object=replace(value, lexical=plain))
         if plain != written and triple.predicate == v.DESCRIPTION:
             yield Triple(item, v.ENCODED, Literal(written))
+    plain = "" if is_described else text_of_html(contents).strip()
+    if plain:
+        yield Triple(item, v.DESCRIPTION, Literal(plain))

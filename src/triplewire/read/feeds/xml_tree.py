@@ -43,6 +43,7 @@ _VOID = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})  # HTML's 
 _ENDS_ITSELF = frozenset({"dd", "dt", "li", "option", "p", "td", "tr"})  # of HTML: the next one ends it
 _CHANNELS = frozenset({"channel", "feed", "rdf"})
 _TEXTS = frozenset({"title", "link", "description", "summary", "content", "guid", "id", "pubdate", "updated"})
+_LINES = frozenset({"title", "link", "guid", "id", "pubdate", "updated"})  # in which no element of a feed stands
 _KNOWN = ITEM_NAMES | HEAD_NAMES | _TEXTS
 _EXPANSION = 1024 * 1024  # characters that references to declared entities may add, or ten times the document
 UNDECLARED = "urn:triplewire:prefix:"
@@ -137,7 +138,10 @@ class _Repair:
             self._items.add(name)
             while len(self._open) > 1 and self._open[-1].local not in HEAD_NAMES:
                 self._close()
-        elif name in _ENDS_ITSELF and self._open and self._open[-1].name == name:
+        elif self._open and (
+            (name in _ENDS_ITSELF and self._open[-1].name == name)
+            or (local in _TEXTS and self._open[-1].local in _LINES)
+        ):
             self._close()
         if len(self._open) >= self._max_depth:
             line = self._text.count("\n", 0, start) + 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from triplewire.config import Settings
@@ -108,15 +109,24 @@ def check_contexts(data: bytes, value: Any) -> None:
 
 def json_terms(value: Any) -> set[str]:
     """The terms that some context declares to be of type `@json`."""
-    terms, waiting = set(), [value]
+    return {
+        key
+        for node in objects_in(value)
+        for key, item in node.items()
+        if isinstance(item, dict) and item.get("@type") == "@json"
+    }
+
+
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON value, at any depth."""
+    waiting = [value]
     while waiting:
         node = waiting.pop()
         if isinstance(node, list):
             waiting.extend(node)
         elif isinstance(node, dict):
-            terms |= {key for key, item in node.items() if isinstance(item, dict) and item.get("@type") == "@json"}
+            yield node
             waiting.extend(node.values())
-    return terms
 
 
 def remote_contexts(node: dict[str, Any]) -> list[str]:

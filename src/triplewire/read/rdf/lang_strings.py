@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from triplewire.model.terms import LANG_STRING, RDF
+from triplewire.read.guard.texts import objects_in
 
 
 def with_languages(data: bytes, value: Any) -> bytes:
@@ -23,15 +24,12 @@ def with_languages(data: bytes, value: Any) -> bytes:
 
 def _prefixes(value: Any) -> set[str]:
     """The prefixes that some context declares for RDF's namespace."""
-    prefixes, waiting = set(), [value]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, list):
-            waiting.extend(node)
-        elif isinstance(node, dict):
-            prefixes |= {key for key, item in node.items() if RDF in (item, isinstance(item, dict) and item.get("@id"))}
-            waiting.extend(node.values())
-    return prefixes
+    return {
+        key
+        for node in objects_in(value)
+        for key, item in node.items()
+        if RDF in (item, isinstance(item, dict) and item.get("@id"))
+    }
 
 
 def _changed(node: Any, language: str, names: set[str], *, is_context: bool = False) -> Any:
