@@ -169,7 +169,7 @@ def test_an_upgrade_loses_and_doubles_nothing(
             assert len(last.get(f"{address}/events?format=ndjson")[1].splitlines()) == len(found.told[id])
         assert last.end() == 0
         back = last.run("serve", "--data", str(folder), "--port", str(free_port()), *options)
-        assert (back.returncode, "a newer Triplewire has written it" in back.stderr) == (74, True)
+        assert (back.code, "a newer Triplewire has written it" in back.err) == (74, True)
 
 
 @pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)

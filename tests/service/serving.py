@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from cli.runner import Done, triplewire
 from pipeline.connect.servers import free_port
 
 PROGRAM = str(Path(sys.executable).parent / "triplewire")
@@ -35,19 +37,17 @@ class Serving:
     def said(self) -> str:
         return self.log.read_text()
 
-    def run(self, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        """One command that talks to it, with the owner's token."""
+    def run(self, *arguments: str, given: str = "", **environment: str) -> Done:
+        """One command that talks to it, with the owner's token, in this process: pages of docs/ start processes."""
         of_command = {**self.environment, "TRIPLEWIRE_SERVICE": self.url, **environment}
-        command = [PROGRAM, *arguments]
-        return subprocess.run(
-            command, env=of_command, input=given, capture_output=True, text=True, check=False, timeout=120
-        )
+        with mock.patch.dict(os.environ, of_command):
+            return triplewire(*arguments, stdin=given.encode())
 
     def out(self, *arguments: str, given: str = "", **environment: str) -> str:
         """What a command that ends well has written."""
         done = self.run(*arguments, given=given, **environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert done.code == 0, done.err
+        return done.out
 
     def get(self, path: str, token: str = "") -> tuple[int, str]:
         """The status and the body of an answer."""
