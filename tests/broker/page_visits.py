@@ -66,7 +66,7 @@ class Visitor:
         """Visit a page, or send it something."""
         request = urllib.request.Request(self.base + path, body, headers)
         try:
-            answer = self._opener.open(request, timeout=60)
+            answer = self._opener.open(request, timeout=300)
         except urllib.error.HTTPError as error:
             answer = error
         with answer:

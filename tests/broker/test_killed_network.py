@@ -98,7 +98,7 @@ def line(folder: Path) -> Iterator[Line]:
         yield Line(folder, running)
 
 
-def until(condition: Callable[[], bool], line: Line, seconds: float = 120.0) -> None:
+def until(condition: Callable[[], bool], line: Line, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, {name: service.said()[-2_000:] for name, service in line.services.items()}

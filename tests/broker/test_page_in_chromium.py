@@ -106,7 +106,7 @@ def serving(folder: Path) -> Iterator[str]:
             address = next(line.split()[-1] for line in process.stderr if "/sign-in?key=" in line)
             while True:  # it listens a moment after it has said so
                 with contextlib.suppress(urllib.error.URLError):
-                    urllib.request.urlopen(address.partition("/sign-in")[0] + "/liveness", timeout=10).close()
+                    urllib.request.urlopen(address.partition("/sign-in")[0] + "/liveness", timeout=300).close()
                     break
                 time.sleep(0.1)
             yield address

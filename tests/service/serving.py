@@ -67,7 +67,7 @@ class Serving:
         for name, value in (headers or {}).items():
             request.add_header(name, value)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -75,7 +75,7 @@ class Serving:
     def end(self) -> int:
         """Ends it as a supervisor does; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 @contextmanager
@@ -99,4 +99,4 @@ def serving(
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(60)
+        process.wait(300)
