@@ -14,6 +14,8 @@ import pytest
 
 from service.serving import Serving, serving
 
+pytestmark = pytest.mark.xdist_group("conformance")  # one worker makes what all share
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:

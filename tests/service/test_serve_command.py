@@ -16,6 +16,7 @@ from triplewire.cli import run
 from triplewire.store.database import Database, now
 from triplewire.store.tables import publications, sources, targets
 
+pytestmark = pytest.mark.xdist_group("serve")  # one worker makes what all share
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "puffin*") }'
 TTL = '<urn:{0}> <http://purl.org/rss/1.0/title> "{1}" .'
 
