@@ -125,7 +125,9 @@ class Service:
 def served(url: str, settings: ServiceSettings | None = None) -> Iterator[Service]:
     """A service over a database, at a free port of the loopback."""
     with Broker.open(url, SECRET) as broker:
-        app = service(broker, settings or ServiceSettings(token=TOKEN, allow_private_addresses=True))
+        app = service(
+            broker, settings or ServiceSettings(token=TOKEN, allow_private_addresses=True, wait_seconds=300.0)
+        )
         with at_a_port(app) as base:
             yield Service(broker, app, base)
 

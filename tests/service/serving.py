@@ -85,6 +85,7 @@ def serving(
     """A service over a folder, until the block ends; `port`: 0 for any; `program`: the command `triplewire`."""
     port, log = port or free_port(), folder.with_suffix(f".{time.monotonic_ns()}.log")
     of_process = {**os.environ, "TRIPLEWIRE_TIER": "interpreted", "TRIPLEWIRE_TOKEN": TOKEN, **environment}
+    of_process.setdefault("TRIPLEWIRE_WAIT_SECONDS", "300")
     command = [*program, "serve", "--data", str(folder), "--port", str(port), *options]
     with log.open("w") as stream:
         process = subprocess.Popen(command, env=of_process, stderr=stream, text=True, start_new_session=True)
