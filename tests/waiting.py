@@ -9,7 +9,7 @@ from typing import TypeVar
 _Answer = TypeVar("_Answer")
 
 
-def until(condition: Callable[[], _Answer], seconds: float = 120.0) -> _Answer:
+def until(condition: Callable[[], _Answer], seconds: float = 300.0) -> _Answer:
     """What a condition answers as soon as that is true; fails where it never is, after much longer than it takes."""
     end = time.monotonic() + seconds
     while not (answer := condition()):

@@ -32,6 +32,8 @@ from triplewire.partition.containment import ContainmentPartitioner
 from triplewire.partition.placement import SERVER
 from triplewire.read import read
 
+pytestmark = pytest.mark.xdist_group("generators")  # one worker makes what all share
+
 
 @pytest.fixture(scope="module")
 def documents() -> list[corpus.Document]:

@@ -25,6 +25,8 @@ from triplewire.engine import Engine
 from triplewire.read import read
 from triplewire.read.taxonomy import load_taxonomy
 
+pytestmark = pytest.mark.xdist_group("figures")  # one worker makes what all share
+
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Points:

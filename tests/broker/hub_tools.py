@@ -163,7 +163,7 @@ def delivered(broker: Broker, render: Render = rendered) -> int:
         target = Target(row.kind, row.address, secret, settings, row.expires, form=row.form)
         headers, body = message_of(broker, row.subscription, target, render)
         with contextlib.closing(Client(target_of(row.address, True))) as client:
-            status = client.request("POST", headers, body, seconds=10).status
+            status = client.request("POST", headers, body, seconds=300).status
         taken += 200 <= status < 300
         state = "delivered" if 200 <= status < 300 else "pending"
         ended = deliveries.update().where(deliveries.c.number == row.delivery).values(state=state)

@@ -17,7 +17,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -95,15 +96,15 @@ def live(url: str, folder: Path, seed: int, until: int | None, is_weak: bool) ->
                 broker.database.write(lambda connection: connection.execute(again))
 
 
-def forked(url: str, folder: Path, seed: int, until: int | None, point: str, is_weak: bool) -> int:
-    """The process id of a new broker."""
+def forked(work: Callable[[], None], point: str) -> int:
+    """The process id of a child that does this, and is killed where it comes to a point, if one is given."""
     child = os.fork()
     if child:
         return child
     try:
         os.environ["TRIPLEWIRE_CRASH_AT"] = point
         importlib.reload(crash)
-        live(url, folder, seed, until, is_weak)
+        work()
         os._exit(0)
     except BaseException:
         traceback.print_exc()
@@ -134,7 +135,7 @@ def main(url: str, folder: Path, seed: int, kills: int, points: Sequence[str], i
     for _ in range(kills):
         for point in points or [""]:
             at = point and f"{point}:{chance.randint(1, 5)}"
-            child = forked(url, folder, seed, None, at, is_weak)
+            child = forked(partial(live, url, folder, seed, None, is_weak), at)
             if not point:
                 time.sleep(chance.uniform(0, LONGEST) * (10 if chance.random() < 0.02 else 1))
                 with contextlib.suppress(ProcessLookupError):
@@ -142,7 +143,7 @@ def main(url: str, folder: Path, seed: int, kills: int, points: Sequence[str], i
             how = ended(child, ENOUGH)
             assert how == -signal.SIGKILL, f"a broker was not killed {at}: {how}"
     until = max(answered(folder, lane) for lane in range(LANES)) + MORE
-    last = forked(url, folder, seed, until, "", False)
+    last = forked(partial(live, url, folder, seed, until, False), "")
     assert os.waitstatus_to_exitcode(os.waitpid(last, 0)[1]) == 0
     print(until)
 

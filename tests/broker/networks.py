@@ -59,7 +59,7 @@ def network(new_database: Callable[[], str], **upstreams: str) -> Iterator[dict[
         nodes: dict[str, Node] = {}
         for name in upstreams:
             broker = running.enter_context(Broker.open(new_database(), name.encode()))
-            url = running.enter_context(served(service(broker, ServiceSettings(token=TOKEN))))
+            url = running.enter_context(served(service(broker, ServiceSettings(token=TOKEN, wait_seconds=300.0))))
             nodes[name] = Node(broker, url, [])
         for name, of in upstreams.items():
             relink(nodes, name, of)

@@ -66,7 +66,7 @@ class Visitor:
         """Visit a page, or send it something."""
         request = urllib.request.Request(self.base + path, body, headers)
         try:
-            answer = self._opener.open(request, timeout=60)
+            answer = self._opener.open(request, timeout=300)
         except urllib.error.HTTPError as error:
             answer = error
         with answer:
@@ -125,7 +125,9 @@ class Service:
 def served(url: str, settings: ServiceSettings | None = None) -> Iterator[Service]:
     """A service over a database, at a free port of the loopback."""
     with Broker.open(url, SECRET) as broker:
-        app = service(broker, settings or ServiceSettings(token=TOKEN, allow_private_addresses=True))
+        app = service(
+            broker, settings or ServiceSettings(token=TOKEN, allow_private_addresses=True, wait_seconds=300.0)
+        )
         with at_a_port(app) as base:
             yield Service(broker, app, base)
 

@@ -37,7 +37,7 @@ class _Server(uvicorn.Server):
 def broker_at(url: str) -> Iterator[tuple[Broker, FastAPI]]:
     """A broker over a database, and its service."""
     with Broker.open(url, SECRET) as broker:
-        yield broker, service(broker, ServiceSettings(token=TOKEN))
+        yield broker, service(broker, ServiceSettings(token=TOKEN, wait_seconds=300.0))
 
 
 def subscribed(broker: Broker, **values: object) -> Made:

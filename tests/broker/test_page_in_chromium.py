@@ -26,6 +26,8 @@ from pipeline.connect.servers import free_port
 from triplewire.broker.broker import Target, Wanted
 from triplewire.store.tables import deliveries, events, publications, sources
 
+pytestmark = pytest.mark.xdist_group("chromium")  # one worker starts it
+
 VECTORS = Path(__file__).parents[1] / "cases/page/vectors.txt"
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "swimming") }'
 PAGES = (
@@ -57,9 +59,16 @@ def running(tmp_path: Path) -> Iterator[Service]:
         yield service
 
 
+def opened(browser: Any, **how: Any) -> Any:
+    """A window, in which a slow machine has minutes for each step."""
+    context = browser.new_context(**how)
+    context.set_default_timeout(300_000)
+    return context.new_page()
+
+
 def signed_in(browser: Any, base: str, **how: Any) -> Any:
     """A window of who is signed in."""
-    window = browser.new_context(base_url=base, **how).new_page()
+    window = opened(browser, base_url=base, **how)
     window.goto("/sign-in")
     window.fill("input[name=token]", TOKEN)
     window.click("button.main")
@@ -106,7 +115,7 @@ def serving(folder: Path) -> Iterator[str]:
             address = next(line.split()[-1] for line in process.stderr if "/sign-in?key=" in line)
             while True:  # it listens a moment after it has said so
                 with contextlib.suppress(urllib.error.URLError):
-                    urllib.request.urlopen(address.partition("/sign-in")[0] + "/liveness", timeout=10).close()
+                    urllib.request.urlopen(address.partition("/sign-in")[0] + "/liveness", timeout=300).close()
                     break
                 time.sleep(0.1)
             yield address
@@ -118,7 +127,7 @@ def test_the_tutorial_from_an_empty_folder(browser: Any, tmp_path: Path, feed: s
     """Start the service, open the address that it prints, add a feed, type a query while what matches lights up, save
     it, and read the first entry."""
     with serving(tmp_path / "data") as address:
-        window = browser.new_context().new_page()
+        window = opened(browser)
         window.goto(address)
         assert window.locator(".welcome").count() == 1
         window.click("text=Add a feed")
@@ -199,7 +208,7 @@ def test_the_page_keeps_itself_up_to_date(browser: Any, running: Service) -> Non
     window = signed_in(browser, running.base)
     assert "Nothing yet" in window.locator("ul.events >> nth=0").inner_text()
     running.publish("Swimming now")
-    window.wait_for_selector("text=Swimming now", timeout=60_000)
+    window.wait_for_selector("text=Swimming now")
 
 
 def test_the_page_does_without_scripts(browser: Any, running: Service) -> None:

@@ -20,6 +20,7 @@ import feedparser
 import pytest
 from hub_tools import TOKEN, ask, served
 
+from broker.killed import forked
 from broker.serving import on_sqlite_alone
 from triplewire.broker.broker import Broker, Wanted
 from triplewire.broker.incoming.item_subscriptions import asked_by
@@ -28,6 +29,7 @@ from triplewire.broker.publications.kept_contents import read_body
 from triplewire.read import read_document
 
 CASES = Path(__file__).parents[1] / "cases" / "cms"
+FOLDERS = Path(__file__).parents[1], Path(__file__).parent  # of modules that this one imports
 SECRET = b"secret of a test"
 POINTS = ("publish.received:1", "publish.written:2", "publish.committed:3", "matching.begun:1", "events.written:2")
 """Each ends another revision: one that has ended two processes in matching would be refused."""
@@ -92,17 +94,20 @@ def publish_all(url: str) -> None:
             broker.wait([entry.number for entry in taken if entry.is_new], 60)
 
 
+def publish_with_kills(url: str) -> None:
+    """Publish all in one process after the other, of which each but the last is killed at another point."""
+    for point in [*POINTS, ""]:
+        _, status = os.waitpid(forked(partial(publish_all, url), point), 0)
+        assert os.waitstatus_to_exitcode(status) == (-signal.SIGKILL if point else 0), point
+
+
 @on_sqlite_alone
 def test_revisions_of_a_page_are_told_once_each_in_order_whatever_is_killed(database_url: str) -> None:
     with Broker.open(database_url, SECRET) as broker:
         broker.subscribe(Wanted("SELECT ?t { ?x rss:title ?t }"), "owner")
-    path = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
-    environment = {**os.environ, "PYTHONPATH": path, "TRIPLEWIRE_TIER": "interpreted"}
-    program = f"from broker.test_paper_feeds import publish_all; publish_all({database_url!r})"
-    for point in [*POINTS, ""]:
-        at = {"TRIPLEWIRE_CRASH_AT": point} if point else {}
-        done = subprocess.run([sys.executable, "-c", program], env={**environment, **at}, timeout=120, check=False)
-        assert done.returncode == (-signal.SIGKILL if point else 0), point
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, FOLDERS)), "TRIPLEWIRE_TIER": "interpreted"}
+    program = f"from broker.test_paper_feeds import publish_with_kills; publish_with_kills({database_url!r})"
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     with Broker.open(database_url, SECRET) as broker:
         told = [(event.type, event.title) for event in broker.events("owner", 0)]
     numbers = range(1, REVISIONS + 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -168,7 +169,8 @@ def test_an_upgrade_loses_and_doubles_nothing(
             address = urlsplit(answer["feed"]).path.removesuffix(".atom")
             assert len(last.get(f"{address}/events?format=ndjson")[1].splitlines()) == len(found.told[id])
         assert last.end() == 0
-        back = last.run("serve", "--data", str(folder), "--port", str(free_port()), *options)
+        command = [PROGRAM, "serve", "--data", str(folder), "--port", str(free_port()), *options]
+        back = subprocess.run(command, env=last.environment, capture_output=True, text=True, check=False)
         assert (back.returncode, "a newer Triplewire has written it" in back.stderr) == (74, True)
 
 

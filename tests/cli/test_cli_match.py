@@ -210,6 +210,7 @@ def test_stats(folder: Path) -> None:
         assert sum(value for stage, value in seconds.items() if stage != "start") <= took
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_stats_of_a_process(folder: Path) -> None:
     """The stages add up to what an observer of the whole process measures."""
     command = ["match", "--subscriptions", "rows.jsonl", "--publications", "many.nq", "--stats", "stats.json"]
@@ -317,6 +318,7 @@ def test_rows_come_while_the_pipe_is_open(folder: Path, form: str) -> None:
         assert [json.loads(line)["bindings"][0]["t"]["value"] for line in found] == names
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_a_graph_that_comes_again_in_a_pipe_is_told(folder: Path) -> None:
     command = ["match", "--subscriptions", "title.rq", "--publications", "-", "--no-bindings"]
     lines = "".join(f'<urn:s> <http://e.org/title> "{n}" <urn:g{n % 3}> .\n' for n in range(6))

@@ -266,6 +266,7 @@ def test_the_reader_goes_away(folder: Path, to: list[str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout here")
+@pytest.mark.usefixtures("without_kernels")
 def test_the_shell_s_file_is_added_to(folder: Path) -> None:
     """Where the shell leads several outputs to one file, none takes the place of it."""
     match = ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--stats", "/dev/stdout"]
@@ -299,6 +300,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_an_interrupted_finalizer(folder: Path) -> None:
     """Python raises nothing in a finalizer; the command ends all the same, and shows no traceback."""
     (folder / "operators.py").write_text(FINALIZED)
@@ -336,6 +338,7 @@ FULL = Path("/dev/full")
     ],
     ids=["read", "match", "explain", "read to a file", "the version"],
 )
+@pytest.mark.usefixtures("without_kernels")
 def test_a_full_disk_is_one_line_and_73(folder: Path, arguments: list[str]) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(

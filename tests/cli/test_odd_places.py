@@ -79,6 +79,7 @@ def run(*arguments: object, **streams: object) -> subprocess.CompletedProcess[by
     return subprocess.run(command, check=False, **streams)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_a_full_disk_for_messages_loses_no_rows(publications: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.ttl").write_text("<urn:a")
     with open("/dev/full", "w") as full:
@@ -87,6 +88,7 @@ def test_a_full_disk_for_messages_loses_no_rows(publications: Path, tmp_path: Pa
     assert done.returncode == 73
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_a_table_whose_reader_goes_away(publications: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -119,6 +121,7 @@ def test_an_explanation_sends_no_commands_to_a_terminal(tmp_path: Path) -> None:
     assert not any(mark in done.out for mark in "\x1b\x07\x9b\u2028")
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_standard_input_that_does_not_wait_is_read_to_its_end() -> None:
     """As a pipe may be that is shared with a program of another kind."""
     reader, writer = os.pipe()

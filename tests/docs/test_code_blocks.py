@@ -102,7 +102,7 @@ def test_commands(block: Block, tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, f"triplewire {shlex.join(arguments)}\n{done.stdout}{done.stderr}"
 

@@ -55,7 +55,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -64,7 +64,7 @@ class Shell:
         with self._log.open("wb") as log:
             command = [PROGRAM, *arguments]
             self._running.append(subprocess.Popen(command, cwd=self._folder, env=self.environment, stderr=log))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while "serving at" not in self._log.read_text():
             assert time.monotonic() < end, self._log.read_text()
             time.sleep(0.05)
@@ -73,7 +73,7 @@ class Shell:
         """End what runs in the background."""
         for process in self._running:
             process.terminate()
-            self.ended.append(process.wait(60))
+            self.ended.append(process.wait(300))
         self._running.clear()
 
 

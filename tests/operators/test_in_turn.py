@@ -29,7 +29,7 @@ def test_results_come_in_order_and_a_turn_may_depend_on_the_last() -> None:
     def turns() -> Iterator[Turn[int, int]]:
         while len(told) < 3:
             start = len(told) * 10
-            yield Turn(5.0, same, [start, start + 1], lambda turn: told.append((turn.values, len(turn.spent))))
+            yield Turn(300.0, same, [start, start + 1], lambda turn: told.append((turn.values, len(turn.spent))))
 
     in_turn(turns())
     assert told == [([0, 1], 2), ([10, 11], 2), ([20, 21], 2)]
@@ -42,12 +42,12 @@ def test_what_is_late_is_left_behind_and_the_rest_goes_on() -> None:
     told: list[tuple[object, float]] = []
     functions: list[Callable[[], object]] = [lambda: 1, lambda: ended.wait(120), lambda: 3]
     begun = time.monotonic()
-    in_turn(iter([Turn(0.5, _run, functions, lambda turn: told.extend(zip(turn.values, turn.spent, strict=True)))]))
+    in_turn(iter([Turn(3.0, _run, functions, lambda turn: told.extend(zip(turn.values, turn.spent, strict=True)))]))
     assert time.monotonic() - begun < 60
     (first, _), (late, seconds), (last, _) = told
     assert (first, last) == (1, 3)
     assert isinstance(late, TimeoutError)
-    assert seconds >= 0.5
+    assert seconds >= 3
     ended.set()  # it returns now, and nobody listens
     time.sleep(0.05)
     assert len(told) == 3
@@ -67,7 +67,7 @@ def test_what_is_raised_reaches_the_caller() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        in_turn(iter([Turn(1.0, _run, [broken], lambda turn: None)]))
+        in_turn(iter([Turn(300.0, _run, [broken], lambda turn: None)]))
 
 
 def test_a_surprise_ends_a_turn() -> None:
@@ -80,7 +80,7 @@ def test_a_surprise_ends_a_turn() -> None:
 
     guesses = [False, False, True, False]
     turns = [
-        Turn(5.0, is_even, numbers, lambda turn: told.append(list(turn.values)), guesses)
+        Turn(300.0, is_even, numbers, lambda turn: told.append(list(turn.values)), guesses)
         for numbers in ([1, 3, 4, 5], [1, 2, 4, 5])
     ]
     in_turn(iter(turns))
@@ -92,7 +92,7 @@ def test_what_is_late_is_a_surprise() -> None:
     ended = threading.Event()
     told: list[list[object]] = []
     functions: list[Callable[[], object]] = [lambda: False, lambda: ended.wait(120), lambda: False]
-    in_turn(iter([Turn(0.1, _run, functions, lambda turn: told.append(list(turn.values)), [False] * 3)]))
+    in_turn(iter([Turn(3.0, _run, functions, lambda turn: told.append(list(turn.values)), [False] * 3)]))
     ended.set()
     ((first, late),) = told
     assert first is False
@@ -102,7 +102,7 @@ def test_what_is_late_is_a_surprise() -> None:
 class Slow:
     """Is true, but for 2, about which it never comes to an end."""
 
-    name, parameters, timeout = "slow", (Parameter("number"),), 1.0
+    name, parameters, timeout = "slow", (Parameter("number"),), 3.0
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -121,7 +121,7 @@ def test_a_call_that_hangs_costs_that_call_only() -> None:
     assert sorted(match.subscription for match in result) == ["s1", "s3"]
     (refusal,) = result.refusals
     assert "s2" in refusal.subject
-    assert "no answer within 1 s (its timeout)" in str(refusal.reason)
+    assert "no answer within 3 s (its timeout)" in str(refusal.reason)
     assert result.stats.operators.calls == 3
     assert result.stats.operators.failed == 1
     slow.ended.set()

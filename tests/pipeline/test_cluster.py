@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from amounts import usually
 from engine.segments.rows_in_parts import rows, written
 from triplewire.operators.files import read_operator_files
 from triplewire.pipeline.index.build import IndexOptions, Spread, build
@@ -83,7 +84,7 @@ def test_two_executors_with_a_process_each(home: Path, tmp_path: Path) -> None:
     assert executors(home) == 2, "there were not two executors"
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["parquet", "jsonl"][: usually(1, 2)])
 def test_executors_load_the_subscriptions_of_an_index(form: str, home: Path, tmp_path: Path) -> None:
     """With what the driver tells and publishes where it loads them itself. Rules name rules of another part."""
     calls = [{"id": f"call{n}", "language": "predicates", "query": f"odd({n})"} for n in range(4)]

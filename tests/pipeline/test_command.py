@@ -174,7 +174,7 @@ def test_the_first_demo_on_a_machine(tmp_path: Path) -> None:
             (tools / name).symlink_to(found)
     environment = {"PATH": str(tools), "HOME": str(tmp_path)}
     command = [str(TRIPLEWIRE), "pipeline", "demo", "--output", str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     assert not NOISE.search(said), said

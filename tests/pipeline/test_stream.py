@@ -118,7 +118,7 @@ def test_what_arrives_while_a_stream_watches(spark: SparkSession, tmp_path: Path
     output, notes = Output(out), list[str]()
     output.prepare(source, True)
     job = PipelineRun(str(source), index_of(packed("ASK { ?s ?p ?o }"), output), output, on_note=notes.append)
-    watching = threading.Thread(target=job.stream, args=(spark, 0.2), kwargs={"settle": 0.5})
+    watching = threading.Thread(target=job.stream, args=(spark, 0.2), kwargs={"settle": 2})
     watching.start()
     try:
         (source / "empty.nq").touch()

@@ -58,8 +58,12 @@ def test_the_reader_survives_what_the_parser_does_not(weak: Client, text: str, s
     with pytest.raises(ReadError) as refused:
         weak.ask(hostile)
     assert str(refused.value) == refusal
-    good, malformed = (replace(hostile, data=data, syntax=Syntax.TURTLE) for data in (GOOD.data, b"<http://a> ."))
-    together = list(weak.ask_all([good, hostile, good, malformed, good]))
+    waits = Settings(parse_bytes=512 << 20, parse_seconds=120)  # as the start of a process counts, too
+    good, malformed = (
+        replace(hostile, data=data, syntax=Syntax.TURTLE, settings=waits) for data in (GOOD.data, b"<http://a> .")
+    )
+    assert len(weak.ask(good).publications) == 1
+    together = list(weak.ask_all([replace(good, settings=hostile.settings), hostile, good, malformed, good]))
     assert next(str(reply) for reply in together if isinstance(reply, ReadError)) == refusal
     assert [isinstance(reply, ReadError) for reply in together] == [False, True, False, True, False]
     assert len(weak.ask(GOOD).publications) == 1

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from cli.runner import Done, triplewire
 from pipeline.connect.servers import free_port
 
 PROGRAM = str(Path(sys.executable).parent / "triplewire")
@@ -35,19 +37,17 @@ class Serving:
     def said(self) -> str:
         return self.log.read_text()
 
-    def run(self, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        """One command that talks to it, with the owner's token."""
+    def run(self, *arguments: str, given: str = "", **environment: str) -> Done:
+        """One command that talks to it, with the owner's token, in this process: pages of docs/ start processes."""
         of_command = {**self.environment, "TRIPLEWIRE_SERVICE": self.url, **environment}
-        command = [PROGRAM, *arguments]
-        return subprocess.run(
-            command, env=of_command, input=given, capture_output=True, text=True, check=False, timeout=120
-        )
+        with mock.patch.dict(os.environ, of_command):
+            return triplewire(*arguments, stdin=given.encode())
 
     def out(self, *arguments: str, given: str = "", **environment: str) -> str:
         """What a command that ends well has written."""
         done = self.run(*arguments, given=given, **environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert done.code == 0, done.err
+        return done.out
 
     def get(self, path: str, token: str = "") -> tuple[int, str]:
         """The status and the body of an answer."""
@@ -67,7 +67,7 @@ class Serving:
         for name, value in (headers or {}).items():
             request.add_header(name, value)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -75,7 +75,7 @@ class Serving:
     def end(self) -> int:
         """Ends it as a supervisor does; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 @contextmanager
@@ -85,6 +85,7 @@ def serving(
     """A service over a folder, until the block ends; `port`: 0 for any; `program`: the command `triplewire`."""
     port, log = port or free_port(), folder.with_suffix(f".{time.monotonic_ns()}.log")
     of_process = {**os.environ, "TRIPLEWIRE_TIER": "interpreted", "TRIPLEWIRE_TOKEN": TOKEN, **environment}
+    of_process.setdefault("TRIPLEWIRE_WAIT_SECONDS", "300")
     command = [*program, "serve", "--data", str(folder), "--port", str(port), *options]
     with log.open("w") as stream:
         process = subprocess.Popen(command, env=of_process, stderr=stream, text=True, start_new_session=True)
@@ -99,4 +100,4 @@ def serving(
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(60)
+        process.wait(300)

@@ -16,6 +16,8 @@ import pytest
 
 from service.serving import Serving, serving
 
+pytestmark = pytest.mark.xdist_group("conformance")  # one worker makes what all share
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
@@ -31,8 +33,8 @@ def test_all_points_hold_for_a_guest_and_nothing_is_left(service: Serving, tmp_p
     file = tmp_path / "token"
     file.write_text(token_of(service, "guest"))
     done = service.run("conformance", "cms", "--service", service.url, "--token-file", str(file))
-    lines = done.stdout.splitlines()
-    assert (done.returncode, [line for line in lines if not line.startswith("ok ")]) == (0, []), done.stderr
+    lines = done.out.splitlines()
+    assert (done.code, [line for line in lines if not line.startswith("ok ")]) == (0, []), done.err
     assert len(lines) >= 28
     assert json.loads(service.ask("GET", "/subscriptions", token=file.read_text())[1]) == []
     assert json.loads(service.ask("GET", "/sources", token=file.read_text())[1]) == []
@@ -41,7 +43,7 @@ def test_all_points_hold_for_a_guest_and_nothing_is_left(service: Serving, tmp_p
 
 def test_without_a_token_it_says_what_is_needed(service: Serving) -> None:
     done = service.run("conformance", "cms", TRIPLEWIRE_TOKEN="")
-    assert (done.returncode, "--token-file" in done.stderr) == (2, True)
+    assert (done.code, "--token-file" in done.err) == (2, True)
 
 
 def test_what_does_not_hold_is_named_with_what_to_do(service: Serving) -> None:
@@ -62,8 +64,8 @@ def test_what_does_not_hold_is_named_with_what_to_do(service: Serving) -> None:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         done = service.run("conformance", "cms", "--site", f"http://127.0.0.1:{server.server_address[1]}")
         server.shutdown()
-    assert done.returncode == 1
-    of_site = [line for line in done.stdout.splitlines() if "ok site" in line]
+    assert done.code == 1
+    of_site = [line for line in done.out.splitlines() if "ok site" in line]
     assert re.match(r"not ok site 1: .*missing: .*'feed'.*; to do: answer JSON at /triplewire/", of_site[0])
     assert of_site[1] == "ok site 2: it is a site of this service"
     assert all("; to do: " in line for line in of_site if line.startswith("not ok"))

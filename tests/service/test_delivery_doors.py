@@ -37,7 +37,9 @@ class Setting:
 def setting(tmp_path: Path) -> Iterator[Setting]:
     how = DeliverySettings(base_url="http://testserver", allow_private_addresses=True, schedule=(0.0, 0.0))
     with Broker.open(f"sqlite:///{tmp_path}/broker.db", b"s" * 32) as broker, Deliveries(broker, how) as delivering:
-        app = service(broker, ServiceSettings(token="t" * 32, allow_private_addresses=True), delivering)
+        app = service(
+            broker, ServiceSettings(token="t" * 32, allow_private_addresses=True, wait_seconds=300.0), delivering
+        )
         with TestClient(app, headers={"Authorization": "Bearer " + "t" * 32}) as doors:
             yield Setting(broker, doors)
         tally = broker.delivery_log.tally()

@@ -71,7 +71,7 @@ def setting(tmp_path: Path) -> Iterator[Setting]:
         bobs = broker.subscribe(Wanted(QUERY, id="of-bob", title=MARK), "bob")
         tokens["bob's other ticket"] = broker.subscribe(Wanted(QUERY, id="other"), "bob").ticket
         anns = broker.subscribe(Wanted("SELECT ?s { ?s a <urn:x> }", id="of-ann"), "ann")
-        app = service(broker, ServiceSettings(token="the token of the service", owner="owner"))
+        app = service(broker, ServiceSettings(token="the token of the service", owner="owner", wait_seconds=300.0))
         client = TestClient(app, raise_server_exceptions=False, follow_redirects=False)
         made = Setting(app, broker, client, bobs, anns, tokens)
         head = {"Authorization": f"Bearer {tokens['bob']}", "Content-Type": "text/turtle"}

@@ -24,6 +24,7 @@ from triplewire.service import opml
 from triplewire.service.app import ServiceSettings, service
 from triplewire.store.tables import attachments
 
+pytestmark = pytest.mark.xdist_group("hostile")  # one worker makes what all share
 FILE = Path(__file__).resolve().parents[1] / "cases" / "service" / "hostile_requests.toml"
 CASES = tomllib.loads(FILE.read_text("utf-8"))["case"]
 OWNER = {"Authorization": "Bearer the token of the owner"}

@@ -24,6 +24,7 @@ from triplewire.service import rates
 from triplewire.service.app import ServiceSettings, service
 from triplewire.service.rates import Rates, network_of
 
+pytestmark = pytest.mark.xdist_group("rates")  # one worker makes what all share
 FILE = Path(__file__).resolve().parents[1] / "cases" / "service" / "rates.toml"
 CASES = tomllib.loads(FILE.read_text("utf-8"))["case"]
 TOKEN, MOST = "the token of the owner", 3

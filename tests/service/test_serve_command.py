@@ -16,6 +16,7 @@ from triplewire.cli import run
 from triplewire.store.database import Database, now
 from triplewire.store.tables import publications, sources, targets
 
+pytestmark = pytest.mark.xdist_group("serve")  # one worker makes what all share
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "puffin*") }'
 TTL = '<urn:{0}> <http://purl.org/rss/1.0/title> "{1}" .'
 
@@ -41,7 +42,7 @@ def test_from_a_subscription_to_its_end(service: Serving, tmp_path: Path) -> Non
     by_ticket = ["--ticket-file", str(tmp_path / "ticket")]
     assert "expires" in service.out("renew", "puffins", *by_ticket, TRIPLEWIRE_TOKEN="")
     service.out("unsubscribe", "puffins", *by_ticket, TRIPLEWIRE_TOKEN="")
-    assert service.run("renew", "puffins").returncode == 2
+    assert service.run("renew", "puffins").code == 2
 
 
 def test_a_query_of_a_file(service: Serving, tmp_path: Path) -> None:
@@ -53,9 +54,9 @@ def test_what_is_refused_stops_nothing_else(service: Serving, tmp_path: Path) ->
     (tmp_path / "a.ttl").write_text("<urn:broken> <urn:p> ")
     (tmp_path / "b.ttl").write_text(TTL.format("b", "Whole"))
     done = service.run("publish", str(tmp_path), str(tmp_path / "b.ttl"), "--json")
-    assert done.returncode == 1
-    assert [json.loads(line)["new"] for line in done.stdout.splitlines()] == [True, False]
-    assert f"refused publication {tmp_path / 'a.ttl'}" in done.stderr
+    assert done.code == 1
+    assert [json.loads(line)["new"] for line in done.out.splitlines()] == [True, False]
+    assert f"refused publication {tmp_path / 'a.ttl'}" in done.err
 
 
 REFUSED = {
@@ -74,8 +75,8 @@ REFUSED = {
 def test_refusals(service: Serving, case: tuple[list[str], dict[str, str], int, str]) -> None:
     arguments, environment, code, part = case
     done = service.run(*arguments, given=TTL.format("x", "x"), **environment)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert part in done.stderr
+    assert (done.code, done.out) == (code, "")
+    assert part in done.err
 
 
 def test_a_token_while_it_runs(service: Serving) -> None:
@@ -132,11 +133,11 @@ def test_a_port_or_a_folder_that_another_process_has(
         assert run(["serve", "--data", str(tmp_path / "data"), "--port", str(port)]) == 75
     assert f"another process listens at port {port}" in capsys.readouterr().err
     done = service.run("serve", "--data", str(service.folder), "--port", "0")
-    assert done.returncode == 2
+    assert done.code == 2
     port = free_port()
     done = service.run("serve", "--data", str(service.folder), "--port", str(port))
-    assert done.returncode == 75
-    assert "another process serves it" in done.stderr
+    assert done.code == 75
+    assert "another process serves it" in done.err
 
 
 def test_networks_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +156,7 @@ def test_more_subscriptions_than_an_owner_may_have(tmp_path: Path) -> None:
         for id in ("a", "b"):
             service.out("subscribe", QUERY, "--id", id)
         done = service.run("subscribe", QUERY, "--id", "c")
-        assert (done.returncode, "has 2 subscriptions" in done.stderr) == (2, True)
+        assert (done.code, "has 2 subscriptions" in done.err) == (2, True)
         service.out("unsubscribe", "a")
         service.out("subscribe", QUERY, "--id", "c")
 
@@ -247,7 +248,7 @@ def test_lists_in_opml(service: Serving, tmp_path: Path) -> None:
     assert "Listed" in lists[0].read_text()
     wrong = '<opml version="2.0"><body><outline text="w" xmlUrl="http://127.0.0.1/feed"/></body></opml>'
     done = service.run("import", "-", given=wrong)
-    assert (done.returncode, "0 of 1 outlines were taken" in done.stderr) == (1, True)
+    assert (done.code, "0 of 1 outlines were taken" in done.err) == (1, True)
 
 
 def test_dead_letters(tmp_path: Path) -> None:
@@ -262,7 +263,7 @@ def test_dead_letters(tmp_path: Path) -> None:
         assert str(letter["number"]) in service.out("deadletter", "list")
         service.out("deadletter", "drop", str(letter["number"]))
         assert "no dead letters" in service.out("deadletter", "list")
-        assert service.run("deadletter", "retry", str(letter["number"])).returncode == 2
+        assert service.run("deadletter", "retry", str(letter["number"])).code == 2
 
 
 def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

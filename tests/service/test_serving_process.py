@@ -24,7 +24,7 @@ from triplewire.store.database import Database
 from triplewire.store.tables import publications
 
 TOKEN = "tw_api_of_the_owner_that_nobody_else_knows"
-WITHIN = 120.0
+WITHIN = 300.0
 TITLE = "<http://purl.org/rss/1.0/title>"
 OPERATORS = """
 import os
@@ -69,7 +69,7 @@ class Served:
         head = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content_type}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, head, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=WITHIN) as answer:
                 text = answer.read().decode()
         except http.client.HTTPException as error:  # the process ended while it answered
             raise ConnectionError(str(error)) from error

@@ -201,7 +201,7 @@ def effects(of: Attacked, step: int) -> list[str]:
 
 
 def test_a_text_is_a_text(attacked: Attacked) -> None:
-    assert effects(attacked, usually(11, 1)) == []
+    assert effects(attacked, usually(23, 1)) == []
 
 
 def test_it_is_kept_and_found_as_it_is(attacked: Attacked) -> None:

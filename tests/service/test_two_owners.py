@@ -70,7 +70,7 @@ def answers_to_ann(
     engine = Engine(matcher="reference", operators={"longerThan": operator or LongerThan()})
     answers = []
     with Broker.open(f"sqlite:///{folder / 'broker.db'}", b"s" * 32, engine=engine) as broker:
-        client = TestClient(service(broker, ServiceSettings(token="the token of the owner")))
+        client = TestClient(service(broker, ServiceSettings(token="the token of the owner", wait_seconds=300.0)))
         heads = {name: {"Authorization": f"Bearer {broker.new_token(name)}"} for name in ("ann", "bob")}
         for action in ACTIONS:
             if action["who"] == "bob" and not is_bob_there:

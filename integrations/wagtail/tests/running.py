@@ -67,7 +67,7 @@ class Broker:
     def kill(self) -> None:
         """End it as a power failure does."""
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(180)
         self.log.close()
 
     def token(self, owner: str, *options: str) -> str:
@@ -100,7 +100,7 @@ class Between:
                     headers = {name: self.headers[name] for name in ("Authorization", "Content-Type")}
                     request = urllib.request.Request(to + self.path, body or None, headers, method=self.command)
                     try:
-                        answer = urllib.request.urlopen(request, timeout=30)
+                        answer = urllib.request.urlopen(request, timeout=180)
                     except urllib.error.HTTPError as error:
                         answer = error
                     content = answer.read()

@@ -38,6 +38,7 @@ def window(browser: Any, joined: Coast) -> Iterator[Any]:
     client = Client()
     client.force_login(joined.user("ben"))
     context = browser.new_context(base_url=joined.url)
+    context.set_default_timeout(180_000)
     cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
     context.add_cookies([{"name": django_settings.SESSION_COOKIE_NAME, "value": cookie, "url": joined.url}])
     yield context.new_page()

@@ -192,7 +192,7 @@ def test_a_feed_of_the_form_is_polled_and_told_of_until_nobody_asks(joined: Coas
     def polled() -> list[str]:
         of = joined.settings.TRIPLEWIRE
         request = urllib.request.Request(f"{of['SERVICE']}/sources", headers={"Authorization": f"Bearer {of['TOKEN']}"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=180) as answer:
             return [source["url"] for source in json.load(answer)]
 
     with feed_of("News of seals", "News of puffins") as (url, asked):
@@ -366,5 +366,5 @@ def test_saves_are_told_within_two_seconds(joined: Coast) -> None:
             until(lambda number=number: f"Olympic {number}" in joined.told())
     finally:
         stopping.set()
-        running.join(30)
+        running.join(180)
     assert inbox.unread(joined.user("ben")).count() == 3

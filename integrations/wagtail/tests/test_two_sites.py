@@ -17,14 +17,14 @@ HERE = Path(__file__).parent
 
 def told(folder: Path) -> list[str]:
     """The titles that the second site has told, and how many rows wait there."""
-    with sqlite3.connect(folder / "site.db", timeout=20) as connection:
+    with sqlite3.connect(folder / "site.db", timeout=180) as connection:
         return [title for (title,) in connection.execute("SELECT title FROM wagtail_triplewire_inbox ORDER BY id")]
 
 
 def is_ready(folder: Path) -> bool:
     """Has the second site sent all, and is its request active?"""
     try:
-        with sqlite3.connect(folder / "site.db", timeout=20) as connection:
+        with sqlite3.connect(folder / "site.db", timeout=180) as connection:
             waiting = "SELECT count(*) FROM wagtail_triplewire_outbox WHERE state = 'waiting'"
             active = "SELECT count(*) FROM wagtail_triplewire_request WHERE title = 'mine' AND state = 'active'"
             return [connection.execute(text).fetchone()[0] for text in (waiting, active)] == [0, 1]
@@ -50,4 +50,4 @@ def test_what_one_site_publishes_another_one_tells_once(joined: Coast, broker: B
         assert joined.told() == ["The lights of the coast"]
     finally:
         second.kill()
-        second.wait(30)
+        second.wait(180)

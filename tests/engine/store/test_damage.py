@@ -19,6 +19,7 @@ from triplewire import Engine, Taxonomy
 from triplewire.engine.store.directory import load_learned
 from triplewire.errors import StoreError
 
+pytestmark = pytest.mark.xdist_group("damage")  # one worker makes what all share
 OPERATORS = {"holds": Stub("holds", 1, {"p": True})}
 PARTS = ["index", "learned", "manifest", "subscriptions", "taxonomy"]
 

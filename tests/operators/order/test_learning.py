@@ -154,10 +154,10 @@ def test_old_counts_weigh_less() -> None:
     learned = LearnedCalls()
     rows = learned.rows(keys(1))
     for outcome in [True] * 400 + [False] * 400:
-        learned.add(rows, np.array([outcome]), np.array([0.01 if outcome else 0.1]))
+        learned.add(rows, np.array([outcome]), np.array([10.0 if outcome else 100.0]))
     expected = learned.expected(rows)
     assert expected.false[0] > 0.8
-    assert expected.cost[0] > 0.08
+    assert expected.cost[0] > 80
 
 
 def test_what_workers_counted_is_merged() -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import shared_data
+from amounts import usually
 from operators.scenes import Counting, engine
 from triplewire import Engine, Publication
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.terms import Literal
 from triplewire.operators.order import ORDERS
 
-EVENTS, SUBSCRIPTIONS = 5, 8_000  # of 1,000 and 80,000
+EVENTS, SUBSCRIPTIONS = 5, usually(3_000, 8_000)  # of 1,000 and 80,000
 WORKLOAD = "10-workloads/operator-"
 
 
@@ -77,4 +78,4 @@ def test_the_answers_of_each_order(tmp_path: Path) -> None:
         assert set(counting.asked.values()) == {1}, order
         assert result.stats.operators.calls == counting.asked.total(), order
     assert calls["greedy"] == min(calls.values()), calls
-    assert calls["greedy"] <= 0.91 * min(calls["naive"], calls["sequential"]), calls
+    assert calls["greedy"] <= 0.92 * min(calls["naive"], calls["sequential"]), calls

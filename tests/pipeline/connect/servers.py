@@ -101,7 +101,7 @@ def kafka(folder: Path) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)
 
 
 @contextlib.contextmanager

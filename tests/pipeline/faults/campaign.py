@@ -269,7 +269,7 @@ def _file_of(subject: str) -> str:
 def _batches(output: Output) -> list[str]:
     """The micro-batches that have begun."""
     try:
-        with closing(sqlite3.connect(f"{output.arrivals.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+        with closing(sqlite3.connect(f"{output.arrivals.as_uri()}?mode=ro", uri=True, timeout=300)) as connection:
             return [
                 str(number) for (number,) in connection.execute("SELECT DISTINCT batch FROM files WHERE batch >= 0")
             ]
@@ -334,7 +334,7 @@ def standalone_cluster(folder: Path, executors: int = 2) -> Iterator[str]:
         for process in started:
             process.terminate()
         for process in started:
-            process.wait(30)
+            process.wait(300)
 
 
 def main(arguments: list[str]) -> int:
