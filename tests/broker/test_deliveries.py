@@ -406,11 +406,7 @@ def test_an_end_waits_for_receivers_as_long_as_a_stop_may_take(
     with serving(hang) as server:
         subscribed(broker, server.url)
         published(broker, 1)
-<<<<<<< HEAD
-        delivering = deliver(delivery_seconds=50.0, stop_seconds=stop_seconds)
-=======
-        delivering = deliver(delivery_seconds=500.0)
->>>>>>> suite2
+        delivering = deliver(delivery_seconds=500.0, stop_seconds=stop_seconds)
         until(lambda: server.requests)
         answering = threading.Timer(5, go_on.set)
         answering.start()

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from unittest import mock
@@ -398,6 +399,22 @@ def test_interrupt(folder: Path, arguments: list[str], number: signal.Signals) -
         os.killpg(run.pid, number)
         assert (run.wait(), run.stderr.read()) == (130, b"")
     assert sorted(folder.iterdir()) == before
+
+
+def test_an_interrupt_while_a_class_is_defined(tmp_path: Path) -> None:
+    """As of a library that is imported: Python 3.11 makes another error of it there."""
+    text = """
+        class Member:
+            def __set_name__(self, owner, name):
+                raise KeyboardInterrupt
+
+        class Owner:
+            member = Member()
+    """
+    (tmp_path / "interrupted.py").write_text(textwrap.dedent(text))
+    code = "from triplewire.cli import Program, run; raise SystemExit(run([], Program('x', 'interrupted:app')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")

@@ -94,6 +94,13 @@ def run(arguments: list[str], program: Program = TRIPLEWIRE) -> int:
     return code
 
 
+def _comes_of_interrupt(error: BaseException | None) -> bool:
+    """Was it an interrupt that something else was made of, as Python does where a class was being defined?"""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _buffered(stream: IO[str]) -> IO[str]:
     """The stream with a buffer, until the process ends. PYTHONUNBUFFERED leaves that out, and a text that the system
     takes a part of is cut."""
@@ -138,6 +145,8 @@ def _run(arguments: list[str], program: Program) -> int:
     except OSError as error:
         return _failed(error)
     except Exception as error:  # the last resort: a fault of ours must not look like an answer
+        if _comes_of_interrupt(error):
+            raise KeyboardInterrupt from error
         say(f"{program.name}: internal error, please report it: {type(error).__name__}: {one_line(str(error))}")
         if os.environ.get("TRIPLEWIRE_TRACEBACK"):
             raise
