@@ -13,15 +13,13 @@ from functools import lru_cache
 from itertools import chain, count
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.advice import TemplateAdvice
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.keywords import quoted
 from triplewire.languages.templates import KEYWORDS, LANGUAGES, Templates
-from triplewire.languages.templates.splitting import UNSURE, WHOLE, Queries, SplitTexts, Texts
+from triplewire.languages.templates.splitting import Queries, split_whole
 from triplewire.languages.templates.template import (
     FIXED,
     Conjunction,
@@ -94,10 +92,10 @@ class SingleTexts:
             query = (quoted(text) if environment[0] == KEYWORDS else text).encode()
         except UnicodeEncodeError:
             return None, ()
-        split = SplitTexts(Texts.of([query]), np.array([WHOLE], np.uint8), self._meant is not None)
-        if split.mode[0] == UNSURE or len(query) > self._compiler.world.settings.max_query_bytes:
+        split = split_whole(query, self._meant is not None)
+        if split is None or len(query) > self._compiler.world.settings.max_query_bytes:
             return None, ()
-        skeleton, constants = split.skeletons[0], tuple(split.parameters.decoded())
+        skeleton, constants = split
         equal = tuple(map(constants.index, constants)) if len(set(constants)) < len(constants) else ()
         key = environment, skeleton, tuple(map(self._code, constants)), equal
         place = key, tuple([constants[number] for number in self._fixed.get(key, ())])

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from triplewire.kernels.text import parts as kernels
 from triplewire.kernels.text.parts import GQL, SPARQL, UNSURE, WHOLE
-from triplewire.languages.templates.template import Environment
+from triplewire.languages.templates.template import Environment, Parameters
 
 __all__ = ["GQL", "PAD", "SPARQL", "UNSURE", "WHOLE", "ParameterPool", "Pool", "Queries", "SplitTexts", "Texts"]
-__all__ += ["with_room"]
+__all__ += ["split_whole", "with_room"]
 
 PAD = 8  # bytes that kernels may read behind a text
 Bytes = NDArray[np.uint8]
@@ -194,6 +194,19 @@ class SplitTexts:
         """The bytes of each part, with marks in place of its parameters."""
         offset = self._spans.skeleton_offset[: self.parts + 1]
         return Texts(self._spans.skeleton, offset[:-1], offset[1:])
+
+
+def split_whole(text: bytes, reserves: bool) -> tuple[bytes, Parameters] | None:
+    """One text as a whole: its bytes with marks in place of its parameters, and these; None where it cannot be split.
+    `reserves` as for `SplitTexts`, which takes longer for one."""
+    spans = _room(np.array([WHOLE], np.uint8), len(text))
+    end = np.array([len(text)], np.int64)
+    kernels.split(np.frombuffer(text + bytes(PAD), np.uint8), np.zeros(1, np.int64), end, reserves, spans)
+    if spans.mode[0] == UNSURE:
+        return None
+    count, size = spans.state[kernels.PARAMETERS], spans.state[kernels.BYTES]
+    places = zip(spans.start[:count].tolist(), spans.end[:count].tolist(), strict=True)
+    return spans.skeleton[:size].tobytes(), tuple([text[begin:end].decode() for begin, end in places])
 
 
 def _room(mode: Bytes, size: int) -> kernels.Split:
