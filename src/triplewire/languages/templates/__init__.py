@@ -458,18 +458,20 @@ class _Lookup:
         known, templates, all_heads = self._templates.trusted, self._templates.templates, self._templates.heads
         parts = [templates[name] if name >= 0 else all_heads[-1 - name] for name in used.tolist()]
         row = row_of_part[is_asked]
-        while True:
-            self.good[row[np.array([known.get(part) is False for part in parts], np.bool_)[which]]] = False
-            waiting = row[np.array([part not in known for part in parts], np.bool_)[which] & self.good[row]]
-            if not len(waiting):
-                return
-            row_number = int(waiting[0])
-            text, environment = self._texts[row_number].decode(), int(self._environment[row_number])
-            head = all_heads[template[self.forms.first[row_number]]]
-            form, parameters = self.forms.form(row_number)
+        is_new = np.array([part not in known for part in parts], np.bool_)
+        new, rows = set(np.flatnonzero(is_new).tolist()), np.unique(row[is_new[which]])
+        begins, ends = row.searchsorted(rows), row.searchsorted(rows, "right")
+        for number, begin, end in zip(rows.tolist(), begins, ends, strict=True):
+            its_parts = which[begin:end].tolist()
+            if new.isdisjoint(its_parts) or any(known.get(parts[part]) is False for part in its_parts):
+                continue
+            text, environment = self._texts[number].decode(), int(self._environment[number])
+            form, parameters = self.forms.form(number)
             assert isinstance(form, Conjunction)
-            if not self._templates.trust(text, environment, head, form, parameters):
-                self.good[row_number] = False
+            head = all_heads[template[self.forms.first[number]]]
+            self.good[number] = self._templates.trust(text, environment, head, form, parameters)
+            new.difference_update([part for part in its_parts if parts[part] in known])
+        self.good[row[np.array([known.get(part) is False for part in parts], np.bool_)[which]]] = False
 
     def _bind(self, is_head: NDArray[np.bool_], row_of_part: NDArray[np.int64]) -> None:
         """Texts in which nothing binds a variable of the head or a condition, or with too many patterns, are none."""
