@@ -104,6 +104,4 @@ def by_template(
     except UnicodeEncodeError:
         return None
     forms = templates.find_all(queries)
-    if forms.calls:
-        return forms.calls[0], ()
     return forms.form(0) if forms.has_form[0] else None

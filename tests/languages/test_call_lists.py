@@ -8,15 +8,16 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import by_template
 
 from triplewire import Engine, Publication
 from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.ir.normal_form import normal_form
+from triplewire.ir.evaluation.unknown import CallKey
+from triplewire.ir.nodes import And, Call
+from triplewire.ir.normal_form import NormalForm, normal_form
 from triplewire.languages import parse
 from triplewire.languages.templates import Templates, call_lists
-from triplewire.languages.templates.call_lists import CallList
+from triplewire.languages.templates.splitting import Queries
 from triplewire.model.operator import Argument, Operator, Parameter
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators import function_operator
@@ -57,35 +58,37 @@ TEXTS = st.builds(
 )
 
 
+def _calls(templates: Templates, text: str, base: str = "") -> tuple[CallKey, ...] | None:
+    return templates.find_all(Queries.of([text.encode()], [("predicates", base, ())])).calls.get(0)
+
+
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_a_list_of_calls_is_what_parsing_gives(texts: list[str]) -> None:
     templates = Templates(operators=OPERATORS)
     for text in texts * 2:
-        known = by_template(templates, text, "predicates")
+        known = _calls(templates, text)
         try:
             wanted = parse(text, "predicates", id="s", operators=OPERATORS)
         except TriplewireError:
             assert known is None, text
             continue
         if known is not None:
-            template, parameters = known
-            made = template.subscription(parameters, "s", text, {}, "")
-            assert (made, made.warnings) == (wanted, wanted.warnings), text
-            assert template.normal_form(parameters) == normal_form(wanted, most=MOST), text
+            calls = And(tuple([Call(call.operator, call.arguments) for call in known]))  # type: ignore[arg-type]
+            assert (wanted.where, wanted.select, wanted.ask, wanted.warnings) == (calls, (), False, ()), text
+            form = NormalForm((), exact=False, calls=True, asked=tuple(dict.fromkeys(known)))
+            assert form == normal_form(wanted, most=MOST), text
 
 
 def test_plain_lists_are_not_parsed_one_by_one() -> None:
     templates = Templates(operators=OPERATORS)
     for number in range(500):
-        known = by_template(templates, f"holds({number}), near({number % 7}, {number}), holds(3)", "predicates")
-        assert known is not None
-        assert isinstance(known[0], CallList)
+        assert _calls(templates, f"holds({number}), near({number % 7}, {number}), holds(3)") is not None
     assert templates.parsed < 10
 
 
 def test_a_list_deeper_than_the_limit_is_left_to_the_parser() -> None:
     shallow = Templates(Settings(max_query_depth=1), OPERATORS)
-    assert by_template(shallow, ", ".join(f"holds({number})" for number in range(50)), "predicates") is None
+    assert _calls(shallow, ", ".join(f"holds({number})" for number in range(50))) is None
 
 
 def test_what_is_known_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +96,8 @@ def test_what_is_known_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(call_lists, "MOST_CALLS", 8)
     templates = Templates(None, OPERATORS)
     for number in range(50):
-        assert by_template(templates, f"unknown{number}(3)", "predicates") is None
-        assert by_template(templates, "holds(3)", "predicates", None, f"urn:base{number}") is not None
+        assert _calls(templates, f"unknown{number}(3)") is None
+        assert _calls(templates, "holds(3)", f"urn:base{number}") is not None
     assert max(map(len, (templates._call_lists._calls, templates._call_lists._plain))) <= 8
 
 

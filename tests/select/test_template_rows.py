@@ -9,13 +9,14 @@ from itertools import islice
 import pytest
 
 from shared_data import lines
+from triplewire.clauses import from_templates
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.ir.normal_form import normal_form
 from triplewire.languages import parse
 from triplewire.languages.sources.row_columns import RowColumns
 from triplewire.languages.sources.rows import Row
-from triplewire.languages.templates import Templates
+from triplewire.languages.templates import Templates, TextForms
 
 MOST = 64
 PREFIX = "PREFIX nmo: <http://nomisma.org/ontology#>\n"
@@ -87,27 +88,32 @@ def _row(index: Clauses, number: int) -> tuple[object, ...]:
     return clauses, int(programs.selected[number]), int(programs.flags[number])
 
 
-def _both(texts: list[tuple[str, str]]) -> tuple[Clauses, Clauses, int]:
-    """Two indexes of the same texts, by templates where there are some and in full; and how many had one."""
-    by_template, plain, count, row = ClauseBuilder(), ClauseBuilder(), 0, 0
-    batch = by_template.batch(
-        Templates().find_all(RowColumns.of(Row(str(n), *text) for n, text in enumerate(texts)).queries)
-    )
-    for number, (language, text) in enumerate(texts):
-        subscription = parse(text, language)
-        whole = normal_form(subscription, most=MOST)
-        plain.add(whole, subscription.select, subscription.ask)
-        if row == number:
-            row = by_template.add_from(batch, number)
-            count += row - number
-        if row == number:
-            by_template.add(whole, subscription.select, subscription.ask)
-            row += 1
+def _both(texts: list[tuple[str, str]], together: int) -> tuple[Clauses, Clauses, int]:
+    """Two indexes of the same texts, by templates where there are some, so many texts together, and in full; and how
+    many had one."""
+    by_template, plain, count, templates = ClauseBuilder(), ClauseBuilder(), 0, Templates()
+    for first in range(0, len(texts), together):
+        some, row = texts[first : first + together], 0
+        batch = by_template.batch(_forms(templates, some))
+        for number, (language, text) in enumerate(some):
+            subscription = parse(text, language)
+            whole = normal_form(subscription, most=MOST)
+            plain.add(whole, subscription.select, subscription.ask)
+            if row == number:
+                row = by_template.add_from(batch, number)
+                count += row - number
+            if row == number:
+                by_template.add(whole, subscription.select, subscription.ask)
+                row += 1
     return by_template.build(), plain.build(), count
 
 
-def _agree(texts: list[tuple[str, str]]) -> int:
-    by_template, plain, count = _both(texts)
+def _forms(templates: Templates, texts: list[tuple[str, str]]) -> TextForms:
+    return templates.find_all(RowColumns.of(Row(str(n), *text) for n, text in enumerate(texts)).queries)
+
+
+def _agree(texts: list[tuple[str, str]], together: int = 1_000) -> int:
+    by_template, plain, count = _both(texts, together)
     assert len(by_template) == len(plain) == len(texts)
     for number, (_, text) in enumerate(texts):
         assert _row(by_template, number) == _row(plain, number), text
@@ -126,6 +132,19 @@ def test_each_form(name: str) -> None:
 def test_forms_side_by_side_share_their_terms_and_tests() -> None:
     texts = [(language, form.format(n % 7, n % 5 + 1, n + 10)) for n in range(40) for language, form in TEXTS.values()]
     assert _agree(texts) >= 37 * len(TEXTS)
+
+
+def test_what_is_known_of_templates_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was forgotten is made anew, and is the same."""
+    monkeypatch.setattr(from_templates, "MOST_TEMPLATES", 1)
+    forms = [(language, [form.format(n % 7, n % 5 + 1, n + 10) for n in range(8)]) for language, form in TEXTS.values()]
+    texts = [(language, text) for _ in range(2) for language, its in forms for text in its]
+    assert _agree(texts, 8) >= 12 * len(TEXTS)
+    rows, templates, sizes = ClauseBuilder(), Templates(), list[int]()
+    for first in range(0, len(texts), 8):
+        rows.batch(_forms(templates, texts[first : first + 8]))
+        sizes.append(len(rows._rows._columns))
+    assert max(sizes) < len(templates.templates) // 2
 
 
 def test_what_is_the_same_but_for_the_place_of_a_constant_is_two_tests() -> None:

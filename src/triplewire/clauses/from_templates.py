@@ -23,7 +23,7 @@ from triplewire.encode.batch import IRI_KIND as IRI_NODE
 from triplewire.encode.names import key_of
 from triplewire.ir.nodes import FullText, Variable, Word
 from triplewire.ir.normal_form import Clause, NormalForm, Test, X
-from triplewire.languages.templates import TextForms
+from triplewire.languages.templates import MOST_TEMPLATES, TextForms
 from triplewire.languages.templates.splitting import with_room
 from triplewire.languages.templates.template import (
     IRI_KIND,
@@ -53,15 +53,14 @@ each number is one, and a text that is searched for is no pattern."""
 
 @dataclass
 class _Gap:
-    """A test with parameters; `numbers`: theirs in the part. `by_parameter`, `by_parameters`: those of its tests that
-    were asked for. `around`: the postings around the only parameter, where only that differs."""
+    """A test with parameters; `numbers`: theirs in the part. `tests`: by parameter, or by several, those that were made
+    already. `around`: the postings around the only parameter, where only that differs."""
 
     test: Test
     numbers: tuple[int, ...]
     placeholders: tuple[Placeholder, ...]
     is_word: bool
-    by_parameter: Ids = field(default_factory=lambda: np.zeros(0, np.int32))  # 0 where it is not known, else 1 more
-    by_parameters: dict[tuple[int, ...], int] = field(default_factory=dict)
+    tests: dict[int | tuple[int, ...], int]
 
     @cached_property
     def around(self) -> tuple[bytes, bytes] | None:
@@ -150,7 +149,7 @@ class ColumnMaker:
             return self._tests.add(test)
         is_word = isinstance(test, FullText) and test.variable == X and isinstance(test.expression, Word)
         placeholders = tuple([self._placeholders[number] for number in numbers])
-        self._columns.gaps.append(_Gap(test, tuple(numbers), placeholders, is_word))
+        self._columns.gaps.append(_Gap(test, tuple(numbers), placeholders, is_word, {}))
         return -len(self._columns.gaps)
 
 
@@ -171,10 +170,12 @@ class TemplateRows:
         self._constant, self._tests = constant, tests
         self._columns: dict[Template, Columns] = {}
         self._term_of_parameter = np.zeros(0, np.int32)  # 0 where it is not known, else 1 more
-        self._test_of_word = np.zeros(0, np.int32)  # the same
+        self._tests_of_words: dict[int | tuple[int, ...], int] = {}  # by parameter, for all templates
 
     def batch(self, forms: TextForms) -> Batch:
         """The rows of these subscriptions, to be written."""
+        if len(self._columns) > MOST_TEMPLATES:
+            self._columns.clear()
         is_head = forms.is_head
         used, which = np.unique(forms.template[~is_head], return_inverse=True)
         template = forms.template.copy()
@@ -231,30 +232,22 @@ class TemplateRows:
 
     def _tests_of(self, forms: TextForms, gap: _Gap, parts: NDArray[np.int64]) -> Ids:
         """The numbers of the tests of a gap in some parts."""
-        text = forms.parameters.text
-        if len(gap.numbers) == 1:
-            parameter = forms.parameter[forms.parameter_offset[parts] + gap.numbers[0]]
-            known = with_room(self._test_of_word if gap.is_word else gap.by_parameter, len(forms.parameters))
-            new = np.unique(parameter[known[parameter] == 0])
-            if gap.is_word:
-                known[new] = [1 + self._tests.word(content(text(number))) for number in new.tolist()]
-                self._test_of_word = known
-            else:
-                known[new] = [1 + self._made(forms, gap, (number,)) for number in new.tolist()]
-                gap.by_parameter = known
-            return known[parameter] - 1
         columns = [forms.parameter[forms.parameter_offset[parts] + number].tolist() for number in gap.numbers]
-        tests = gap.by_parameters
-        for key in zip(*columns, strict=True):
+        keys = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        tests = self._tests_of_words if gap.is_word else gap.tests
+        for key in keys:
             if key not in tests:
-                tests[key] = self._made(forms, gap, key)
-        return np.array([tests[key] for key in zip(*columns, strict=True)], np.int32)
+                numbers = (key,) if isinstance(key, int) else key
+                tests[key] = self._made(gap, [forms.parameters.text(number) for number in numbers])
+        return np.array([tests[key] for key in keys], np.int32)
 
-    def _made(self, forms: TextForms, gap: _Gap, parameters: Sequence[int]) -> int:
+    def _made(self, gap: _Gap, parameters: Sequence[str]) -> int:
         """The test of a gap with these parameters."""
+        if gap.is_word:
+            return self._tests.word(content(parameters[0]))
         if gap.around is not None:
-            return self._tests.add_spec(_in_json(forms.parameters.text(parameters[0])).join(gap.around))
-        return self._tests.add(gap.filled(map(forms.parameters.text, parameters)))
+            return self._tests.add_spec(_in_json(parameters[0]).join(gap.around))
+        return self._tests.add(gap.filled(parameters))
 
 
 @dataclass

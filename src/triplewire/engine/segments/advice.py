@@ -62,8 +62,9 @@ class TemplateAdvice:
         distinct = np.unique(forms.parameter)
         for number in distinct[self._state[distinct] == _UNSEEN].tolist():
             self._state[number] = _TOLD if self.tells_of(forms.parameters.text(number)) else _SILENT
-        facts = [self.of(template) for template in forms.templates]
-        numbers, row_of_part = np.where(forms.is_head, -1, forms.template), forms.row_of_part
+        used, numbers = np.unique(np.where(forms.is_head, -1, forms.template), return_inverse=True)
+        facts = [self.of(forms.templates[number]) for number in used[used >= 0].tolist()]
+        numbers, row_of_part = numbers - (len(used) - len(facts)), forms.row_of_part  # -1 for a head
         part = np.repeat(np.arange(len(numbers)), np.diff(forms.parameter_offset))
         tells = np.zeros(len(forms.first), np.bool_)
         tells[row_of_part[np.array([of.tells for of in facts] + [False], np.bool_)[numbers]]] = True

@@ -33,7 +33,7 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import Call, Variable
-from triplewire.ir.normal_form import Clause, normal_form
+from triplewire.ir.normal_form import Clause, NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import calls_in
 from triplewire.languages.sources.files import ParsedRow, RowBatch
@@ -255,10 +255,11 @@ class Loader:
         not added."""
         row = batch.rows[number]
         length = int(batch.rows.lines.lengths[number])
-        call_list = batch.forms.calls.get(number) if calls is not None else None
-        parsed = batch.parse(row, is_good or call_list is not None)
-        if call_list is not None and not batch.is_left_out[number]:
-            self._builder.add(call_list.normal_form(()), (), False)
+        calls = calls if number in batch.forms.calls else None
+        parsed = batch.parse(row, is_good or calls is not None)
+        if calls is not None and not batch.is_left_out[number]:
+            form = NormalForm((), exact=False, calls=True, asked=tuple(dict.fromkeys(calls)))
+            self._builder.add(form, (), False)
             self._end((), False)
             return length
         if parsed is None:
@@ -288,16 +289,17 @@ class Loader:
     def _asked(self, forms: TextForms) -> tuple[dict[int, tuple[CallKey, ...]], TextForms]:
         """The calls that must hold, of texts that have some; and the forms, but for those with other calls, or with one
         of which an operator warns or which it refuses."""
-        asked = {row: listed.calls for row, listed in forms.calls.items()}
-        calling = np.array([self._advice.of(template).calls for template in forms.templates], np.bool_)
+        asked = dict(forms.calls)
+        alone = np.flatnonzero(forms.has_form & ~forms.is_joined)
+        used, which = np.unique(forms.template[forms.first[alone]], return_inverse=True)
+        is_calling = np.array([self._advice.of(forms.templates[number]).calls for number in used.tolist()], np.bool_)
         others: list[int] = []
-        for row in np.flatnonzero(forms.has_form & ~forms.is_joined).tolist() if calling.any() else ():
-            if calling[forms.template[forms.first[row]]]:
-                template, parameters = forms.form(row)
-                if isinstance(template, Template) and template.example_form.asked:
-                    asked[row] = template.asked(parameters)
-                else:
-                    others.append(row)
+        for row in alone[is_calling[which]].tolist():
+            template, parameters = forms.form(row)
+            if isinstance(template, Template) and template.example_form.asked:
+                asked[row] = template.asked(parameters)
+            else:
+                others.append(row)
         good = {row: calls for row, calls in asked.items() if all(map(self._is_silent, calls))}
         others += asked.keys() - good.keys()
         for calls in good.values():

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from triplewire.engine.segments.segment import Selection
 from triplewire.languages.templates import TextForms
-from triplewire.languages.templates.splitting import AnyParameters, Pool, Texts
+from triplewire.languages.templates.splitting import ParameterPool, Pool, Texts
 from triplewire.languages.templates.template import content
 
 Ids = NDArray[np.int32]
@@ -18,7 +18,7 @@ class Selections:
 
     def __init__(self) -> None:
         self._numbers: dict[Selection, int] = {}
-        self._parameters: AnyParameters | None = None
+        self._parameters: ParameterPool | None = None
         self._pool = Pool()
         self._of_names = np.zeros(0, np.int32)  # by number in the pool
 
@@ -52,7 +52,7 @@ class Selections:
                 numbers[np.flatnonzero(is_joined)[asks]] = self.number(None)
         return numbers
 
-    def _joined(self, parameters: AnyParameters, names: Ids, offset: Ids, rows: NDArray[np.int64]) -> Ids:
+    def _joined(self, parameters: ParameterPool, names: Ids, offset: Ids, rows: NDArray[np.int64]) -> Ids:
         size = names.itemsize
         spans = Texts(
             names.view(np.uint8), size * offset[rows].astype(np.int64), size * offset[rows + 1].astype(np.int64)

@@ -19,7 +19,7 @@ from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.keywords import quoted
 from triplewire.languages.templates import KEYWORDS, LANGUAGES, Templates
-from triplewire.languages.templates.splitting import Queries, TextSplitter
+from triplewire.languages.templates.splitting import Queries, split_whole
 from triplewire.languages.templates.template import (
     FIXED,
     Conjunction,
@@ -54,7 +54,6 @@ class SingleTexts:
     def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
         self._meant = None if compiler.entailment == "none" else compiler.meant
-        self._splitter = TextSplitter(self._meant is not None)
         self._code = lru_cache(MOST_FORMS)(_code)
         self._lock = new_lock()
         self._clear()
@@ -93,7 +92,7 @@ class SingleTexts:
             query = (quoted(text) if environment[0] == KEYWORDS else text).encode()
         except UnicodeEncodeError:
             return None, ()
-        split = self._splitter.split(query)
+        split = split_whole(query, self._meant is not None)
         if split is None or len(query) > self._compiler.world.settings.max_query_bytes:
             return None, ()
         skeleton, constants = split

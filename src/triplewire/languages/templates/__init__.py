@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
+from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.keywords import quoted
 from triplewire.languages.templates import conjunctions
 from triplewire.languages.templates.builder import Meant, TemplateBuilder
 from triplewire.languages.templates.call_lists import LANGUAGE as CALLS
-from triplewire.languages.templates.call_lists import CallList, CallLists
+from triplewire.languages.templates.call_lists import CallLists
 from triplewire.languages.templates.conjunctions import Head
 from triplewire.languages.templates.families import Family, Form
 from triplewire.languages.templates.splitting import (
@@ -35,8 +36,6 @@ from triplewire.languages.templates.splitting import (
     SPARQL,
     UNSURE,
     WHOLE,
-    AnyParameters,
-    ParameterList,
     ParameterPool,
     Pool,
     Queries,
@@ -72,25 +71,26 @@ _VARIABLE = ord("?")
 @dataclass
 class TextForms:
     """What was found of some texts. `is_joined`: a text is a head and several templates; else it is one template, or,
-    where it has no parts, none. `template`: of each part a place in `templates`, or of a head one in `heads`."""
+    where it has no parts, none. `template`: of each part a place in `templates`, or of a head one in `heads`. `calls`:
+    those that are all that a text says."""
 
     templates: Sequence[Template]
     heads: Sequence[Head]
-    parameters: AnyParameters
+    parameters: ParameterPool
     first: NDArray[np.int32]
     last: NDArray[np.int32]
     is_joined: NDArray[np.bool_]
     template: NDArray[np.int32]
     parameter_offset: NDArray[np.int32]
     parameter: NDArray[np.int32]
-    calls: dict[int, CallList]
+    calls: dict[int, tuple[CallKey, ...]]
 
     @classmethod
     def of(cls, texts: Sequence[TemplateText | None]) -> TextForms:
         """Those of texts whose templates are known already, None for one without."""
         templates: dict[Template, int] = {}
-        numbers: dict[str, int] = {}
         heads: list[Head] = []
+        pool = ParameterPool()
         is_joined = np.zeros(len(texts), np.bool_)
         offset, template, parameters, ends = [0], list[int](), list[str](), [0]
         for row, text in enumerate(texts):
@@ -105,10 +105,10 @@ class TextForms:
                 parameters += its_parameters
                 ends.append(len(parameters))
             offset.append(len(template))
-        parameter = [numbers.setdefault(written, len(numbers)) for written in parameters]
-        columns = offset[:-1], offset[1:], template, ends, parameter
-        first, last, of_part, end, number = (np.array(column, np.int32) for column in columns)
-        return cls(list(templates), heads, ParameterList(numbers), first, last, is_joined, of_part, end, number, {})
+        number = pool.add(Texts.of([written.encode() for written in parameters]))
+        columns = offset[:-1], offset[1:], template, ends
+        first, last, of_part, end = (np.array(column, np.int32) for column in columns)
+        return cls(list(templates), heads, pool, first, last, is_joined, of_part, end, number, {})
 
     @property
     def has_form(self) -> NDArray[np.bool_]:
@@ -280,12 +280,12 @@ class Templates:
             split = SplitTexts(texts.take(chosen), modes[chosen], self._meant is not None)
             lookup = _Lookup(self, split, environment[chosen], texts.take(chosen))
             good = lookup.good
-            done, before, parameters = chosen[good], len(forms.template), len(forms.parameter)
-            forms.first[done], forms.last[done] = lookup.first[good] + before, lookup.last[good] + before
-            forms.is_joined[done] = split.mode[good] != WHOLE
-            forms.template = np.concatenate((forms.template, lookup.template))
-            forms.parameter = np.concatenate((forms.parameter, lookup.parameter))
-            offset = forms.parameter_offset[:-1], split.parameter_offset + np.int32(parameters)
+            done, before, parameters, its = chosen[good], len(forms.template), len(forms.parameter), lookup.forms
+            forms.first[done], forms.last[done] = its.first[good] + before, its.last[good] + before
+            forms.is_joined[done] = its.is_joined[good]
+            forms.template = np.concatenate((forms.template, its.template))
+            forms.parameter = np.concatenate((forms.parameter, its.parameter))
+            offset = forms.parameter_offset[:-1], its.parameter_offset + np.int32(parameters)
             forms.parameter_offset = np.concatenate(offset)
             if taken is not None:  # what was not split in parts was looked up as a whole
                 others = np.concatenate((others, chosen[~good & (split.mode != WHOLE) & (split.mode != UNSURE)]))
@@ -297,13 +297,10 @@ class Templates:
         """The texts, those of keywords with quotation marks around each word."""
         if not is_keywords.any():
             return texts
-        rows = np.flatnonzero(is_keywords)
-        its = texts.followed_by(
-            Texts.of([quoted(text.decode()).encode() for text in map(texts.__getitem__, rows.tolist())])
-        )
-        place = np.arange(len(texts))
-        place[rows] = len(texts) + np.arange(len(rows))
-        return its.take(place)
+        pieces = [texts[number] for number in range(len(texts))]
+        for number in np.flatnonzero(is_keywords).tolist():
+            pieces[number] = quoted(pieces[number].decode()).encode()
+        return Texts.of(pieces)
 
     # --- what `_Lookup` asks for
 
@@ -394,29 +391,36 @@ class _Lookup:
     """The templates of the parts of some texts. `good`: which texts have templates that may stand together."""
 
     def __init__(self, templates: Templates, split: SplitTexts, environment: NDArray[np.int32], texts: Texts) -> None:
-        self._templates, self._split, self._texts, self._environment = templates, split, texts, environment
-        self.first, self.last = split.part_offset[:-1], split.part_offset[1:]
-        self.parameter = templates.parameters.add(split.parameters)
-        self.good = self.last > self.first
-        self.template = np.full(split.parts, _NONE, np.int32)
-        skeleton = templates.skeletons(split)
-        heads = np.where(self.good & (split.mode != WHOLE), self.first, _NONE)
-        scope = self._scopes(environment, skeleton, heads)
-        row_of_part = np.repeat(np.arange(len(texts)), np.diff(split.part_offset))
-        key = scope[row_of_part] << 32 | skeleton
-        key[heads[heads >= 0]] = _NONE
+        self._templates, self._texts, self._environment = templates, texts, environment
+        self.forms = TextForms(
+            templates.templates,
+            templates.heads,
+            templates.parameters,
+            split.part_offset[:-1],
+            split.part_offset[1:],
+            split.mode != WHOLE,
+            np.full(split.parts, _NONE, np.int32),
+            split.parameter_offset,
+            templates.parameters.add(split.parameters),
+            {},
+        )
+        self.good = self.forms.has_form
+        skeleton, is_head, row_of_part = templates.skeletons(split), self.forms.is_head, self.forms.row_of_part
+        key = self._scopes(environment, skeleton)[row_of_part] << 32 | skeleton
+        key[is_head] = _NONE
         self._find(key)
         lacks = np.zeros(len(texts), np.bool_)
-        lacks[row_of_part[self.template < 0]] = True
+        lacks[row_of_part[self.forms.template < 0]] = True
         self.good &= ~lacks
-        self._trust(heads, row_of_part)
-        self._bind(heads, row_of_part)
+        self._trust(is_head, row_of_part)
+        self._bind(is_head, row_of_part)
 
-    def _scopes(
-        self, environment: NDArray[np.int32], skeleton: NDArray[np.int32], heads: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def _scopes(self, environment: NDArray[np.int32], skeleton: NDArray[np.int32]) -> NDArray[np.int64]:
         """The scope of each text; those whose head is none are not good. Heads get their places."""
-        skeleton_of_head = np.where(heads >= 0, skeleton[heads] if len(skeleton) else _NONE, _NONE)
+        has_head = self.good & self.forms.is_joined
+        heads = self.forms.first[has_head]
+        skeleton_of_head = np.full(len(environment), _NONE, np.int32)
+        skeleton_of_head[has_head] = skeleton[heads]
         pairs, which = np.unique(np.stack((environment, skeleton_of_head)), axis=1, return_inverse=True)
         which = which.reshape(-1)
         places, scopes = [], []
@@ -425,9 +429,8 @@ class _Lookup:
             places.append(place)
             scopes.append(self._templates.scope(its_environment, place))
         place_of_row = np.array(places, np.int32)[which]
-        is_head = heads >= 0
-        self.template[heads[is_head]] = place_of_row[is_head]
-        self.good &= ~is_head | (place_of_row >= 0)
+        self.forms.template[heads] = place_of_row[has_head]
+        self.good &= ~has_head | (place_of_row >= 0)
         return np.array(scopes, np.int64)[which]
 
     def _find(self, key: NDArray[np.int64]) -> None:
@@ -436,58 +439,50 @@ class _Lookup:
             return
         order = np.argsort(key, kind="stable")
         keys, begins = np.unique(key[order], return_index=True)
-        offset = self._split.parameter_offset
+        offset = self.forms.parameter_offset
         for its_key, begin, end in zip(keys.tolist(), begins, [*begins[1:], len(order)], strict=True):
             if its_key == _NONE:
                 continue
             parts = order[begin:end]
             count = int(offset[parts[0] + 1] - offset[parts[0]])
-            numbers = self.parameter[offset[parts][:, None] + np.arange(count)]
+            numbers = self.forms.parameter[offset[parts][:, None] + np.arange(count)]
             family = self._templates.family(its_key >> 32, its_key & 0xFFFFFFFF)
-            self.template[parts] = family.templates(numbers)
+            self.forms.template[parts] = family.templates(numbers)
 
-    def _trust(self, heads: NDArray[np.int32], row_of_part: NDArray[np.int64]) -> None:
+    def _trust(self, is_head: NDArray[np.bool_], row_of_part: NDArray[np.int64]) -> None:
         """Texts whose parts may not stand together are no good."""
-        is_head = np.zeros(len(self.template), np.bool_)
-        is_head[heads[heads >= 0]] = True
-        is_asked = (self.good & (heads >= 0))[row_of_part] & (self.template >= 0)
-        names = np.where(is_head, -1 - self.template, self.template)
+        template = self.forms.template
+        is_asked = (self.good & self.forms.is_joined)[row_of_part] & (template >= 0)
+        names = np.where(is_head, -1 - template, template)
         used, which = np.unique(names[is_asked], return_inverse=True)
         known, templates, all_heads = self._templates.trusted, self._templates.templates, self._templates.heads
         parts = [templates[name] if name >= 0 else all_heads[-1 - name] for name in used.tolist()]
         row = row_of_part[is_asked]
-        while True:
-            self.good[row[np.array([known.get(part) is False for part in parts], np.bool_)[which]]] = False
-            waiting = row[np.array([part not in known for part in parts], np.bool_)[which] & self.good[row]]
-            if not len(waiting):
-                return
-            row_number = int(waiting[0])
-            text, environment = self._texts[row_number].decode(), int(self._environment[row_number])
-            if not self._templates.trust(text, environment, *self._joined(row_number)):
-                self.good[row_number] = False
+        is_new = np.array([part not in known for part in parts], np.bool_)
+        new, rows = set(np.flatnonzero(is_new).tolist()), np.unique(row[is_new[which]])
+        begins, ends = row.searchsorted(rows), row.searchsorted(rows, "right")
+        for number, begin, end in zip(rows.tolist(), begins, ends, strict=True):
+            its_parts = which[begin:end].tolist()
+            if new.isdisjoint(its_parts) or any(known.get(parts[part]) is False for part in its_parts):
+                continue
+            text, environment = self._texts[number].decode(), int(self._environment[number])
+            form, parameters = self.forms.form(number)
+            assert isinstance(form, Conjunction)
+            head = all_heads[template[self.forms.first[number]]]
+            self.good[number] = self._templates.trust(text, environment, head, form, parameters)
+            new.difference_update([part for part in its_parts if parts[part] in known])
+        self.good[row[np.array([known.get(part) is False for part in parts], np.bool_)[which]]] = False
 
-    def _joined(self, row: int) -> tuple[Head, Conjunction, Parameters]:
-        """A text in parts: its head, and what it is made of."""
-        templates, offset, first, last = self._templates, self._split.parameter_offset, self.first[row], self.last[row]
-        numbers = self.parameter[offset[first] : offset[last]].tolist()
-        texts = tuple(map(templates.parameters.text, numbers))
-        selected = int(offset[first + 1] - offset[first])
-        head = templates.heads[self.template[first]]
-        parts = [templates.templates[number] for number in self.template[first + 1 : last].tolist()]
-        return head, head.joined(parts, texts[:selected]), texts[selected:]
-
-    def _bind(self, heads: NDArray[np.int32], row_of_part: NDArray[np.int64]) -> None:
+    def _bind(self, is_head: NDArray[np.bool_], row_of_part: NDArray[np.int64]) -> None:
         """Texts in which nothing binds a variable of the head or a condition, or with too many patterns, are none."""
-        joined = self.good & (heads >= 0)
-        is_head = np.zeros(len(self.template), np.bool_)
-        is_head[heads[joined]] = True
+        forms, joined = self.forms, self.good & self.forms.is_joined
         count = np.array([*self._templates.patterns, 0], np.int32)
-        patterns = count[np.where(is_head | ~joined[row_of_part], _NONE, self.template)]
+        patterns = count[np.where(is_head | ~joined[row_of_part], _NONE, forms.template)]
         most = self._templates.settings.max_patterns
-        self.good &= ~joined | (np.bincount(row_of_part, patterns, len(heads)) <= most)
-        part = np.repeat(np.arange(len(self.template)), np.diff(self._split.parameter_offset))
-        is_variable = (self._templates.parameters.first[self.parameter] == _VARIABLE) & joined[row_of_part[part]]
-        name = (row_of_part[part] << 32) | self.parameter
+        self.good &= ~joined | (np.bincount(row_of_part, patterns, len(joined)) <= most)
+        part = np.repeat(np.arange(len(forms.template)), np.diff(forms.parameter_offset))
+        is_variable = (forms.parameters.first[forms.parameter] == _VARIABLE) & joined[row_of_part[part]]
+        name = (row_of_part[part] << 32) | forms.parameter
         binds = is_variable & (patterns > 0)[part]
         unbound = is_variable & ~binds
         unbound[unbound] = ~np.isin(name[unbound], name[binds])

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import And, Call, Variable, Where
-from triplewire.ir.normal_form import NormalForm
+from triplewire.ir.nodes import And, Call, Variable
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.templates.template import Environment, Parameters, ParsedForm
+from triplewire.languages.templates.template import Environment
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.terms import Literal
 
@@ -29,24 +27,6 @@ _BETWEEN = re.compile(r"(?<=\)), *")
 _EXAMPLES = ("7", "0815")
 
 
-@dataclass(slots=True, eq=False)  # not frozen, as that takes longer, and there are millions
-class CallList(ParsedForm):
-    """What is meant by a list of calls with constants."""
-
-    calls: tuple[CallKey, ...]
-    language: str = LANGUAGE
-    ask: bool = False
-    warnings: tuple[str, ...] = ()  # of the text; operators may warn of constants
-
-    def normal_form(self, parameters: Parameters) -> NormalForm:
-        """The calls, and no clause."""
-        return NormalForm((), exact=False, calls=True, asked=tuple(dict.fromkeys(self.calls)))
-
-    def where(self, parameters: Parameters) -> Where:
-        """The calls."""
-        return And(tuple([Call(call.operator, call.arguments) for call in self.calls]))  # type: ignore[arg-type]  # no outputs
-
-
 class CallLists:
     """Finds such texts. `parse` parses one in full. For one thread at a time."""
 
@@ -57,8 +37,8 @@ class CallLists:
         self._calls: dict[tuple[str, Environment], CallKey | None] = {}
         self._plain: dict[tuple[str, int, Environment], bool] = {}
 
-    def find(self, text: str, environment: Environment) -> CallList | None:
-        """What the text means; None where it has to be parsed in full."""
+    def find(self, text: str, environment: Environment) -> tuple[CallKey, ...] | None:
+        """The calls that have to hold; None where the text has to be parsed in full."""
         if not self._is_on or _LIST.fullmatch(text) is None:
             return None
         known, calls = self._calls, []
@@ -73,7 +53,7 @@ class CallLists:
             if call is None:
                 return None
             calls.append(call)
-        return CallList(tuple(calls))
+        return tuple(calls)
 
     def _read(self, written: str, environment: Environment) -> CallKey | None:
         """A call; None where it is none with constants, or is refused."""

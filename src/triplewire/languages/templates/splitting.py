@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from triplewire.kernels.text import parts as kernels
 from triplewire.kernels.text.parts import GQL, SPARQL, UNSURE, WHOLE
 from triplewire.languages.templates.template import Environment, Parameters
 
-__all__ = ["GQL", "PAD", "SPARQL", "UNSURE", "WHOLE", "ParameterList", "ParameterPool", "Pool", "Queries", "SplitTexts"]
-__all__ += ["AnyParameters", "TextSplitter", "Texts", "with_room"]
+__all__ = ["GQL", "PAD", "SPARQL", "UNSURE", "WHOLE", "ParameterPool", "Pool", "Queries", "SplitTexts", "Texts"]
+__all__ += ["split_whole", "with_room"]
 
 PAD = 8  # bytes that kernels may read behind a text
 Bytes = NDArray[np.uint8]
@@ -93,11 +93,6 @@ class Texts:
         offset = np.concatenate(([0], np.cumsum(self.lengths)))
         return Texts, (np.frombuffer(self.joined() + bytes(PAD), np.uint8), offset[:-1], offset[1:])
 
-    def followed_by(self, others: Texts) -> Texts:
-        """The same, and others behind them."""
-        start, end = ((a, len(self.text) + b) for a, b in ((self.start, others.start), (self.end, others.end)))
-        return Texts(np.concatenate((self.text, others.text)), np.concatenate(start), np.concatenate(end))
-
 
 @dataclass(frozen=True, slots=True)
 class Queries:
@@ -139,11 +134,6 @@ class Pool:
     def __getitem__(self, number: int) -> bytes:
         return self._text[self._ends[number] : self._ends[number + 1]].tobytes()
 
-    def first_and_last(self, since: int) -> tuple[Bytes, Bytes]:
-        """The first and the last byte of each string from a number on; none is empty."""
-        ends = self._ends[since : self._count + 1]
-        return self._text[ends[:-1]], self._text[ends[1:] - 1]
-
     def texts(self) -> Texts:
         """All of them; of use until more are added."""
         return Texts(self._text, self._ends[: self._count], self._ends[1 : self._count + 1])
@@ -163,7 +153,7 @@ class Pool:
 
 
 class ParameterPool(Pool):
-    """The distinct parameters that were met, and what of each decides between templates."""
+    """The distinct parameters that were met, and the first and last byte of each. None is empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,9 +164,9 @@ class ParameterPool(Pool):
         """The number of each parameter; new ones are added."""
         before, numbers = len(self), super().add(texts)
         if len(self) > before:
-            first, last = self.first_and_last(before)
-            self.first, self.last = np.concatenate((self.first, first)), np.concatenate((self.last, last))
             ends = self._ends[before : len(self) + 1]
+            self.first = np.concatenate((self.first, self._text[ends[:-1]]))
+            self.last = np.concatenate((self.last, self._text[ends[1:] - 1]))
             text = self._text[ends[0] : ends[-1]].tobytes()
             self._texts += [text[begin:end].decode() for begin, end in pairwise((ends - ends[0]).tolist())]
         return numbers
@@ -184,17 +174,6 @@ class ParameterPool(Pool):
     def text(self, number: int) -> str:
         """A parameter as written."""
         return self._texts[number]
-
-
-class ParameterList(list[str]):
-    """Few distinct parameters, as a `ParameterPool` has many."""
-
-    def text(self, number: int) -> str:
-        """A parameter as written."""
-        return self[number]
-
-
-AnyParameters: TypeAlias = ParameterPool | ParameterList
 
 
 class SplitTexts:
@@ -217,30 +196,17 @@ class SplitTexts:
         return Texts(self._spans.skeleton, offset[:-1], offset[1:])
 
 
-class TextSplitter:
-    """Splits one text at a time, as a whole. `reserves` as for `SplitTexts`. For one thread at a time."""
-
-    def __init__(self, reserves: bool) -> None:
-        self._reserves = reserves
-        self._size = 0
-        self._spans = _room(np.zeros(1, np.uint8), 0)
-        self._start, self._end = np.zeros(1, np.int64), np.zeros(1, np.int64)
-
-    def split(self, text: bytes) -> tuple[bytes, Parameters] | None:
-        """Its bytes with marks in place of its parameters, and these; None where it cannot be split."""
-        if len(text) > self._size:
-            self._size = 2 * len(text)
-            self._spans = _room(np.zeros(1, np.uint8), self._size)
-        spans = self._spans
-        spans.mode[0], self._end[0] = WHOLE, len(text)
-        spans.state[:] = 0
-        kernels.split(np.frombuffer(text + bytes(PAD), np.uint8), self._start, self._end, self._reserves, spans)
-        if spans.mode[0] == UNSURE:
-            return None
-        count = spans.state[kernels.PARAMETERS]
-        places = zip(spans.start[:count].tolist(), spans.end[:count].tolist(), strict=True)
-        skeleton = spans.skeleton[: spans.state[kernels.BYTES]].tobytes()
-        return skeleton, tuple([text[begin:end].decode() for begin, end in places])
+def split_whole(text: bytes, reserves: bool) -> tuple[bytes, Parameters] | None:
+    """One text as a whole: its bytes with marks in place of its parameters, and these; None where it cannot be split.
+    `reserves` as for `SplitTexts`, which takes longer for one."""
+    spans = _room(np.array([WHOLE], np.uint8), len(text))
+    end = np.array([len(text)], np.int64)
+    kernels.split(np.frombuffer(text + bytes(PAD), np.uint8), np.zeros(1, np.int64), end, reserves, spans)
+    if spans.mode[0] == UNSURE:
+        return None
+    count, size = spans.state[kernels.PARAMETERS], spans.state[kernels.BYTES]
+    places = zip(spans.start[:count].tolist(), spans.end[:count].tolist(), strict=True)
+    return spans.skeleton[:size].tobytes(), tuple([text[begin:end].decode() for begin, end in places])
 
 
 def _room(mode: Bytes, size: int) -> kernels.Split:

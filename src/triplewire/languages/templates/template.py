@@ -141,20 +141,20 @@ class TemplateText:
 
 
 class ParsedForm(ABC):
-    """What texts mean that differ in their parameters only. As it stands: without parts, variables, names of rules."""
+    """What texts mean that differ in their parameters only."""
 
     __slots__ = ()
     language: str
     ask: bool
     warnings: tuple[str, ...]
 
+    @abstractmethod
     def parts(self, parameters: Parameters) -> Iterable[tuple[Template, Parameters]]:
         """The templates of which it consists, each with its parameters."""
-        return ()
 
+    @abstractmethod
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
         """The selected variables of the text with these parameters."""
-        return ()
 
     def rules(self, parameters: Parameters) -> tuple[str, ...]:
         """The ids of rules that the text would name, were they there. Only MDV texts name rules."""
