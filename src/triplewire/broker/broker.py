@@ -87,15 +87,15 @@ if TYPE_CHECKING:
     from triplewire.broker.scale_out.from_pipeline import Outside
     from triplewire.engine.explain.explanation import Explanation
 
-_RIGHT = subscriptions.c.ticket == sa.bindparam("ticket")
-_OWN = subscriptions.c.owner == sa.bindparam("owner")
+_BY_TICKET = subscriptions.c.ticket == sa.bindparam("ticket")
+_BY_OWNER = subscriptions.c.owner == sa.bindparam("owner")
 _OF_ID = (
     sa.select(subscriptions)
     .where(
         subscriptions.c.id == sa.bindparam("id"),  # another's row is not read: that would take time
-        _RIGHT | owners.held_by(subscriptions.c.owner, sa.bindparam("owner", type_=sa.Text)),
+        _BY_TICKET | owners.held_by(subscriptions.c.owner, sa.bindparam("owner", type_=sa.Text)),
     )
-    .order_by(sa.case((_RIGHT, 0), (_OWN, 1), else_=2))
+    .order_by(sa.case((_BY_TICKET, 0), (_BY_OWNER, 1), else_=2))
     .limit(1)
 )
 
