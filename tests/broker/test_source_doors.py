@@ -20,6 +20,7 @@ from triplewire.engine import Engine
 from triplewire.errors import SubscriptionError
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.service.app import ServiceSettings, service
+from waiting import until
 
 TOKEN = "token-of-the-owner-0123456789"
 QUERY = "SELECT ?t WHERE { ?i rss:title ?t }"
@@ -496,7 +497,7 @@ def test_another_process_follows_the_taxonomy_and_the_names_of_sources(database_
         ask = Client(service(matching, ServiceSettings(token=TOKEN)))
         with Broker.open(database_url, b"s" * 32) as other:
             ask_other = Client(service(other, ServiceSettings(token=TOKEN)))
-            assert matching.matching.is_ours or other.matching.is_ours
+            until(lambda: matching.matching.is_ours or other.matching.is_ours)
             query = "SELECT ?i FROM desk WHERE (?i, rdf:type, ?c) SUCHTHAT (?c ISA <= <urn:c:Bird>)"
             assert ask("POST", "/subscriptions", {"query": query, "language": "gql", "id": "birds"})[0] == 201
             for number, (one, another) in enumerate(((ask, ask_other), (ask_other, ask))):
