@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from unittest import mock
@@ -158,6 +160,36 @@ def test_help_begins_with_an_example(command: str) -> None:
     assert usage.startswith("Usage: triplewire")
     assert example.strip().startswith("triplewire ")
     assert triplewire(*filter(None, [command]), "-h").out == done.out
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """A site that answers each question with the page in `said`."""
+
+    said = ("text/html", b"<!DOCTYPE html>")
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Type", self.said[0])
+        self.send_header("Content-Length", str(len(self.said[1])))
+        self.end_headers()
+        self.wfile.write(self.said[1])
+
+    do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on standard error."""
+
+
+@pytest.mark.parametrize("line", ["deadletter list", "export", "publish a.ttl", "tail --no-follow", "subscribe x"])
+@pytest.mark.parametrize("said", [("text/html", b"<!DOCTYPE html>"), ("application/json", b"{")])
+def test_what_is_no_service_is_said_in_one_line(folder: Path, line: str, said: tuple[str, bytes]) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Site", (Elsewhere,), {"said": said})) as site:
+        threading.Thread(target=site.serve_forever, args=(0.05,), daemon=True).start()
+        address = f"http://127.0.0.1:{site.server_address[1]}"
+        done = triplewire(*shlex.split(line), "--service", address)
+        site.shutdown()
+    assert (done.code, f"{address}: it gives {said[0]}, where a service gives " in done.err) == (69, True)
 
 
 def test_version() -> None:

@@ -67,9 +67,18 @@ class Service:
         self.base, self._token = token_of(asking)
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
 
-    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", ticket: str = "") -> Any:
-        """The answer to a request: of JSON as an object, of what else as bytes, None for nothing. `body`: bytes, or an
-        object of JSON. Raises `UnavailableError` where the service does not answer, `ServiceError` where it refuses."""
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        ticket: str = "",
+        answers: str = "application/json",
+    ) -> Any:
+        """The answer to a request: of JSON as an object, None for nothing, and of another type that is asked for
+        (`answers`) as bytes. `body`: bytes, or an object of JSON. Raises `UnavailableError` where no service of ours
+        answers, `ServiceError` where it refuses."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         headers = {"Content-Type": kind} if data is not None else {}
         if token := ticket or self._token:
@@ -85,7 +94,13 @@ class Service:
             cause = getattr(error, "reason", error)
             remedy = "start it: triplewire serve; or name another: --service"
             raise UnavailableError(f"the service does not answer: {cause}", source=self.base, remedy=remedy) from None
-        return json.loads(content) if type_ == "application/json" else content or None
+        try:
+            if type_ != answers and content:
+                raise ValueError(type_)
+            return content if answers != "application/json" else json.loads(content) if content else None
+        except (ValueError, RecursionError):
+            what = f"it gives {type_}, where a service gives {answers}"
+            raise UnavailableError(what, source=self.base, remedy="name a service: --service") from None
 
 
 def in_path(name: str) -> str:

@@ -96,7 +96,7 @@ def _learned(directory: Path) -> dict[str, Any]:
         told = json.loads(of_runs.read_bytes()) if of_runs.is_file() else load_learned(directory)
         if told is not None:
             learned.restore(told)
-    except (TriplewireError, ValueError) as error:
+    except (TriplewireError, ValueError, RecursionError) as error:
         raise typer.BadParameter(one_line(str(error)), param_hint="--engine") from error
     if fault := learned.independence.fault():
         say(f"note: {fault}")
@@ -115,7 +115,7 @@ def _counted(file: Path | None) -> dict[str, Any]:
         numbers = [own.get(name, 0) for own in by_name.values() for name in COUNTS]
         if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = f"{file} is no file of `triplewire match --stats` with counts of operators"
         raise typer.BadParameter(what, param_hint="--stats") from None
     counts: dict[str, Any] = by_name

@@ -184,7 +184,7 @@ def tail_command(
         path, cursor, last = f"/s/{PurePosixPath(urlsplit(feed).path).stem}/events", "sequence", 0
     with output.text_output(None) as stream:
         while True:
-            page = service.ask("GET", f"{path}?after={last}&format=ndjson") or b""
+            page = service.ask("GET", f"{path}?after={last}&format=ndjson", answers="application/x-ndjson")
             for line in page.splitlines():
                 event = json.loads(line)
                 last = event[cursor]
