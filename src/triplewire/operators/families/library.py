@@ -99,6 +99,12 @@ def data_of_operators() -> list[Path]:
     return [Path(path) for name in variables if (path := os.environ.get(f"TRIPLEWIRE_{name}"))]
 
 
+def state_of_file(path: str) -> tuple[int, int]:
+    """What is another one when a file has changed: when it was written, and its size. Raises `OSError`."""
+    stat = os.stat(path)
+    return stat.st_mtime_ns, stat.st_size
+
+
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 
