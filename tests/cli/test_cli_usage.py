@@ -192,6 +192,25 @@ def test_what_is_no_service_is_said_in_one_line(folder: Path, line: str, said: t
     assert (done.code, f"{address}: it gives {said[0]}, where a service gives " in done.err) == (69, True)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "code", "said"),
+    [
+        ("SERVICE", "http://[::1", 2, "no address of a service: url is wrong: Invalid IPv6 URL"),
+        ("SERVICE", "http://h:99999", 2, "Port out of range"),
+        ("SERVICE", "http://host/ü", 2, "no address of a service: url must be"),
+        ("SERVICE", f"http://{'a' * 99}.example", 69, "the service does not answer"),
+        ("TOKEN", "one\ntwo", 2, "TRIPLEWIRE_TOKEN has no token, which is one line"),
+        ("TOKEN", "zw\u20ac", 2, "TRIPLEWIRE_TOKEN has no token, which is one line"),
+    ],
+)
+def test_addresses_and_tokens_that_are_none(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, code: int, said: str
+) -> None:
+    monkeypatch.setenv(f"TRIPLEWIRE_{variable}", value)
+    done = triplewire("deadletter", "list")
+    assert (done.code, said in " ".join(done.err.split())) == (code, True)
+
+
 def test_version() -> None:
     done = triplewire("--version")
     assert done.code == 0

@@ -14,7 +14,7 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import check_files, file_argument, grouped
-from triplewire.cli.client import Asking, JsonOption, Service, in_path
+from triplewire.cli.client import Asking, JsonOption, Service, in_path, token_in
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, ServiceError
 
@@ -197,9 +197,7 @@ def tail_command(
 
 
 def _ticket(file: Path | None) -> str:
-    from triplewire.folders import text_of_file
-
-    return text_of_file(file).strip() if file is not None else ""
+    return token_in(file, "--ticket-file") if file is not None else ""
 
 
 def _tell(said: dict[str, Any], as_json: bool, names: tuple[str, ...]) -> None:
