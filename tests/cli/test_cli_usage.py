@@ -162,6 +162,25 @@ def test_help_begins_with_an_example(command: str) -> None:
     assert triplewire(*filter(None, [command]), "-h").out == done.out
 
 
+ODD_ADDRESSES = {
+    "doctor --data folder --database postgresql://[::1": (1, "the address of the database cannot be read"),
+    "serve --data folder --database postgresql://[::1": (74, "the address of the database cannot be read"),
+    "serve --data folder --host ...": (2, "Invalid value for --host, --port: it cannot be listened at"),
+    "metadata init --store sqlite:///": (74, "the address names no database"),
+    "metadata serve --store sqlite:///m.db --host ...": (2, "Invalid value for --host, --port"),
+    "repository query --store sqlite:///m.db @binary": (74, "binary: it is no UTF-8 text: invalid start byte"),
+    "subscribe @binary": (74, "binary: it is no UTF-8 text: invalid start byte"),
+    "subscribe @nowhere": (2, "nowhere does not exist"),
+}
+
+
+@pytest.mark.parametrize(("line", "wanted"), ODD_ADDRESSES.items(), ids=ODD_ADDRESSES)
+def test_odd_addresses_and_files_are_no_fault_of_ours(folder: Path, line: str, wanted: tuple[int, str]) -> None:
+    Path("binary").write_bytes(b"\xff\x00")
+    done = triplewire(*line.split())
+    assert (done.code, wanted[1] in " ".join((done.out + done.err).split())) == (wanted[0], True)
+
+
 class Elsewhere(http.server.BaseHTTPRequestHandler):
     """A site that answers each question with the page in `said`."""
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import check_files, file_argument, grouped
+from triplewire.cli.arguments import check_files, file_argument, grouped, query_in
 from triplewire.cli.client import Asking, JsonOption, Service, in_path, token_in
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, ServiceError
@@ -122,11 +122,8 @@ def subscribe_command(
     service tells it this once.
     """
     wanted: dict[str, Any] = {"language": language, "id": id, "title": title, "seconds": seconds, "webhook": webhook}
-    if query.startswith("@"):
-        from triplewire.folders import text_of_file
-
-        query = text_of_file(file_argument(query[1:]))
-    said = Service(asking).ask("POST", "/subscriptions", {**wanted, "query": query, "once_per_story": once_per_story})
+    wanted |= {"query": query_in(query), "once_per_story": once_per_story}
+    said = Service(asking).ask("POST", "/subscriptions", wanted)
     for warning in said["warnings"]:
         say(f"warning: {warning}")
     _tell(said, as_json, ("id", "ticket", "feed", "expires"))
