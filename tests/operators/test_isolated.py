@@ -5,15 +5,19 @@ from __future__ import annotations
 import copy
 import gc
 import sys
+import time
 
 import pytest
 
 from triplewire import Engine, Publication
 from triplewire.errors import ArgumentError, OperatorError, OperatorFault
 from triplewire.extend import Argument, Parameter
+from triplewire.ir.evaluation.state import World
+from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.terms import Literal
 from triplewire.operators.calling.budgets import Budget, share_budgets
-from triplewire.operators.calling.caller import Guard
+from triplewire.operators.calling.caller import Caller, Guard
 from triplewire.operators.files import OperatorFile, operators_of
 
 FILE = """
@@ -145,6 +149,29 @@ def test_calls_that_were_under_way_do_not_lengthen_the_pause_of_a_suspended_oper
         guard.enter()  # the call that tried it has failed: now the pause is twice as long
     now[0] = 61 + 121
     guard.enter()
+
+
+class Sleeper:
+    """Takes too long for "hang", and refuses all else."""
+
+    name = "sleeper"
+    parameters = (Parameter("x"),)
+    timeout = 0.05
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+        if arguments[0] == Literal("hang"):
+            time.sleep(0.5)
+        raise ValueError("refused")
+
+
+def test_hangs_of_an_operator_in_this_process_count_in_a_row() -> None:
+    """Between two hangs it has refused a call, and so it is there."""
+    caller = Caller(World(operators={"sleeper": Sleeper()}))
+    keys = [CallKey("sleeper", (Literal(text),)) for text in ("hang", "x", "hang", "x", "hang", "hang", "hang", "x")]
+    said = [str(caller.outcomes(PUBLICATIONS[0], [key])[0]) for key in keys]
+    assert [("no answer within" in text, "suspended" in text) for text in said] == [
+        (key.arguments == (Literal("hang"),), False) for key in keys[:-1]
+    ] + [(True, True)]
 
 
 @pytest.mark.parametrize("is_shared", [False, True])

@@ -255,8 +255,9 @@ class Caller:
                 result = with_retries(made, guard.enter, slot.traits.retries, longest)
         except Exception as error:
             if guard is not None and isinstance(error, TimeoutError):
-                # an operator of this process that raises costs no more than one that answers: only its hangs count
                 guard.failed(OperatorFault(f"no answer within {time.monotonic() - begun:.0f} s"))
+            elif guard is not None:
+                guard.answered()  # an operator of this process that raises costs no more than one that answers
             return failure_of(key, publication, error)
         if guard is not None:
             guard.answered()
