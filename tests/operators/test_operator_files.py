@@ -206,6 +206,14 @@ def test_a_built_in_operator_is_replaced_where_that_is_asked_for(matcher: str) -
     assert done.out.count("near matches urn:e2") == 1
 
 
+@pytest.mark.usefixtures("folder")
+def test_all_forms_are_listed() -> None:
+    (row,) = [row for row in triplewire("operators", "--json").rows if row["name"] == "locWithin"]
+    assert [formal["name"] for formal in row["parameters"]] == ["latitude", "longitude", "distance"]
+    assert row["other_forms"] == [[{"name": "place", "unit": ""}, {"name": "distance", "unit": "m"}]]
+    assert "place, distance (m)" in triplewire("operators").out
+
+
 @pytest.mark.parametrize(("option", "name"), [("--stats", "deep"), ("--engine", "run/_learned.json")])
 @pytest.mark.usefixtures("folder")
 def test_what_is_nested_too_deeply_to_be_statistics(option: str, name: str) -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("calls", "failed", "seconds", "cost", "held")  # of an operator, in the file of `match --stats`
-COLUMNS = ("name", "version", "parameters", "output", "runs", "cost", "learned", "selectivity", "calls", "failures")
+COLUMNS = (
+    "name", "version", "parameters", "other forms", "runs", "cost", "learned", "selectivity", "calls", "failures"
+)  # fmt: skip
 
 
 def operators_command(
@@ -60,17 +62,18 @@ def operators_command(
 
 def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:
     """What an operator states, and what was counted of its calls; None where nothing is known."""
-    from triplewire.model.operator import traits_of
+    from triplewire.model.operator import forms_of, traits_of
 
     traits = traits_of(operator)
+    forms = [[{"name": formal.name, "unit": formal.unit} for formal in form] for form in forms_of(operator)]
     calls, failures = counted.get("calls"), counted.get("failed")
     answered = (calls or 0) - (failures or 0)
     held = counted.get("held")
     return {
         "name": operator.name,
         "version": traits.version,
-        "parameters": [{"name": formal.name, "unit": formal.unit} for formal in operator.parameters],
-        "output": getattr(operator, "output", "truth or rows"),
+        "parameters": forms[0],
+        "other_forms": forms[1:],
         "runs": "isolated" if traits.isolated else "http" if hasattr(operator, "evaluate_together") else "here",
         "cost": traits.cost,
         "learned": _rounded(counted.get("each", counted.get("seconds", 0.0) / calls if calls else None)),
@@ -125,6 +128,8 @@ def _counted(file: Path | None) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list) and any(isinstance(form, list) for form in value):
+        return " or ".join(map(_shown, value))
     if isinstance(value, list):
         return ", ".join(f"{p['name']} ({p['unit']})" if p["unit"] else p["name"] for p in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
