@@ -171,12 +171,14 @@ ODD_ADDRESSES = {
     "repository query --store sqlite:///m.db @binary": (74, "binary: it is no UTF-8 text: invalid start byte"),
     "subscribe @binary": (74, "binary: it is no UTF-8 text: invalid start byte"),
     "subscribe @nowhere": (2, "nowhere does not exist"),
+    "publish hollow": (1, "refused publication hollow: the folder holds no file"),
 }
 
 
 @pytest.mark.parametrize(("line", "wanted"), ODD_ADDRESSES.items(), ids=ODD_ADDRESSES)
 def test_odd_addresses_and_files_are_no_fault_of_ours(folder: Path, line: str, wanted: tuple[int, str]) -> None:
     Path("binary").write_bytes(b"\xff\x00")
+    Path("hollow").mkdir()
     done = triplewire(*line.split())
     assert (done.code, wanted[1] in " ".join((done.out + done.err).split())) == (wanted[0], True)
 

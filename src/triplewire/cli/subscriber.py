@@ -17,6 +17,7 @@ from triplewire.cli.arguments import check_files, file_argument, grouped, query_
 from triplewire.cli.client import Asking, JsonOption, Service, in_path, token_in
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, ServiceError
+from triplewire.folders import entries_of
 
 DAY = 86_400
 _LOOK = 0.5  # seconds between two questions for new events
@@ -65,11 +66,10 @@ def publish_command(
 
 
 def _plain_files(given: list[Path], report: Report) -> Iterator[Path]:
-    """The files, and those below the folders."""
-    from triplewire.folders import entries_below  # it is not needed for --help
-
+    """The files, and those below the folders; what cannot be read, and folders that hold none, are refused."""
     for file in given:
-        for path, reason in entries_below(file) if file.is_dir() else [(file, "")]:
+        entries = list(entries_of(file))
+        for path, reason in entries or [(file, "the folder holds no file")]:
             if reason:
                 report.refuse(Refusal("publication", str(path), "", reason))
             else:
