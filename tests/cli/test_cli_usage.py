@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from unittest import mock
@@ -158,6 +160,76 @@ def test_help_begins_with_an_example(command: str) -> None:
     assert usage.startswith("Usage: triplewire")
     assert example.strip().startswith("triplewire ")
     assert triplewire(*filter(None, [command]), "-h").out == done.out
+
+
+ODD_ADDRESSES = {
+    "doctor --data folder --database postgresql://[::1": (1, "the address of the database cannot be read"),
+    "serve --data folder --database postgresql://[::1": (74, "the address of the database cannot be read"),
+    "serve --data folder --host ...": (2, "Invalid value for --host, --port: it cannot be listened at"),
+    "metadata init --store sqlite:///": (74, "the address names no database"),
+    "metadata serve --store sqlite:///m.db --host ...": (2, "Invalid value for --host, --port"),
+    "repository query --store sqlite:///m.db @binary": (74, "binary: it is no UTF-8 text: invalid start byte"),
+    "subscribe @binary": (74, "binary: it is no UTF-8 text: invalid start byte"),
+    "subscribe @nowhere": (2, "nowhere does not exist"),
+    "publish hollow": (1, "refused publication hollow: the folder holds no file"),
+}
+
+
+@pytest.mark.parametrize(("line", "wanted"), ODD_ADDRESSES.items(), ids=ODD_ADDRESSES)
+def test_odd_addresses_and_files_are_no_fault_of_ours(folder: Path, line: str, wanted: tuple[int, str]) -> None:
+    Path("binary").write_bytes(b"\xff\x00")
+    Path("hollow").mkdir()
+    done = triplewire(*line.split())
+    assert (done.code, wanted[1] in " ".join((done.out + done.err).split())) == (wanted[0], True)
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """A site that answers each question with the page in `said`."""
+
+    said = ("text/html", b"<!DOCTYPE html>")
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Type", self.said[0])
+        self.send_header("Content-Length", str(len(self.said[1])))
+        self.end_headers()
+        self.wfile.write(self.said[1])
+
+    do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on standard error."""
+
+
+@pytest.mark.parametrize("line", ["deadletter list", "export", "publish a.ttl", "tail --no-follow", "subscribe x"])
+@pytest.mark.parametrize("said", [("text/html", b"<!DOCTYPE html>"), ("application/json", b"{")])
+def test_what_is_no_service_is_said_in_one_line(folder: Path, line: str, said: tuple[str, bytes]) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Site", (Elsewhere,), {"said": said})) as site:
+        threading.Thread(target=site.serve_forever, args=(0.05,), daemon=True).start()
+        address = f"http://127.0.0.1:{site.server_address[1]}"
+        done = triplewire(*shlex.split(line), "--service", address)
+        site.shutdown()
+    assert (done.code, f"{address}: it gives {said[0]}, where a service gives " in done.err) == (69, True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "code", "said"),
+    [
+        ("SERVICE", "http://[::1", 2, "no address of a service: url is wrong: Invalid IPv6 URL"),
+        ("SERVICE", "http://h:99999", 2, "Port out of range"),
+        ("SERVICE", "http://host/ü", 2, "no address of a service: url must be"),
+        ("SERVICE", f"http://{'a' * 99}.example", 69, "the service does not answer"),
+        ("TOKEN", "one\ntwo", 2, "TRIPLEWIRE_TOKEN has no token, which is one line"),
+        ("TOKEN", "zw\u20ac", 2, "TRIPLEWIRE_TOKEN has no token, which is one line"),
+    ],
+)
+def test_addresses_and_tokens_that_are_none(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, code: int, said: str
+) -> None:
+    monkeypatch.setenv(f"TRIPLEWIRE_{variable}", value)
+    done = triplewire("deadletter", "list")
+    assert (done.code, said in " ".join(done.err.split())) == (code, True)
 
 
 def test_version() -> None:

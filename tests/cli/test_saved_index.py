@@ -54,3 +54,38 @@ def test_the_next_command_finds_the_index(
         assert _as_told(done) == _as_told(wanted)
         assert told in done.err
         assert ("changed" in done.err) == bool(told)
+
+
+@pytest.mark.slow
+def test_files_that_hold_nothing_are_refused_unless_they_may(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_index, "_LEAST", 1)
+    cache = str(tmp_path_factory.mktemp("cache"))
+    Path("p.ttl").write_text(PUBLICATION, "utf-8")
+    _file(0)
+    Path("empty.jsonl").touch()
+    for more in (("--allow-empty",), (), ("--allow-empty",), ()):
+        given = ("--subscriptions", "empty.jsonl", *more)
+        wanted, done = _match(*given), _match("--cache", cache, *given)
+        assert _as_told(done) == _as_told(wanted)
+        assert ("the file is empty" in done.err) == (not more)
+
+
+@pytest.mark.slow
+def test_what_operators_look_into_is_looked_at_again(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_index, "_LEAST", 1)
+    cache = str(tmp_path_factory.mktemp("cache"))
+    geo = "http://www.w3.org/2003/01/geo/wgs84_pos#"
+    Path("p.ttl").write_text(f"<urn:s> <{geo}lat> 1 ; <{geo}long> 1 .", "utf-8")
+    Path("near.pred").write_text("inPlace(square)", "utf-8")
+    corners = [[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]
+    square = {"type": "Feature", "id": "square", "geometry": {"type": "Polygon", "coordinates": [corners]}}
+    for places in ("", "places.json", "places.json"):
+        monkeypatch.setenv("TRIPLEWIRE_PLACES", places)
+        wanted, done = _match(name="near.pred"), _match("--cache", cache, name="near.pred")
+        assert _as_told(done) == _as_told(wanted)
+        assert (done.code, len(done.rows)) == ((0, 1) if places else (1, 0))
+        Path("places.json").write_text(json.dumps({"type": "FeatureCollection", "features": [square]}), "utf-8")

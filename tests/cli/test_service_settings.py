@@ -58,7 +58,8 @@ def test_all_is_shown_but_secrets(
 ) -> None:
     monkeypatch.setenv("TRIPLEWIRE_TOKEN", "not-to-be-seen")
     (tmp_path / FILE).write_text(
-        "database = 'postgresql://me:not-to-be-seen@host/name'\nfeed_secret = 'not-to-be-seen'"
+        "database = 'postgresql://me:not-to-be-seen@host/name?sslmode=require&password=not-to-be-seen'\n"
+        "upstream = ['https://me:not-to-be-seen@broker.example/']\nfeed_secret = 'not-to-be-seen'"
     )
     assert run(["config", "dump", "--data", str(tmp_path), "--port", "9000", "--json"]) == 0
     written = capsys.readouterr().out
@@ -66,7 +67,9 @@ def test_all_is_shown_but_secrets(
     told = json.loads(written)
     assert told["port"] == {"value": 9000, "from": "option"}
     assert told["token"] == {"value": "********", "from": "environment"}
-    assert told["database"] == {"value": "postgresql://me:********@host/name", "from": str(tmp_path / FILE)}
+    database = "postgresql://me:********@host/name?sslmode=require&password=********"
+    assert told["database"] == {"value": database, "from": str(tmp_path / FILE)}
+    assert told["upstream"]["value"] == ["https://me:********@broker.example/"]
     assert told["metrics_token"]["value"] == ""
     assert {field.name for field in dataclasses.fields(ServiceSettings)} < set(told)
     assert run(["config", "dump", "--data", str(tmp_path)]) == 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +76,27 @@ def test_events_are_applied_once_and_in_order(called: Called, database_url: str)
     assert called("metadata", "unsubscribe", *store, "--repository", "north", "big")[0] == 2
 
 
+ODD_EVENTS: list[tuple[Any, str]] = [
+    ({**EVENTS[0], "seq": math.inf}, "seq is inf, and no number from 1"),
+    ({**EVENTS[0], "seq": 1.7}, "seq is 1.7, and no number from 1"),
+    ({**EVENTS[0], "seq": 0}, "seq is 0, and no number from 1"),
+    ({**EVENTS[0], "content": None}, "content is None, and no text"),
+    ({**EVENTS[0], "path": None}, "path is None, and no text"),
+    ([EVENTS[0]], "list indices must be integers"),
+]
+
+
+def test_a_list_of_events_that_is_cut_off_is_applied_up_to_there(called: Called) -> None:
+    lines = b"".join(json.dumps({**EVENTS[0], "seq": seq}).encode() + b"\n" for seq in range(1, 4_000))
+    Path("events.jsonl.gz").write_bytes(gzip.compress(lines)[:-64])
+    store = ("--store", "sqlite:///provider.db")
+    code, _, said = called("metadata", "apply", *store, "events.jsonl.gz", "--batch", "100")
+    assert (code, "events.jsonl.gz: damaged gzip: " in said) == (74, True)
+    Path("events.jsonl.gz").write_bytes(gzip.compress(lines))
+    code, _, said = called("metadata", "apply", *store, "events.jsonl.gz")
+    assert (code, re.search(r"events behind [\d,]+00", said) is not None) == (0, True)
+
+
 def test_what_is_wrong_is_refused_with_its_place_and_the_rest_goes_on(called: Called) -> None:
     store = ("--store", "sqlite:///provider.db")
     rows = [{"seq": 1, "op": "put", "path": "a.ttl"}, {**EVENTS[0], "seq": 2}, {**EVENTS[1], "seq": 1}, {"op": "add"}]
@@ -83,6 +108,10 @@ def test_what_is_wrong_is_refused_with_its_place_and_the_rest_goes_on(called: Ca
     assert "events.jsonl (record 4): it is no event: 'seq' is missing" in said
     assert "events.jsonl (record 5): it is no event: " in said
     assert "1 event" in said
+    code, _, said = called("metadata", "apply", *store, written("odd.jsonl", *(row for row, _ in ODD_EVENTS)))
+    assert (code, "0 events" in said) == (1, True)
+    for record, (_, reason) in enumerate(ODD_EVENTS, 1):
+        assert f"odd.jsonl (record {record}): it is no event: {reason}" in said
     Path("bad.ttl").write_text("<#s> a")
     code, _, said = called("metadata", "register", *store, "bad.ttl", "events.jsonl")
     assert (code, "refused publication file:///bad.ttl" in said) == (1, True)

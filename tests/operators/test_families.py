@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import json
 import pickle
 import re
 import tomllib
@@ -24,7 +25,7 @@ from triplewire.languages import parse
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.operator import Argument, Operator
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
 from triplewire.operators import built_in_operators, with_taxonomy
 from triplewire.operators.families import library
 from triplewire.operators.families.graphs import conforms, entails
@@ -274,3 +275,18 @@ def test_what_all_subscriptions_ask_for_in_turn_is_read_once(
         for constant in texts:
             holds.function(Publication(iri, ()), (Literal(constant),))
     assert sorted(times) == sorted(texts)
+
+
+def test_files_of_places_and_axioms_that_have_changed_are_read_again(tmp_path: Path) -> None:
+    needs("shapely", "owlrl", "rdflib")
+    places, axioms = tmp_path / "places.json", tmp_path / "axioms.nt"
+    subject, geo = IRI("urn:s"), PREDECLARED["geo"]
+    said = ((RDF_TYPE, IRI("urn:low")), (IRI(f"{geo}lat"), Literal("1")), (IRI(f"{geo}long"), Literal("1")))
+    publication = Publication("urn:p", [Triple(subject, *rest) for rest in said])
+    calls = (in_place(places), (Literal("here"),)), (entails(axioms), (subject, RDF_TYPE, IRI("urn:high")))
+    for width, above, holds in ((2, "urn:high", True), (0.5, "urn:other", False), (2, "urn:high", True)):
+        ring = [[0, 0], [width, 0], [width, 2], [0, 2], [0, 0]]
+        here = {"type": "Feature", "id": "here", "geometry": {"type": "Polygon", "coordinates": [ring]}}
+        places.write_text(json.dumps({"features": [here]}))
+        axioms.write_text(f"<urn:low> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <{above}> .")
+        assert [operator.evaluate(publication, arguments) for operator, arguments in calls] == [holds, holds]

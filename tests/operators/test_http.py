@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +108,20 @@ def test_one_at_a_time() -> None:
     with service() as server:
         assert len(list(engine(server.toml("slow", concurrency=1)).match(publications(10)))) == 10
         assert server.most == 1
+
+
+def test_a_fork_asks_although_its_parent_is_asking() -> None:
+    """While the only request that may be under way waits for its answer, the process is forked by another thread."""
+    with service() as server, ThreadPoolExecutor(1) as pool:
+        operator = operators_of([OperatorFile("services.toml", server.toml("slow", concurrency=1))])["mentions"]
+        asking = pool.submit(operator.evaluate, publications(1)[0], (Literal("x"),))
+        while not server.asked:
+            time.sleep(0.001)
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            os._exit(0 if operator.evaluate(publications(2)[1], (Literal("x"),)) else 1)
+        assert (os.waitpid(child, 0)[1], asking.result()) == (0, True)
 
 
 def test_several_calls_in_one_request() -> None:

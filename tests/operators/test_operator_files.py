@@ -154,6 +154,15 @@ WRONG = {
         HOLDS + "Holds.budget_per_hour = '3'\n",
         "(holds) has budget_per_hour = '3'",
     ),
+    "other forms that are none": (
+        HOLDS + "Holds.other_forms = (Parameter('x'),)\n",
+        "(holds) has other_forms = (Parameter(name='x', unit=''),), which is no tuple of tuples of Parameter",
+    ),
+    "two forms of a length": (
+        HOLDS + "Holds.other_forms = ((Parameter('x'),),)\n",
+        "(holds) has two forms with as many parameters (1, 1)",
+    ),
+    "other forms of another name": (HOLDS + "Holds.other_form = ()\n", "did you mean other_forms?"),
     "retries without end": (
         HOLDS + "Holds.retries = 10**6\n",
         "which is not an integer from 0 to 10",
@@ -195,6 +204,23 @@ def test_a_built_in_operator_is_replaced_where_that_is_asked_for(matcher: str) -
     assert [row["publication"] for row in done.rows] == ["urn:e2"]
     done = triplewire("explain", "--subscription", "near", *given, "--replace-operators")
     assert done.out.count("near matches urn:e2") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_all_forms_are_listed() -> None:
+    (row,) = [row for row in triplewire("operators", "--json").rows if row["name"] == "locWithin"]
+    assert [formal["name"] for formal in row["parameters"]] == ["latitude", "longitude", "distance"]
+    assert row["other_forms"] == [[{"name": "place", "unit": ""}, {"name": "distance", "unit": "m"}]]
+    assert "place, distance (m)" in triplewire("operators").out
+
+
+@pytest.mark.parametrize(("option", "name"), [("--stats", "deep"), ("--engine", "run/_learned.json")])
+@pytest.mark.usefixtures("folder")
+def test_what_is_nested_too_deeply_to_be_statistics(option: str, name: str) -> None:
+    Path("run").mkdir()
+    Path(name).write_text("[" * 200_000)
+    done = triplewire("operators", option, name.removesuffix("/_learned.json"))
+    assert (done.code, f"Invalid value for {option}" in done.err) == (2, True)
 
 
 @pytest.mark.usefixtures("folder")

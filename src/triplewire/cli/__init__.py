@@ -1,12 +1,14 @@
 """The command line: `triplewire read`, `match`, `explain`, `check`, `operators` and others. One file a command.
 
-Data goes to standard output; messages, progress and what operators print to standard error. Exit codes, the
-same in all commands: 0 done; 1 done, but some input was refused (a warning, as for an ill-formed feed, does not count);
-2 wrong usage; 69 a service, a driver, Java or Spark is not there; 70 a fault of the program; 73 an output cannot be
-written; 74 an input cannot be read; 75 another process has it, try again; 130 interrupted, by Ctrl-C, SIGTERM or
-SIGHUP; 141 the reader of the output went away. `commands` puts them
-together, `arguments` has the options that they share, `report` the messages, `output` the forms of the results. What is
-slow to load (the engine, Arrow, the parsers, Spark) is imported where it is used, so that --help does without.
+Data goes to standard output; messages, progress and what operators print to standard error. Exit codes, the same in all
+commands: 0 done; 1 done, but some input was refused (a warning, as for an ill-formed feed, does not count); 2 wrong
+usage; 69 a service, a driver, Java or Spark is not there; 70 a fault of the program; 73 an output cannot be written; 74
+an input cannot be read; 75 another process has it, try again; 130 interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141 the
+reader of the output went away.
+
+`commands` puts the commands together, `arguments` has the options that they share, `report` the messages, `output` the
+forms of the results. What is slow to load (the engine, Arrow, the parsers, Spark) is imported where it is used, so that
+--help does without.
 """
 
 from __future__ import annotations

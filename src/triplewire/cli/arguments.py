@@ -23,7 +23,7 @@ from triplewire import plugins
 from triplewire.cli.report import Report, exit_code_of, one_line, say
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
-from triplewire.folders import entries_below
+from triplewire.folders import entries_below, text_of_file
 from triplewire.model.references import is_address
 from triplewire.model.same import Same
 from triplewire.plugins import DEFAULT_MATCHER
@@ -62,6 +62,18 @@ def folder_argument(text: str | Path) -> Path:
     if not str(text):
         raise typer.BadParameter("the name of a folder is empty; give . for the current folder")
     return Path(text)
+
+
+def query_in(text: str) -> str:
+    """The query that an argument is, or that the file holds which it names as @FILE. Raises `BadParameter` where the
+    file is not there, and `ReadError` where it is no text."""
+    if not text.startswith("@"):
+        return text
+    check_files([file := file_argument(text[1:])])
+    try:
+        return text_of_file(file)
+    except UnicodeDecodeError as error:
+        raise ReadError(f"it is no UTF-8 text: {error.reason}", source=str(file)) from None
 
 
 def check_files(*groups: Iterable[Path]) -> None:

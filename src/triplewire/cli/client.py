@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import typer
 
 from triplewire.config import ServiceSettings
 from triplewire.errors import BusyError, ServiceError, StoreError, TriplewireError, UnavailableError, WriteError
+from triplewire.folders import text_of_file
 
 _USUAL = f"http://{ServiceSettings.host}:{ServiceSettings.port}"
 _TOKEN = "send a token: TRIPLEWIRE_TOKEN, or --token-file FILE; `triplewire token create` makes one"
@@ -40,57 +41,33 @@ class Asking:
 
 
 def token_of(asking: Asking) -> tuple[str, str]:
-    """The address of the service that is asked, and the token, "" for none. Raises `StoreError` for a file that cannot
-    be read."""
+    """The address of the service that is asked, and the token, "" for none. Raises `BadParameter` for no address, and
+    what `token_in` raises."""
+    from triplewire.net.guard import target_of  # --help does without it
+
     base = asking.service or os.environ.get("TRIPLEWIRE_SERVICE", "") or _USUAL
-    if urlsplit(base).scheme not in ("http", "https"):
-        raise typer.BadParameter(f"{base!r} is no address of a service", param_hint="--service")
+    try:
+        target_of(base, allow_private=True)
+    except ValueError as error:
+        raise typer.BadParameter(f"{base!r} is no address of a service: {error}", param_hint="--service") from None
     return base.rstrip("/"), token_in(asking.token_file)
 
 
-def token_in(file: Path | None) -> str:
-    """The token of a file, of the file that the environment names, or of the environment; "" for none. Raises
-    `BadParameter` where the file is not there, and `StoreError` where it cannot be read."""
+def token_in(file: Path | None, option: str = "--token-file") -> str:
+    """The token of a file, which an option names, of the file that the environment names, or of the environment; ""
+    for none. Raises `BadParameter` where the file is not there, or has no token, and `StoreError` where it cannot be
+    read."""
     named = file or os.environ.get("TRIPLEWIRE_TOKEN_FILE")
     try:
-        return Path(named).read_text("utf-8").strip() if named else os.environ.get("TRIPLEWIRE_TOKEN", "")
+        token = text_of_file(named).strip() if named else os.environ.get("TRIPLEWIRE_TOKEN", "")
     except FileNotFoundError:
-        raise typer.BadParameter(f"{named} does not exist", param_hint="--token-file") from None
+        raise typer.BadParameter(f"{named} does not exist", param_hint=option) from None
     except (OSError, ValueError) as error:
         raise StoreError(f"the token cannot be read: {error}", source=str(named)) from None
-
-
-class Service:
-    """A service, and the right to ask it."""
-
-    def __init__(self, asking: Asking) -> None:
-        self.base, self._token = token_of(asking)
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
-
-    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json", ticket: str = "") -> Any:
-        """The answer to a request: of JSON as an object, of what else as bytes, None for nothing. `body`: bytes, or an
-        object of JSON. Raises `UnavailableError` where the service does not answer, `ServiceError` where it refuses."""
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        headers = {"Content-Type": kind} if data is not None else {}
-        if token := ticket or self._token:
-            headers["Authorization"] = f"Bearer {token}"
-        request = urllib.request.Request(self.base + path, data, headers, method=method)
-        try:
-            with self._opener.open(request, timeout=_SECONDS) as answer:
-                content, type_ = answer.read(), answer.headers.get_content_type()
-        except urllib.error.HTTPError as error:
-            sent = "the query" if kind == "application/json" else "the document"
-            raise _refused(error, self.base + path, sent) from None
-        except (OSError, HTTPException) as error:
-            cause = getattr(error, "reason", error)
-            remedy = "start it: triplewire serve; or name another: --service"
-            raise UnavailableError(f"the service does not answer: {cause}", source=self.base, remedy=remedy) from None
-        return json.loads(content) if type_ == "application/json" else content or None
-
-
-def in_path(name: str) -> str:
-    """An id as a part of an address."""
-    return quote(name, safe="")
+    if not (token.isascii() and token.isprintable()):
+        what = f"{named or 'TRIPLEWIRE_TOKEN'} has no token, which is one line of letters and digits"
+        raise typer.BadParameter(what, param_hint=option)
+    return token
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -98,6 +75,57 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+"""Asks services, neither through proxies nor where they redirect to."""
+
+
+class Service:
+    """A service, and the right to ask it."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.base, self._token = token_of(asking)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        ticket: str = "",
+        answers: str = "application/json",
+    ) -> Any:
+        """The answer to a request: of JSON as an object, None for nothing, and of another type that is asked for
+        (`answers`) as bytes. `body`: bytes, or an object of JSON. Raises `UnavailableError` where no service of ours
+        answers, `ServiceError` where it refuses."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        headers = {"Content-Type": kind} if data is not None else {}
+        if token := ticket or self._token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        try:
+            with OPENER.open(request, timeout=_SECONDS) as answer:
+                content, type_ = answer.read(), answer.headers.get_content_type()
+        except urllib.error.HTTPError as error:
+            sent = "the query" if kind == "application/json" else "the document"
+            raise _refused(error, self.base + path, sent) from None
+        except (OSError, HTTPException, UnicodeError) as error:  # a name of a host that cannot be
+            cause = getattr(error, "reason", error)
+            remedy = "start it: triplewire serve; or name another: --service"
+            raise UnavailableError(f"the service does not answer: {cause}", source=self.base, remedy=remedy) from None
+        try:
+            if type_ != answers and content:
+                raise ValueError(type_)
+            return content if answers != "application/json" else json.loads(content) if content else None
+        except (ValueError, RecursionError):
+            what = f"it gives {type_}, where a service gives {answers}"
+            raise UnavailableError(what, source=self.base, remedy="name a service: --service") from None
+
+
+def in_path(name: str) -> str:
+    """An id as a part of an address."""
+    return quote(name, safe="")
 
 
 def _refused(error: urllib.error.HTTPError, where: str, sent: str) -> TriplewireError:

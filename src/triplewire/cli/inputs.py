@@ -261,6 +261,7 @@ class ResolvedInputs:
         from importlib.metadata import version
 
         from triplewire.engine import Engine
+        from triplewire.operators.families.library import data_of_operators
 
         meaning, calls = self.inputs.meaning, self.inputs.calls
         engine = self.engine(matcher)  # its taxonomy and operators were read, and refused where they are wrong
@@ -269,9 +270,10 @@ class ResolvedInputs:
             operators, order = engine.operators, calls.operator_order
             return Engine.load(place, operators=operators, operator_order=order, operator_cache=calls.operator_cache)
 
-        rest = [*(meaning.taxonomy or ()), *(meaning.operators or ())]
-        settings = repr(settings_from_environment())
-        named = saved_index.digest(rest, matcher, meaning.entailment, settings, version("triplewire"))
+        versions = sorted((name, getattr(operator, "version", "")) for name, operator in engine.operators.items())
+        others = settings_from_environment(), version("triplewire"), self.inputs.allow_empty, versions
+        rest = [*(meaning.taxonomy or ()), *(meaning.operators or ()), *data_of_operators()]
+        named = saved_index.digest(rest, matcher, meaning.entailment, repr(others))
         loaded = partial(self._loaded, report, workers)
         return saved_index.load_with(cache, named, files, report, new=lambda: engine, opened=opened, loaded=loaded)
 

@@ -67,7 +67,7 @@ def export_command(
 
     Write all subscriptions as OPML: any reader of feeds takes it, and `triplewire import` makes them again.
     """
-    text = Service(asking).ask("GET", "/subscriptions.opml")
+    text = Service(asking).ask("GET", "/subscriptions.opml", answers="text/x-opml")
     with output.text_output(output_file) as stream:
         stream.write(text.decode("utf-8"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -175,13 +176,16 @@ def events(file: Path, base: str, after: int, refuse: Callable[[Refusal], None])
         for record, line in enumerate(lines, 1):
             try:
                 value = json.loads(line)
-                seq, operation, iri = int(value["seq"]), value["op"], named(base, str(value["path"]))
+                seq, operation = value["seq"], value["op"]
+                if type(seq) is not int or seq < 1:
+                    raise ValueError(f"seq is {seq!r:.40}, and no number from 1")
                 if operation not in ("add", "update", "delete"):
-                    raise ValueError(f"there is no op {operation!r}")
-                change = Withdraw(iri) if operation == "delete" else Put(iri, str(value["content"]).encode())
+                    raise ValueError(f"there is no op {operation!r:.40}")
+                iri = named(base, _text_at("path", value))
+                change = Withdraw(iri) if operation == "delete" else Put(iri, _text_at("content", value).encode())
                 if after < seq <= last:
                     raise ValueError(f"seq {seq} comes behind {last}")
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
                 where = f"{file} (record {record})"
                 refuse(Refusal("publication", str(file), where, f"it is no event: {what}", f"an event: {_EVENT}"))
@@ -191,12 +195,27 @@ def events(file: Path, base: str, after: int, refuse: Callable[[Refusal], None])
                 yield Event(seq, change)
 
 
-def _opened(file: Path) -> IO[bytes]:
+def _text_at(name: str, event: dict[str, Any]) -> str:
+    """A member of an event. Raises `ValueError` where it is no text, and `KeyError` where it is missing."""
+    text = event[name]
+    if not isinstance(text, str):
+        raise ValueError(f"{name} is {text!r:.40}, and no text")
+    return text
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Iterable[bytes]]:
+    """The lines of a file, gzipped or not. Raises `ReadError` where it is damaged."""
     if str(file) == "-":
-        return sys.stdin.buffer
+        yield sys.stdin.buffer
+        return
     with file.open("rb") as stream:
         is_zipped = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(file) if is_zipped else file.open("rb")  # type: ignore[return-value]  # which reads bytes, too
+    try:
+        with gzip.open(file) if is_zipped else file.open("rb") as lines:
+            yield lines
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ReadError(f"damaged gzip: {error}", source=str(file)) from None
 
 
 class Rules:

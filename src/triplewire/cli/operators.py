@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("calls", "failed", "seconds", "cost", "held")  # of an operator, in the file of `match --stats`
-COLUMNS = ("name", "version", "parameters", "output", "runs", "cost", "learned", "selectivity", "calls", "failures")
+COLUMNS = (
+    "name", "version", "parameters", "other forms", "runs", "cost", "learned", "selectivity", "calls", "failures"
+)  # fmt: skip
 
 
 def operators_command(
@@ -60,17 +62,18 @@ def operators_command(
 
 def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:
     """What an operator states, and what was counted of its calls; None where nothing is known."""
-    from triplewire.model.operator import traits_of
+    from triplewire.model.operator import forms_of, traits_of
 
     traits = traits_of(operator)
+    forms = [[{"name": formal.name, "unit": formal.unit} for formal in form] for form in forms_of(operator)]
     calls, failures = counted.get("calls"), counted.get("failed")
     answered = (calls or 0) - (failures or 0)
     held = counted.get("held")
     return {
         "name": operator.name,
         "version": traits.version,
-        "parameters": [{"name": formal.name, "unit": formal.unit} for formal in operator.parameters],
-        "output": getattr(operator, "output", "truth or rows"),
+        "parameters": forms[0],
+        "other_forms": forms[1:],
         "runs": "isolated" if traits.isolated else "http" if hasattr(operator, "evaluate_together") else "here",
         "cost": traits.cost,
         "learned": _rounded(counted.get("each", counted.get("seconds", 0.0) / calls if calls else None)),
@@ -96,7 +99,7 @@ def _learned(directory: Path) -> dict[str, Any]:
         told = json.loads(of_runs.read_bytes()) if of_runs.is_file() else load_learned(directory)
         if told is not None:
             learned.restore(told)
-    except (TriplewireError, ValueError) as error:
+    except (TriplewireError, ValueError, RecursionError) as error:
         raise typer.BadParameter(one_line(str(error)), param_hint="--engine") from error
     if fault := learned.independence.fault():
         say(f"note: {fault}")
@@ -115,7 +118,7 @@ def _counted(file: Path | None) -> dict[str, Any]:
         numbers = [own.get(name, 0) for own in by_name.values() for name in COUNTS]
         if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         what = f"{file} is no file of `triplewire match --stats` with counts of operators"
         raise typer.BadParameter(what, param_hint="--stats") from None
     counts: dict[str, Any] = by_name
@@ -125,6 +128,8 @@ def _counted(file: Path | None) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list) and any(isinstance(form, list) for form in value):
+        return " or ".join(map(_shown, value))
     if isinstance(value, list):
         return ", ".join(f"{p['name']} ({p['unit']})" if p["unit"] else p["name"] for p in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,7 +14,8 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
@@ -28,6 +29,7 @@ from triplewire.model.namespaces import shorten
 if TYPE_CHECKING:
     from triplewire.model.match import Match
     from triplewire.model.publication import Publication
+    from triplewire.sources.feed_states import FeedStatus
 
 Form = TypeVar("Form", bound=enum.StrEnum)
 
@@ -73,6 +75,22 @@ def title(publication: Publication) -> str:
     ]
     own = [text for subject, text in names if subject == made_iri(publication.id)]
     return (own or [text for _, text in names] or [""])[0]
+
+
+def feed_lines(feeds: Sequence[FeedStatus]) -> list[str]:
+    """A line of counts, and two for each feed: when it was asked and is asked next (UTC), and why it waits."""
+    if not feeds:
+        return []
+    counts = Counter(feed.state.split()[0] for feed in feeds)
+    lines = [
+        f"feeds         {len(feeds):,}: {', '.join(f'{count:,} {state}' for state, count in sorted(counts.items()))}"
+    ]
+    for feed in feeds:
+        asked = f"asked {feed.last}" if feed.last else "not asked yet"
+        following = f", next {feed.next}" if feed.next else ""
+        lines.append(f"  {one_line(feed.address)}")
+        lines.append(f"    {feed.state}, {asked}{following}" + (f": {one_line(feed.reason)}" if feed.reason else ""))
+    return lines
 
 
 def print_table(stream: IO[str], columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import Format, FormatOption, check_files, file_argument, files_option, grouped
+from triplewire.cli.arguments import Format, FormatOption, files_option, grouped, query_in
 from triplewire.cli.metadata_files import (
     Paths,
     ProviderOption,
@@ -108,11 +108,7 @@ def query_command(
     Ask cache and local metadata. JSON Lines: {"resource": IRI, "statements": [[IRI, term], ...]} a line, terms in
     N-Triples notation. A class may be the id of a rule: then what it holds is meant.
     """
-    if query.startswith("@"):
-        from triplewire.folders import text_of_file
-
-        check_files([file := file_argument(query[1:])])
-        query = text_of_file(file)
+    query = query_in(query)
     form = output.chosen_form(form, None, Format.TABLE, Format.JSONL)
     with repository_of(store, alone=False, made=False) as repository, output.text_output(None) as stream:
         answers = repository.query(query)

@@ -161,10 +161,11 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         return socket.create_server((host, port), family=family, backlog=2_048)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
+    except (OSError, UnicodeError) as error:  # `UnicodeError`: no name of a host
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise BusyError(f"another process listens at port {port}", remedy="choose another: --port") from None
-        raise typer.BadParameter(f"it cannot be listened at: {error.strerror}", param_hint="--host, --port") from None
+        what = f"it cannot be listened at: {getattr(error, 'strerror', error)}"
+        raise typer.BadParameter(what, param_hint="--host, --port") from None
 
 
 def _outside(settings: ServiceSettings, data: Path, operators: tuple[OperatorFile, ...]) -> Outside:

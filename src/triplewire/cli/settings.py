@@ -35,7 +35,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _NUMBERS = {int: r"[0-9]{1,18}", float: r"[0-9]{1,9}(\.[0-9]+)?"}
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
+_PASSWORD = re.compile(r"(://[^/@:]*:)[^/@]*(?=@)|(\bpassword=)[^&]*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +52,8 @@ class EffectiveSettings:
         for name, value in values.items():
             if name in _FIELDS and _FIELDS[name].metadata["secret"]:
                 value = "********" if value else ""
-            elif isinstance(value, str):
-                value = _PASSWORD.sub(r"\1:********", value)
+            elif isinstance(value, str | tuple):
+                value = _without_passwords(value)
             yield name, value, self.origins.get(name, "default")
 
 
@@ -91,6 +91,13 @@ def read_settings(
         raise TriplewireError("matches are read from nowhere without an index", remedy="give --index, too")
     limits = Settings(**{field.name: values.pop(field.name) for field in dataclasses.fields(Settings)})
     return EffectiveSettings(ServiceSettings(**values), limits, origins)
+
+
+def _without_passwords(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """The address, or addresses, but for passwords."""
+    if isinstance(value, tuple):
+        return tuple([_PASSWORD.sub(r"\1\2********", text) for text in value])
+    return _PASSWORD.sub(r"\1\2********", value)
 
 
 def _place(name: str, origin: str) -> str:

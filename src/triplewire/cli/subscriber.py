@@ -13,10 +13,11 @@ from urllib.parse import urlencode, urlsplit
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import check_files, file_argument, grouped
-from triplewire.cli.client import Asking, JsonOption, Service, in_path
+from triplewire.cli.arguments import check_files, file_argument, grouped, query_in
+from triplewire.cli.client import Asking, JsonOption, Service, in_path, token_in
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, ServiceError
+from triplewire.folders import entries_of
 
 DAY = 86_400
 _LOOK = 0.5  # seconds between two questions for new events
@@ -65,11 +66,10 @@ def publish_command(
 
 
 def _plain_files(given: list[Path], report: Report) -> Iterator[Path]:
-    """The files, and those below the folders."""
-    from triplewire.folders import entries_below  # it is not needed for --help
-
+    """The files, and those below the folders; what cannot be read, and folders that hold none, are refused."""
     for file in given:
-        for path, reason in entries_below(file) if file.is_dir() else [(file, "")]:
+        entries = list(entries_of(file))
+        for path, reason in entries or [(file, "the folder holds no file")]:
             if reason:
                 report.refuse(Refusal("publication", str(path), "", reason))
             else:
@@ -122,11 +122,8 @@ def subscribe_command(
     service tells it this once.
     """
     wanted: dict[str, Any] = {"language": language, "id": id, "title": title, "seconds": seconds, "webhook": webhook}
-    if query.startswith("@"):
-        from triplewire.folders import text_of_file
-
-        query = text_of_file(file_argument(query[1:]))
-    said = Service(asking).ask("POST", "/subscriptions", {**wanted, "query": query, "once_per_story": once_per_story})
+    wanted |= {"query": query_in(query), "once_per_story": once_per_story}
+    said = Service(asking).ask("POST", "/subscriptions", wanted)
     for warning in said["warnings"]:
         say(f"warning: {warning}")
     _tell(said, as_json, ("id", "ticket", "feed", "expires"))
@@ -184,7 +181,7 @@ def tail_command(
         path, cursor, last = f"/s/{PurePosixPath(urlsplit(feed).path).stem}/events", "sequence", 0
     with output.text_output(None) as stream:
         while True:
-            page = service.ask("GET", f"{path}?after={last}&format=ndjson") or b""
+            page = service.ask("GET", f"{path}?after={last}&format=ndjson", answers="application/x-ndjson")
             for line in page.splitlines():
                 event = json.loads(line)
                 last = event[cursor]
@@ -197,9 +194,7 @@ def tail_command(
 
 
 def _ticket(file: Path | None) -> str:
-    from triplewire.folders import text_of_file
-
-    return text_of_file(file).strip() if file is not None else ""
+    return token_in(file, "--ticket-file") if file is not None else ""
 
 
 def _tell(said: dict[str, Any], as_json: bool, names: tuple[str, ...]) -> None:

@@ -33,10 +33,9 @@ from triplewire.cli.arguments import (
     warn_of_no_subscription,
     wrong_usage,
 )
-from triplewire.cli.feed_lines import feed_lines
 from triplewire.cli.inputs import engine_of, load
 from triplewire.cli.match import prepare_kernels
-from triplewire.cli.output import shortened
+from triplewire.cli.output import feed_lines, shortened
 from triplewire.cli.pipeline.session import ConnectFile, connections_from
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError

@@ -57,8 +57,7 @@ def parse(
     rules: Mapping[str, Subscription] | None = None,
     settings: Settings | None = None,
 ) -> Subscription:
-    """Compile a query text of one of the languages "gql", "sparql", "rdql", "mdv", "predicates",
-    "keywords" (or an
+    """Compile a query text of one of the languages "gql", "sparql", "rdql", "mdv", "predicates", "keywords" (or an
     installed plug-in's), in any case of letters.
 
     `id` names the subscription and stands in error messages. `operators` (default: the built-in ones) are those that

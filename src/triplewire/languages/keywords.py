@@ -23,24 +23,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from triplewire.ir.nodes import (
-    ANY,
-    Analyzer,
-    And,
-    AnyOf,
-    Expression,
-    Filter,
-    FullText,
-    Function,
-    In,
-    Not,
-    Or,
-    Pattern,
-    TextExpression,
-    TextOr,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import IRIS, BareTokens, NamesInForce, bounded
 from triplewire.languages.grammar.full_text import words_of
@@ -139,7 +122,7 @@ class _Term:
     """One of the `words` is in a literal of `field`; `negated`: none of them is. `token`: where that begins."""
 
     field: _Field
-    words: tuple[TextExpression | str, ...]
+    words: tuple[ir.TextExpression | str, ...]
     negated: bool
     token: Token
 
@@ -171,7 +154,9 @@ class _Query:
             what = "this only says what must not be there"
             self._tokens.fail(token, what, "add a word that has to be there")
         where = self._where(part)
-        return Parsed((), where if isinstance(where, And) else And((where,)), ask=True, warnings=tuple(self._warnings))
+        return Parsed(
+            (), where if isinstance(where, ir.And) else ir.And((where,)), ask=True, warnings=tuple(self._warnings)
+        )
 
     # --- from a text to parts, with NOT at the words alone (De Morgan) ---------------------------------------------
 
@@ -237,40 +222,44 @@ class _Query:
             remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(FIELDS)}, and prefix:name"
         self._tokens.fail(token, f"there is no field {name!r}", f"{remedy}; or quote the text")
 
-    def _words(self, token: Token, text: str, field: _Field) -> TextExpression | str:
+    def _words(self, token: Token, text: str, field: _Field) -> ir.TextExpression | str:
         if not field.is_link:
-            return words_of(self._tokens, token, text, Analyzer())
+            return words_of(self._tokens, token, text, ir.Analyzer())
         text = text.strip().removesuffix("*").lower()
         return text or self._tokens.fail(token, f"the text {token} is empty")
 
     # --- from parts to the tree ------------------------------------------------------------------------------------
 
-    def _where(self, part: _Part) -> Where:
+    def _where(self, part: _Part) -> ir.Where:
         if isinstance(part, _Joined):
             wheres = [self._where(inner) for inner in part.parts]
             if part.operator == "OR":
-                return Or(tuple([where if isinstance(where, And) else And((where,)) for where in wheres]))
-            return And(tuple([p for where in wheres for p in (where.parts if isinstance(where, And) else (where,))]))
+                return ir.Or(tuple([where if isinstance(where, ir.And) else ir.And((where,)) for where in wheres]))
+            return ir.And(
+                tuple([p for where in wheres for p in (where.parts if isinstance(where, ir.And) else (where,))])
+            )
         self._count += 1
-        literal, predicate = Variable(f".{self._count}"), Variable(f".{self._count}p")
-        parts: list[Where] = []
+        literal, predicate = ir.Variable(f".{self._count}"), ir.Variable(f".{self._count}p")
+        parts: list[ir.Where] = []
         match part.field.predicates:
             case ():
-                parts.append(Pattern(ANY, ANY, literal))
+                parts.append(ir.Pattern(ir.ANY, ir.ANY, literal))
             case (only,):
-                parts.append(Pattern(ANY, only, literal))
+                parts.append(ir.Pattern(ir.ANY, only, literal))
             case several:
-                parts += (Pattern(ANY, predicate, literal), Filter(In(predicate, several)))
+                parts += (ir.Pattern(ir.ANY, predicate, literal), ir.Filter(ir.In(predicate, several)))
         texts = [words for words in part.words if not isinstance(words, str)]
-        conditions: list[Expression] = [_link_holds(literal, words) for words in part.words if isinstance(words, str)]
+        conditions: list[ir.Expression] = [
+            _link_holds(literal, words) for words in part.words if isinstance(words, str)
+        ]
         if texts:
-            conditions.append(FullText(literal, texts[0] if len(texts) == 1 else TextOr(tuple(texts))))
-        parts.append(Filter(conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))))
-        return Not(And(tuple(parts))) if part.negated else And(tuple(parts))
+            conditions.append(ir.FullText(literal, texts[0] if len(texts) == 1 else ir.TextOr(tuple(texts))))
+        parts.append(ir.Filter(conditions[0] if len(conditions) == 1 else ir.AnyOf(tuple(conditions))))
+        return ir.Not(ir.And(tuple(parts))) if part.negated else ir.And(tuple(parts))
 
 
-def _link_holds(link: Variable, text: str) -> Function:
-    return Function("CONTAINS", (Function("LCASE", (Function("STR", (link,)),)), Literal(text)))
+def _link_holds(link: ir.Variable, text: str) -> ir.Function:
+    return ir.Function("CONTAINS", (ir.Function("LCASE", (ir.Function("STR", (link,)),)), Literal(text)))
 
 
 def _joined(operator: str, parts: Sequence[_Part]) -> _Part:

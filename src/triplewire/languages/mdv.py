@@ -15,23 +15,7 @@ from math import prod
 from typing import TypeAlias
 
 from triplewire.errors import LimitError, SubscriptionError
-from triplewire.ir.nodes import (
-    AllOf,
-    And,
-    Coercion,
-    Compare,
-    Expression,
-    Filter,
-    Function,
-    Negate,
-    Not,
-    Or,
-    Pattern,
-    TextRelation,
-    TextTest,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import rewrite, walk
 from triplewire.languages.context import Context, Parsed
@@ -140,21 +124,21 @@ Place: TypeAlias = str | int
 """Where paths with the same steps from the same variable meet: the variable's name, or a number."""
 
 
-def _searched(rule: Rule, context: Context) -> tuple[Where, ...]:
+def _searched(rule: Rule, context: Context) -> tuple[ir.Where, ...]:
     """What the search clause asks: classes as types, rules as their own conditions."""
     limit, patterns = context.settings.max_patterns, 0
-    parts: list[Where] = []
+    parts: list[ir.Where] = []
     for place, (name, meaning) in enumerate(rule.variables.items(), 1):
         if isinstance(meaning, IRI):
-            parts.append(Pattern(Variable(name), RDF_TYPE, meaning))
+            parts.append(ir.Pattern(ir.Variable(name), RDF_TYPE, meaning))
         else:
-            patterns += sum(isinstance(node, Pattern) for node in walk(meaning.where)) - 1
-            names = {Variable(meaning.select[0]): Variable(name)}  # its other variables become hidden ones
+            patterns += sum(isinstance(node, ir.Pattern) for node in walk(meaning.where)) - 1
+            names = {ir.Variable(meaning.select[0]): ir.Variable(name)}  # its other variables become hidden ones
             for node in walk(meaning.where):
-                if isinstance(node, Variable):
-                    names.setdefault(node, Variable(f".{place}.{len(names)}"))
-            where = rewrite(meaning.where, (Variable,), names.__getitem__)
-            parts += where.parts if isinstance(where, And) else (where,)
+                if isinstance(node, ir.Variable):
+                    names.setdefault(node, ir.Variable(f".{place}.{len(names)}"))
+            where = rewrite(meaning.where, (ir.Variable,), names.__getitem__)
+            parts += where.parts if isinstance(where, ir.And) else (where,)
         patterns += 1
         if patterns > limit:
             what = f"the rule and those that it names have more than {limit} patterns"
@@ -169,12 +153,12 @@ class _Branch:
         self._registered = registered
         self._places: dict[tuple[Place, IRI], Place] = {}  # where a step leads from a place
         self._middle: set[Place] = set()  # places that some path goes on from
-        self._shared: dict[Place, Variable] = {}  # the resources there
-        self._patterns: list[Pattern] = []
+        self._shared: dict[Place, ir.Variable] = {}  # the resources there
+        self._patterns: list[ir.Pattern] = []
         self._count = 0  # hidden variables made
-        self._same: dict[Variable, Variable] = {}  # a variable and another that is the same
+        self._same: dict[ir.Variable, ir.Variable] = {}  # a variable and another that is the same
 
-    def compile(self, searched: tuple[Where, ...], tests: tuple[Test, ...]) -> And:
+    def compile(self, searched: tuple[ir.Where, ...], tests: tuple[Test, ...]) -> ir.And:
         """One branch: what the search clause asks, then the paths, then the conditions."""
         for path in chain.from_iterable(test.paths for test in tests):
             place: Place = path.variable
@@ -186,17 +170,17 @@ class _Branch:
         filters = [condition for test in stated if (condition := self._condition(test)) is not None]
         # last, when it is known which resources other paths go on from
         absent = [self._absent(test.left) for test in tests if test not in stated and isinstance(test.left, Path)]
-        parts: list[Where] = [*searched, *self._patterns, *filters, *absent]
+        parts: list[ir.Where] = [*searched, *self._patterns, *filters, *absent]
         if self._same:
             names = {variable: self._root(variable) for variable in self._same}
-            parts = [rewrite(part, (Variable,), lambda variable: names.get(variable, variable)) for part in parts]
-        return And(tuple(dict.fromkeys(parts)))
+            parts = [rewrite(part, (ir.Variable,), lambda variable: names.get(variable, variable)) for part in parts]
+        return ir.And(tuple(dict.fromkeys(parts)))
 
-    def _condition(self, test: Test) -> Filter | None:
+    def _condition(self, test: Test) -> ir.Filter | None:
         if test.op == "=" and isinstance(test.left, Path) and isinstance(test.right, Path):
             path, resource = (test.left, test.right) if test.left.steps else (test.right, test.left)
             if not resource.steps:
-                ends = self._end(path, Variable(resource.variable)), Variable(resource.variable)
+                ends = self._end(path, ir.Variable(resource.variable)), ir.Variable(resource.variable)
                 # of two variables that are one, the registered one stays, else one of the search clause
                 representative, other = sorted(
                     map(self._root, ends), key=lambda v: (v.name != self._registered, v.hidden)
@@ -209,14 +193,14 @@ class _Branch:
             return None  # the pattern says it
         right = self._end(test.right) if isinstance(test.right, Path) else test.right
         if test.op == CONTAINS:
-            return Filter(_contains(left, right, test.negated))
-        if isinstance(left, Variable):
-            return Filter(Compare(test.op, left, right, Coercion.LENIENT))
-        return Filter(Compare(FLIPPED[test.op], right, left, Coercion.LENIENT))
+            return ir.Filter(_contains(left, right, test.negated))
+        if isinstance(left, ir.Variable):
+            return ir.Filter(ir.Compare(test.op, left, right, ir.Coercion.LENIENT))
+        return ir.Filter(ir.Compare(FLIPPED[test.op], right, left, ir.Coercion.LENIENT))
 
-    def _end(self, path: Path, end: Variable | None = None) -> Variable:
+    def _end(self, path: Path, end: ir.Variable | None = None) -> ir.Variable:
         """The variable at the end of the path: the shared one, else `end`, else a new one."""
-        resource = Variable(path.variable)
+        resource = ir.Variable(path.variable)
         place: Place = path.variable
         for step in path.steps:
             place = self._places[place, step.property]
@@ -226,44 +210,44 @@ class _Branch:
                     following = end
                 else:
                     self._count += 1
-                    following = Variable(f".{self._count}")
-                self._patterns.append(Pattern(resource, step.property, following))
+                    following = ir.Variable(f".{self._count}")
+                self._patterns.append(ir.Pattern(resource, step.property, following))
                 if place in self._middle:
                     self._shared[place] = following
             resource = following
         return resource
 
-    def _absent(self, path: Path) -> Not:
+    def _absent(self, path: Path) -> ir.Not:
         """No way along the path; from the resource that other paths go on from, where they share a beginning."""
         place: Place = path.variable
-        resource = Variable(path.variable)
-        patterns: list[Where] = []
+        resource = ir.Variable(path.variable)
+        patterns: list[ir.Where] = []
         for position, step in enumerate(path.steps, 1):
             place = self._places[place, step.property]
             if not patterns and place in self._shared and position < len(path.steps):
                 resource = self._shared[place]
                 continue
             self._count += 1
-            following = Variable(f".{self._count}")
-            patterns.append(Pattern(resource, step.property, following))
+            following = ir.Variable(f".{self._count}")
+            patterns.append(ir.Pattern(resource, step.property, following))
             resource = following
-        return Not(And(tuple(patterns)))
+        return ir.Not(ir.And(tuple(patterns)))
 
-    def _root(self, variable: Variable) -> Variable:
+    def _root(self, variable: ir.Variable) -> ir.Variable:
         while variable in self._same:
             variable = self._same[variable]
         return variable
 
 
-def _contains(left: Variable | IRI | Literal, right: Variable | IRI | Literal, negated: bool) -> Expression:
-    if isinstance(left, Variable) and isinstance(right, Literal):
-        return TextTest(TextRelation.CONTAINS, left, right.lexical, negated)
-    literals = [Function("ISLITERAL", (side,)) for side in (left, right) if isinstance(side, Variable)]
-    texts: list[Expression] = [  # a constant is read by its text, quoted or not
-        Literal(side.lexical) if isinstance(side, Literal) else Function("STR", (side,)) for side in (left, right)
+def _contains(left: ir.Variable | IRI | Literal, right: ir.Variable | IRI | Literal, negated: bool) -> ir.Expression:
+    if isinstance(left, ir.Variable) and isinstance(right, Literal):
+        return ir.TextTest(ir.TextRelation.CONTAINS, left, right.lexical, negated)
+    literals = [ir.Function("ISLITERAL", (side,)) for side in (left, right) if isinstance(side, ir.Variable)]
+    texts: list[ir.Expression] = [  # a constant is read by its text, quoted or not
+        Literal(side.lexical) if isinstance(side, Literal) else ir.Function("STR", (side,)) for side in (left, right)
     ]
-    contains = Function("CONTAINS", tuple(texts))
-    return AllOf((*literals, Negate(contains) if negated else contains))
+    contains = ir.Function("CONTAINS", tuple(texts))
+    return ir.AllOf((*literals, ir.Negate(contains) if negated else contains))
 
 
 # --- from a text to a rule -------------------------------------------------------------------------------------------
@@ -295,7 +279,7 @@ def parse(text: str, context: Context) -> Parsed:
         rule = _Parser(text, context).rule()
         searched = _searched(rule, context)
         branches = tuple(_Branch(rule.registered).compile(searched, tests) for tests in rule.branches)
-        where = branches[0] if len(branches) == 1 else Or(branches)
+        where = branches[0] if len(branches) == 1 else ir.Or(branches)
         return Parsed((rule.registered,), where, warnings=rule.warnings)
 
 

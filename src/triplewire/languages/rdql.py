@@ -18,23 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from triplewire.ir.nodes import (
-    AllOf,
-    And,
-    AnyOf,
-    Compare,
-    Expression,
-    Filter,
-    Function,
-    Label,
-    Negate,
-    Pattern,
-    PatternTerm,
-    Variable,
-    Where,
-    conjuncts,
-    names_bound,
-)
+from triplewire.ir import nodes as ir
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import bounded
 from triplewire.languages.grammar.conditions import FLIPPED, compared, narrowed
@@ -107,7 +91,7 @@ class _Terms(TermReader):
             return made_iri(self._prefixes[prefix] + local)
         return super().iri_of(token)
 
-    def term(self, expected: str) -> IRI | Literal | Label | Variable:
+    def term(self, expected: str) -> IRI | Literal | ir.Label | ir.Variable:
         """A variable, IRI, literal, number or boolean. RDQL escapes any character in a string, and of a literal with
         language and datatype the datatype counts."""
         tokens = self.tokens
@@ -117,10 +101,10 @@ class _Terms(TermReader):
             tokens.unsupported(tokens.peek(), "NULL", "a variable of a pattern always has a value")
         if (token := tokens.accept_kind("integer")) is not None:  # hexadecimal, or with an L behind it
             digits = token.text.rstrip("lL")
-            return Label(str(int(digits, 16 if digits[1:2] in ("x", "X") else 10)))
+            return ir.Label(str(int(digits, 16 if digits[1:2] in ("x", "X") else 10)))
         if (token := tokens.accept_kind("string")) is None:
             bare = self.accept_literal() or tokens.unexpected(expected)
-            return Label(bare.lexical)
+            return ir.Label(bare.lexical)
         plain = _ESCAPE.sub(lambda escape: escape[0] if escape[1] in "tbnrfuU\"'\\" else escape[1], token.text)
         text, tag = string_value(tokens, token._replace(text=plain)), tokens.accept_kind("tag")
         if tokens.accept("^^"):
@@ -133,7 +117,7 @@ class _Query:
     def __init__(self, tokens: _Tokens) -> None:
         self._tokens = tokens
         self._terms = _Terms(tokens)
-        self._parts: list[Where] = []
+        self._parts: list[ir.Where] = []
 
     def read(self) -> Parsed:
         tokens = self._tokens
@@ -152,11 +136,11 @@ class _Query:
             tokens.note(comma.offset if comma else begin)
         if tokens.accept("AND"):
             for condition in tokens.conjuncts(self._filter, ",", "AND"):
-                self._parts += map(Filter, conjuncts(condition))
+                self._parts += map(ir.Filter, ir.conjuncts(condition))
         if tokens.peek() != (using or tokens.peek(len(tokens.text))):
             tokens.unexpected(f"AND, USING or {END}")
-        bound = dict.fromkeys(name for part in self._parts for name in names_bound(part))
-        return Parsed(tuple(selected or bound), And((*self._parts, *narrowed(sources))))
+        bound = dict.fromkeys(name for part in self._parts for name in ir.names_bound(part))
+        return Parsed(tuple(selected or bound), ir.And((*self._parts, *narrowed(sources))))
 
     def _head(self) -> tuple[dict[str, None], list[str]]:
         """SELECT and FROM, up to and with WHERE: variables (none is `*`), sources (none: `*`)."""
@@ -186,19 +170,19 @@ class _Query:
         tokens.accept(",")
         predicate = self._node("a predicate")
         tokens.accept(",")
-        self._parts.append(Pattern(subject, predicate, self._terms.term("an object")))
+        self._parts.append(ir.Pattern(subject, predicate, self._terms.term("an object")))
         tokens.expect(")")
 
-    def _node(self, position: str) -> PatternTerm:
+    def _node(self, position: str) -> ir.PatternTerm:
         token = self._tokens.peek()
         node = self._terms.term(position)
-        if isinstance(node, Literal | Label):
+        if isinstance(node, Literal | ir.Label):
             self._tokens.fail(token, f"a literal cannot be {position}", "write a variable or an IRI")
         return node
 
     # --- conditions ------------------------------------------------------------------------------------------------
 
-    def _filter(self) -> Expression:
+    def _filter(self) -> ir.Expression:
         token = self._tokens.peek()
         condition = self._condition(token, self._or())
         limit = self._tokens.context.settings.max_query_depth
@@ -207,20 +191,22 @@ class _Query:
             self._tokens.fail(token, what, "raise max_query_depth, or shorten it")
         return condition
 
-    def _condition(self, token: Token, read: Expression) -> Expression:
+    def _condition(self, token: Token, read: ir.Expression) -> ir.Expression:
         """What was read at `token`, where it is a condition."""
         if not _is_condition(read):
             self._tokens.fail(token, f"found a value at {token}, expected a condition", "compare it with something")
         return read
 
-    def _or(self) -> Expression:
+    def _or(self) -> ir.Expression:
         with self._tokens.nested():
-            return self._joined("||", self._and, AnyOf)
+            return self._joined("||", self._and, ir.AnyOf)
 
-    def _and(self) -> Expression:
-        return self._joined("&&", self._not, AllOf)
+    def _and(self) -> ir.Expression:
+        return self._joined("&&", self._not, ir.AllOf)
 
-    def _joined(self, symbol: str, operand: Callable[[], Expression], join: type[AnyOf | AllOf]) -> Expression:
+    def _joined(
+        self, symbol: str, operand: Callable[[], ir.Expression], join: type[ir.AnyOf | ir.AllOf]
+    ) -> ir.Expression:
         """One operand, whatever it is, or several conditions."""
         tokens = self._tokens
         token, read = tokens.peek(), operand()
@@ -231,11 +217,11 @@ class _Query:
             token = tokens.peek()
             begins.append(token.offset)
             conditions.append(self._condition(token, operand()))
-        if join is AllOf:
+        if join is ir.AllOf:
             tokens.note_conjuncts(begins)
         return join(tuple(conditions))
 
-    def _not(self) -> Expression:
+    def _not(self) -> ir.Expression:
         tokens, first, negated = self._tokens, self._tokens.peek(), False
         while tokens.accept("!"):
             negated = not negated
@@ -243,9 +229,9 @@ class _Query:
         read = self._relation()
         if token != first:
             self._condition(token, read)
-        return Negate(read) if negated else read
+        return ir.Negate(read) if negated else read
 
-    def _relation(self) -> Expression:
+    def _relation(self) -> ir.Expression:
         """A comparison, a match with a regular expression, or a side alone."""
         tokens, first = self._tokens, self._tokens.peek()
         left = self._sum(("+", "-"), lambda: self._sum(("*", "/"), self._factor))
@@ -263,47 +249,47 @@ class _Query:
         right = self._sum(("+", "-"), lambda: self._sum(("*", "/"), self._factor))
         left, right = self._side(first, left), self._side(after, right)
         op = COMPARISONS.get(token.text, "")
-        if not isinstance(left, Variable | Function):
+        if not isinstance(left, ir.Variable | ir.Function):
             left, right, op = right, left, FLIPPED.get(op, "")
-        if not isinstance(left, Variable | Function):
+        if not isinstance(left, ir.Variable | ir.Function):
             tokens.fail(first, "a comparison of two constants", "name a variable")
         if op:
             return compared(tokens, first, op, left, right)
-        if isinstance(left, Function) or isinstance(right, Function):
+        if isinstance(left, ir.Function) or isinstance(right, ir.Function):
             tokens.fail(token, f"{token.text} asks for the same term, which a sum is not", "write == or !=")
-        if isinstance(right, Label):
-            left, right = Function("STR", (left,)), Literal(right.text)
-        same = Function("SAMETERM", (left, right))
-        return same if token.text.upper() == "EQ" else Negate(same)
+        if isinstance(right, ir.Label):
+            left, right = ir.Function("STR", (left,)), Literal(right.text)
+        same = ir.Function("SAMETERM", (left, right))
+        return same if token.text.upper() == "EQ" else ir.Negate(same)
 
-    def _match(self, token: Token, side: Expression) -> Expression:
+    def _match(self, token: Token, side: ir.Expression) -> ir.Expression:
         """`side =~ /pattern/flags`: a regular expression over the text of a literal or of an IRI."""
         written = _MATCH.fullmatch(token.text)
         assert written is not None  # by the tokens' pattern
         operator, delimiter, pattern, flags = written.groups()
         pattern = pattern.replace("\\" + delimiter, delimiter)
         check_regex(self._tokens, token, pattern, flags)
-        matches = Function("REGEX", (Function("STR", (side,)), Literal(pattern), Literal(flags)))
-        return Negate(matches) if operator == "!~" else matches
+        matches = ir.Function("REGEX", (ir.Function("STR", (side,)), Literal(pattern), Literal(flags)))
+        return ir.Negate(matches) if operator == "!~" else matches
 
-    def _side(self, token: Token, read: Expression) -> Expression:
+    def _side(self, token: Token, read: ir.Expression) -> ir.Expression:
         """What was read at `token`, where it is no condition."""
         if _is_condition(read):
             self._tokens.fail(token, f"found a condition at {token}, expected a value", "join conditions with && or ||")
         return read
 
-    def _sum(self, operators: tuple[str, ...], operand: Callable[[], Expression]) -> Expression:
+    def _sum(self, operators: tuple[str, ...], operand: Callable[[], ir.Expression]) -> ir.Expression:
         tokens, first, length = self._tokens, self._tokens.peek(), 0
         total = operand()
         while tokens.at(*operators):
             op, token = tokens.next(), tokens.peek()
-            total = Function(op.text, (self._side(first, total), self._side(token, operand())))
+            total = ir.Function(op.text, (self._side(first, total), self._side(token, operand())))
             length += 1
             if length > tokens.context.settings.max_query_depth:
                 tokens.fail(op, f"the sum has more than {length} parts", "raise max_query_depth, or shorten it")
         return total
 
-    def _factor(self) -> Expression:
+    def _factor(self) -> ir.Expression:
         tokens = self._tokens
         if tokens.accept("("):
             inner = self._or()
@@ -314,11 +300,11 @@ class _Query:
             negative ^= tokens.next().text == "-"
         if tokens.peek() != token:
             inner = self._side(tokens.peek(), self._factor())
-            return Function("NEGATE", (inner,)) if negative else inner
+            return ir.Function("NEGATE", (inner,)) if negative else inner
         return self._terms.term("a variable, a constant, '!' or '('")
 
 
-def _is_condition(read: Expression) -> bool:
-    return isinstance(read, Compare | AllOf | AnyOf | Negate | Function) and (
-        not isinstance(read, Function) or read.name in ("SAMETERM", "REGEX")
+def _is_condition(read: ir.Expression) -> bool:
+    return isinstance(read, ir.Compare | ir.AllOf | ir.AnyOf | ir.Negate | ir.Function) and (
+        not isinstance(read, ir.Function) or read.name in ("SAMETERM", "REGEX")
     )

@@ -160,7 +160,8 @@ def traits_of(operator: object) -> Traits:
     return Traits(**stated)
 
 
-OPTIONAL = frozenset((*(known.name for known in fields(Traits)), "cacheable", "check_constants", "with_taxonomy"))
+_OTHERS = ("cacheable", "check_constants", "other_forms", "with_taxonomy")
+OPTIONAL = frozenset((*(known.name for known in fields(Traits)), *_OTHERS))
 _OTHER_WORDS = {"budget": "budget_per_hour", "retry": "retries", "retrys": "retries"}
 
 

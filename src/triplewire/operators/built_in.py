@@ -1,9 +1,8 @@
 """The operators that need no library.
 
 `locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box? `locIn(place)` is `inPlace` of
-`triplewire.operators.families.spatial`, which needs libraries. `language(code)`: is a literal,
-or the publication by its dc:language, in this language?
-The third, `fromSource(source)`, is in `triplewire.model.origins`.
+`triplewire.operators.families.spatial`, which needs libraries. `language(code)`: is a literal, or the publication by
+its dc:language, in this language? The third, `fromSource(source)`, is in `triplewire.model.origins`.
 """
 
 from __future__ import annotations

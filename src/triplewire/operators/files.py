@@ -153,8 +153,14 @@ def fault_of(operator: Any) -> str:
         return f"is the class {operator.__name__}, not an object of it"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return f"has no name of letters, digits, _ and - ({name!r:.60})"
-    if not isinstance(parameters, tuple) or not all(isinstance(p, Parameter) for p in parameters):
+    if not _are_parameters(parameters):
         return f"({name}) has no tuple of Parameter as its parameters"
+    forms = getattr(operator, "other_forms", ())
+    if not isinstance(forms, tuple) or not all(map(_are_parameters, forms)):
+        return f"({name}) has other_forms = {forms!r:.60}, which is no tuple of tuples of Parameter"
+    lengths = [len(form) for form in (parameters, *forms)]
+    if len(set(lengths)) < len(lengths):
+        return f"({name}) has two forms with as many parameters ({', '.join(map(str, lengths))})"
     if not callable(getattr(operator, "evaluate", None)):
         return f"({name}) has no method evaluate(publication, arguments)"
     try:
@@ -163,6 +169,10 @@ def fault_of(operator: Any) -> str:
         return f"({name}) {error}"
     fault = misspelt(operator)
     return f"({name}) {fault}" if fault else ""
+
+
+def _are_parameters(form: Any) -> bool:
+    return isinstance(form, tuple) and all(isinstance(parameter, Parameter) for parameter in form)
 
 
 def _failure(path: str | Path, what: str, remedy: str, *, line: int = 0) -> OperatorError:

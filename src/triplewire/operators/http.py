@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import AddressError, OperatorError, OperatorFault, PassingFault, RequestError
+from triplewire.forks import forget_in_children
 from triplewire.model.operator import (
     MOST_AT_ONCE,
     MOST_RETRIES,
@@ -71,6 +72,11 @@ class HttpOperator:
 
     def __post_init__(self) -> None:
         self._client = Client(self.target, self.concurrency)
+        self.forget()
+        forget_in_children(self)
+
+    def forget(self) -> None:
+        """In the child of a fork: the requests that are under way are those of the parent."""
         self._places = threading.BoundedSemaphore(self.concurrency)
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:

@@ -36,6 +36,7 @@ from triplewire.store.tables import terms
 T = TypeVar("T")
 
 DAY = 86_400.0  # seconds
+_ADDRESSES = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
 MOST_AT_ONCE = 256  # writes that share a commit
 _WAL_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))  # where a WAL of several connections loses no commits any more
 _LOCK_SECONDS = 2.0
@@ -103,7 +104,12 @@ class Database:
         Raises `BusyError` where another process has the SQLite file, `UnavailableError` where PostgreSQL does not
         answer, and `StoreError` where there is something else.
         """
-        parsed = make_url(url)
+        try:
+            parsed = make_url(url)
+        except (ValueError, SQLAlchemyError):  # what stands there may be a password
+            raise StoreError("the address of the database cannot be read", remedy=_ADDRESSES) from None
+        if not parsed.database and parsed.get_backend_name() != "postgresql":
+            raise StoreError("the address names no database", source=parsed.render_as_string(), remedy=_ADDRESSES)
         lock: FileLock | None = None
         if not made and parsed.get_backend_name() != "postgresql" and not Path(parsed.database or "").exists():
             raise StoreError("there is no such store", source=parsed.render_as_string())
@@ -116,7 +122,7 @@ class Database:
             lock = _locked(Path(parsed.database or "", "served")) if alone else None
             engine = sa.create_engine(parsed, pool_use_lifo=True)
         else:
-            raise StoreError(f"{parsed.get_backend_name()} is no database of a broker", remedy="sqlite or postgresql")
+            raise StoreError(f"{parsed.get_backend_name()} is no database of a broker", remedy=_ADDRESSES)
         database = cls(engine, lock, warn)
         try:
             with errors_of_database(parsed.render_as_string()):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, ClassVar, NamedTuple
 
+from triplewire.cli.client import OPENER
 from triplewire.errors import ServiceError
 
 _SECONDS = 60
@@ -24,16 +25,6 @@ class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Another server would get the token."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
 
 
 def ask(
@@ -48,7 +39,7 @@ def ask(
         sent["Authorization"] = f"Bearer {token}"
     try:
         request = urllib.request.Request(address, data, sent, method=method)
-        with _OPENER.open(request, timeout=_SECONDS) as answer:
+        with OPENER.open(request, timeout=_SECONDS) as answer:
             return Answer(answer.status, {n.lower(): v for n, v in answer.headers.items()}, answer.read())
     except urllib.error.HTTPError as error:
         with error:

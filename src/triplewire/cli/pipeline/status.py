@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli.arguments import folder_option, wrong_usage
-from triplewire.cli.feed_lines import feed_lines
-from triplewire.cli.output import check_writable, whole_file
+from triplewire.cli.output import check_writable, feed_lines, whole_file
 from triplewire.cli.report import counted, say
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ STRINGS = r"""
 
 IRIS = r"""(?P<iri><(?!=)(?:[^<>"{}|^`\\\x00-\x20]++|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*+>)"""
 WORD = r"[^\W\d]\w*+(?:-\w++)*+"
-NUMBER = r"(?P<number>[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)"
+NUMBER = r"(?P<number>(?:[0-9]++(?:\.[0-9]++)?+|(?<!\w)\.[0-9]++)(?:[eE][+-]?[0-9]++)?+)"
 
 PATTERN = re.compile(
     rf"""
@@ -322,7 +322,7 @@ def convert(number: str, unit: str, wanted: str) -> str:
 # --- calls: `locIn(Bronx, ?where, 5 km)` -----------------------------------------------------------------------------
 
 NAMESPACE = PREDECLARED["op"]
-QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?([^\W\d_]\S*|°\S+|%)")
+QUANTITY = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+) ?([^\W\d_]\S*|°\S+|%)")
 
 
 def call_ahead(names: NamesInForce, ahead: int = 0) -> bool:

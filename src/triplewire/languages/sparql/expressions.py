@@ -11,21 +11,7 @@ from difflib import get_close_matches
 from typing import TypeAlias
 
 from triplewire.errors import LimitError, UnsupportedQuery
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Call,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    Negate,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.ir.values import casts
 from triplewire.ir.values.functions import SYNONYMS
 from triplewire.ir.values.regex_syntax import RegexError
@@ -67,7 +53,7 @@ RANDOM = frozenset(["RAND", "UUID", "STRUUID", "BNODE"])
 """Their value would differ from one evaluation to the next; matching is deterministic (semantics, section 6)."""
 
 
-def call_part(terms: TermReader) -> Call:
+def call_part(terms: TermReader) -> ir.Call:
     """What follows CALL: the operator's name, bare or under `op:`, and its arguments."""
     tokens = terms.tokens
     token = tokens.peek()
@@ -79,10 +65,10 @@ def call_part(terms: TermReader) -> Call:
     return _call(terms, token, iri.value[len(NAMESPACE) :])
 
 
-def _call(terms: TermReader, token: Token, name: str) -> Call:
+def _call(terms: TermReader, token: Token, name: str) -> ir.Call:
     """The call of `name`, written at `token`; the cursor stands on its arguments."""
 
-    def argument(_unit: str) -> Variable | IRI | Literal:
+    def argument(_unit: str) -> ir.Variable | IRI | Literal:
         read = terms.accept_variable() or terms.accept_constant()
         return read or terms.tokens.unexpected("a variable, an IRI or a literal")
 
@@ -92,7 +78,7 @@ def _call(terms: TermReader, token: Token, name: str) -> Call:
 _ARGUMENTS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # where pattern and flags stand
 
 
-def _check_regex(tokens: Tokens, function: str, starts: Sequence[Token], arguments: Sequence[Expression]) -> None:
+def _check_regex(tokens: Tokens, function: str, starts: Sequence[Token], arguments: Sequence[ir.Expression]) -> None:
     """Refuse a pattern, or flags, that is a plain literal and cannot be compiled, at its place: `starts` are the first
     tokens of the arguments."""
     if function not in _ARGUMENTS:
@@ -127,7 +113,7 @@ _CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or 
 class Expressions:
     """Reads expressions at the cursor; `group` reads the group after EXISTS."""
 
-    def __init__(self, terms: TermReader, group: Callable[[], Where]) -> None:
+    def __init__(self, terms: TermReader, group: Callable[[], ir.Where]) -> None:
         self._terms = terms
         self._tokens = terms.tokens
         self._group = group
@@ -140,7 +126,7 @@ class Expressions:
             remedy = "select the variables and aggregate what is notified"
             self._tokens.unsupported(token, f"the aggregate {name}", remedy)
 
-    def constraint(self) -> Expression:
+    def constraint(self) -> ir.Expression:
         """What may follow FILTER: a bracketed expression or a call (production 69)."""
         tokens = self._tokens
         first = tokens.peek()
@@ -158,21 +144,21 @@ class Expressions:
             tokens.fail(tokens.peek(), f"found {tokens.peek()} after a whole condition", "put it in parentheses")
         return condition
 
-    def bracketed(self) -> Expression:
+    def bracketed(self) -> ir.Expression:
         """An expression in parentheses."""
         self._tokens.expect("(")
         inner = self.expression()
         self._tokens.expect(")")
         return inner
 
-    def expression(self) -> Expression:
+    def expression(self) -> ir.Expression:
         """A whole expression; refused where its tree would be too deep."""
         tokens = self._tokens
         with tokens.nested():
             first = tokens.peek()
             outermost, self._inside = not self._inside, True
             conditions = tokens.separated(self._conjunction, "||")
-            read = AnyOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
+            read = ir.AnyOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
             self._inside = not outermost
             limit = tokens.context.settings.max_query_depth
             # a tree is no deeper than its text is long, so short ones need no look; groups are limited by `nested`
@@ -180,58 +166,58 @@ class Expressions:
                 tokens.fail(first, f"an expression of more than {limit} levels", "raise max_query_depth, or shorten it")
             return read
 
-    def _conjunction(self) -> Expression:
+    def _conjunction(self) -> ir.Expression:
         begins = [self._tokens.peek().offset]
         conditions = [self._relation()]
         while self._tokens.accept("&&"):  # not by `conjuncts`: each level of an expression takes many frames as it is
             begins.append(self._tokens.peek().offset)
             conditions.append(self._relation())
         self._tokens.note_conjuncts(begins)
-        return AllOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
+        return ir.AllOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
 
-    def _relation(self) -> Expression:
+    def _relation(self) -> ir.Expression:
         tokens = self._tokens
         left = self._arithmetic()
         op = tokens.accept(*COMPARISONS)
         if op:
-            return Compare(op.text, left, self._arithmetic())
+            return ir.Compare(op.text, left, self._arithmetic())
         if tokens.accept("IN"):
-            return In(left, self._arguments())
+            return ir.In(left, self._arguments())
         if tokens.at("NOT"):
             tokens.next()
             tokens.expect("IN")
-            return In(left, self._arguments(), negated=True)
+            return ir.In(left, self._arguments(), negated=True)
         return left
 
-    def _arithmetic(self) -> Expression:
+    def _arithmetic(self) -> ir.Expression:
         """Sums of products, both from left to right."""
         tokens = self._tokens
-        total: Expression | None = None
+        total: ir.Expression | None = None
         sign = ""
         product = self._unary()
         while op := tokens.accept("*", "/", "+", "-"):
             if op.text in "*/":
-                product = Function(op.text, (product, self._unary()))
+                product = ir.Function(op.text, (product, self._unary()))
                 continue
-            total = Function(sign, (total, product)) if total is not None else product
+            total = ir.Function(sign, (total, product)) if total is not None else product
             sign = op.text
             product = self._unary()
-        return Function(sign, (total, product)) if total is not None else product
+        return ir.Function(sign, (total, product)) if total is not None else product
 
-    def _unary(self) -> Expression:
+    def _unary(self) -> ir.Expression:
         tokens = self._tokens
         count = 0
         while tokens.accept("!"):
             count += 1
         if tokens.at("+", "-") and not self._terms.sign_touches():
-            read: Expression = Function("NEGATE" if tokens.next().text == "-" else "PLUS", (self._primary(),))
+            read: ir.Expression = ir.Function("NEGATE" if tokens.next().text == "-" else "PLUS", (self._primary(),))
         else:
             read = self._primary()
         for _ in range(2 - count % 2 if count else 0):  # !! is the effective boolean value, !!! is !
-            read = Negate(read)
+            read = ir.Negate(read)
         return read
 
-    def _primary(self) -> Expression:
+    def _primary(self) -> ir.Expression:
         tokens = self._tokens
         if tokens.at("("):
             return self.bracketed()
@@ -247,7 +233,7 @@ class Expressions:
             return self._word(tokens.next())
         tokens.unexpected("an expression")
 
-    def _arguments(self, starts: list[Token] | None = None) -> tuple[Expression, ...]:
+    def _arguments(self, starts: list[Token] | None = None) -> tuple[ir.Expression, ...]:
         """Expressions in parentheses, with commas between them; there may be none. `starts` gets their first tokens."""
         starts = [] if starts is None else starts
         tokens = self._tokens
@@ -264,20 +250,20 @@ class Expressions:
         tokens.expect(")")
         return tuple(arguments)
 
-    def _called(self, token: Token) -> Expression:
+    def _called(self, token: Token) -> ir.Expression:
         """An IRI: a constant, or, with arguments, a cast or an operator."""
         tokens = self._tokens
         iri = self._terms.iri_of(token)
         if not tokens.at("("):
             return iri
         if iri.value.startswith(NAMESPACE):
-            return Holds(_call(self._terms, token, iri.value[len(NAMESPACE) :]))
+            return ir.Holds(_call(self._terms, token, iri.value[len(NAMESPACE) :]))
         if iri.value not in CASTS:
             remedy = "known: SPARQL's own, casts to xsd types, and op:name(...)"
             tokens.unsupported(token, f"the function {iri}", remedy)
         return self._function(token, iri.value, (1, 1))
 
-    def _word(self, token: Token) -> Expression:
+    def _word(self, token: Token) -> ir.Expression:
         """A call by keyword; the cursor stands behind the keyword."""
         tokens = self._tokens
         name = token.text.upper()
@@ -285,21 +271,21 @@ class Expressions:
         if name in FUNCTIONS:
             return self._function(token, name, FUNCTIONS[name])
         if name == "EXISTS":
-            return Exists(self._group())
+            return ir.Exists(self._group())
         if name == "NOT":
             tokens.expect("EXISTS")
-            return Negate(Exists(self._group()))
+            return ir.Negate(ir.Exists(self._group()))
         if name in ("BOUND", "FTCONTAINS"):
             tokens.expect("(")
             variable = self._terms.variable()
-            condition: Expression = Function("BOUND", (variable,))
+            condition: ir.Expression = ir.Function("BOUND", (variable,))
             if name == "FTCONTAINS":
                 tokens.expect(",")
-                condition = FullText(variable, parse_expression(tokens))
+                condition = ir.FullText(variable, parse_expression(tokens))
             tokens.expect(")")
             return condition
         if name == "FTSIM":  # full text, too, but what it asks is learned from texts
-            return Holds(_call(self._terms, token, "ftsim"))
+            return ir.Holds(_call(self._terms, token, "ftsim"))
         self.refuse_aggregate(token)
         if name in RANDOM:
             tokens.unsupported(token, f"the function {name}", "matching is deterministic: no two values may differ")
@@ -308,7 +294,7 @@ class Expressions:
         near = get_close_matches(name[:40], [*FUNCTIONS, "BOUND", "FTCONTAINS"], n=1)
         tokens.fail(token, f"there is no function {token}", f"did you mean {near[0]}?" if near else "")
 
-    def _function(self, token: Token, name: str, arity: Arity) -> Expression:
+    def _function(self, token: Token, name: str, arity: Arity) -> ir.Expression:
         starts: list[Token] = []
         arguments = self._arguments(starts)
         least, most = arity
@@ -319,10 +305,10 @@ class Expressions:
         _check_regex(self._tokens, name, starts, arguments)
         if name == "IRI" and self._terms.base:
             arguments += (made_iri(self._terms.base),)
-        return Function(name, arguments)
+        return ir.Function(name, arguments)
 
 
-def deeper(expression: Expression, limit: int) -> bool:
+def deeper(expression: ir.Expression, limit: int) -> bool:
     """Is the tree more than `limit` expressions deep, those in groups and full-text ones included? Looks level by
     level."""
     level: list[object] = [expression]
@@ -331,7 +317,7 @@ def deeper(expression: Expression, limit: int) -> bool:
         level = []
         while waiting:
             below = waiting.pop()
-            if type(below) is tuple or isinstance(below, Where):
+            if type(below) is tuple or isinstance(below, ir.Where):
                 waiting.extend(children(below))
             elif hasattr(below, "__match_args__"):  # a dataclass; other values are leaves
                 level.append(below)

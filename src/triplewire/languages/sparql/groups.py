@@ -8,25 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from triplewire.ir.nodes import (
-    And,
-    Bind,
-    Call,
-    Exists,
-    Expression,
-    Filter,
-    Holds,
-    Minus,
-    Negate,
-    Not,
-    Optional,
-    Or,
-    Pattern,
-    PatternTerm,
-    Values,
-    Variable,
-    Where,
-)
+from triplewire.ir import nodes as ir
 from triplewire.languages.context import Parsed
 from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.languages.sparql.expressions import Expressions, call_part
@@ -49,7 +31,7 @@ _MODIFIERS = {
 class ParsedGroup(NamedTuple):
     """A group as read: its tree, and the visible variables that it may bind."""
 
-    where: And
+    where: ir.And
     scope: Scope
 
 
@@ -68,7 +50,7 @@ class Groups:
         with tokens.nested():
             tokens.expect("{")
             self._labels.end_of_pattern()
-            parts: list[Where] = []
+            parts: list[ir.Where] = []
             scope: Scope = {}
             triples = TripleReader(self._terms, self._labels, parts)
             may_be_triples = True
@@ -92,7 +74,7 @@ class Groups:
                     )
                     tokens.unexpected(expected)
             self._labels.end_of_pattern()
-            return ParsedGroup(And(tuple(parts)), scope)
+            return ParsedGroup(ir.And(tuple(parts)), scope)
 
     def refuse_modifiers(self) -> None:
         """Refuse, by name, what may follow a query's pattern but has no meaning for a standing query."""
@@ -100,34 +82,34 @@ class Groups:
             token = self._tokens.peek()
             self._tokens.unsupported(token, *_MODIFIERS[token.text.upper()])
 
-    def _existing(self) -> Where:
+    def _existing(self) -> ir.Where:
         """The group of EXISTS, within a filter: the basic graph pattern around the filter goes on behind it."""
         around = self._labels.current
         where = self.group().where
         self._labels.current = around
         return where
 
-    def _braces(self, parts: list[Where], scope: Scope) -> bool:
+    def _braces(self, parts: list[ir.Where], scope: Scope) -> bool:
         """A nested group, or several joined by UNION."""
         if not self._tokens.at("{"):
             return False
         branches = self._tokens.separated(self.group, "UNION")
-        parts.append(Or(tuple(branch.where for branch in branches)) if len(branches) > 1 else branches[0].where)
+        parts.append(ir.Or(tuple(branch.where for branch in branches)) if len(branches) > 1 else branches[0].where)
         for branch in branches:
             scope.update(branch.scope)
         return True
 
-    def _element(self, parts: list[Where], scope: Scope) -> bool:
+    def _element(self, parts: list[ir.Where], scope: Scope) -> bool:
         """A part that starts with a keyword; False where the next token is none."""
         tokens = self._tokens
         if tokens.accept("FILTER"):
             match self.expressions.constraint():
-                case Negate(Exists(group)):
-                    parts.append(Not(group))
-                case Holds(call):
+                case ir.Negate(ir.Exists(group)):
+                    parts.append(ir.Not(group))
+                case ir.Holds(call):
                     parts.append(call)
                 case condition:
-                    parts.append(Filter(condition))
+                    parts.append(ir.Filter(condition))
             return True  # a filter does not end a basic graph pattern (5.2.2)
         keyword = tokens.accept("OPTIONAL", "MINUS", "BIND", "VALUES", "CALL")
         if keyword is None:
@@ -142,16 +124,16 @@ class Groups:
         match keyword.text.upper():
             case "OPTIONAL":
                 inner = self.group()
-                parts.append(Optional(inner.where))
+                parts.append(ir.Optional(inner.where))
                 scope.update(inner.scope)
             case "MINUS":
-                parts.append(Minus(self.group().where))
+                parts.append(ir.Minus(self.group().where))
             case "BIND":
                 tokens.expect("(")
                 expression = self.expressions.expression()
                 tokens.expect("AS")
                 token = tokens.peek()
-                parts.append(Bind(self.introduce(token, self._terms.variable(), scope), expression))
+                parts.append(ir.Bind(self.introduce(token, self._terms.variable(), scope), expression))
                 tokens.expect(")")
             case "VALUES":
                 parts.append(self.values())
@@ -162,14 +144,14 @@ class Groups:
         self._labels.end_of_pattern()
         return True
 
-    def introduce(self, token: Token, variable: Variable, scope: Scope) -> Variable:
+    def introduce(self, token: Token, variable: ir.Variable, scope: Scope) -> ir.Variable:
         """Bring `variable`, written at `token`, into scope; refuses one that is there already (18.2.1)."""
         if variable.name in scope:
             self._tokens.fail(token, f"{token.text} has a value already", "give the new value another name")
         scope[variable.name] = None
         return variable
 
-    def values(self) -> Values:
+    def values(self) -> ir.Values:
         """The data block after VALUES (10.2)."""
         tokens = self._tokens
         start = tokens.peek()
@@ -194,7 +176,7 @@ class Groups:
             if len(row) != len(variables):
                 tokens.fail(first, f"a row of {len(row)} values for {len(variables)} variables")
             rows.append(tuple(row))
-        return Values(tuple(variables), tuple(rows))
+        return ir.Values(tuple(variables), tuple(rows))
 
     def _datum(self) -> IRI | Literal | None:
         if self._tokens.accept("UNDEF"):
@@ -202,31 +184,31 @@ class Groups:
         return self._terms.accept_constant() or self._tokens.unexpected("an IRI, a literal or UNDEF")
 
 
-def _bound_by(part: Where, scope: Scope) -> None:
+def _bound_by(part: ir.Where, scope: Scope) -> None:
     """Adds the visible variables of what triples, VALUES and CALL make. (Groups bring their own scope.)"""
     terms: Iterable[object] = ()
     match part:
-        case Pattern(subject, predicate, object_):
+        case ir.Pattern(subject, predicate, object_):
             terms = (subject, predicate, object_)
-        case Values(terms, _) | Call(_, terms):
+        case ir.Values(terms, _) | ir.Call(_, terms):
             pass
-        case And(inner) | Or(inner):  # made by a property path
+        case ir.And(inner) | ir.Or(inner):  # made by a property path
             for below in inner:
                 _bound_by(below, scope)
-    scope.update((term.name, None) for term in terms if isinstance(term, Variable) and not term.hidden)
+    scope.update((term.name, None) for term in terms if isinstance(term, ir.Variable) and not term.hidden)
 
 
 # --- query forms -----------------------------------------------------------------------------------------------------
 
-Template = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
+Template = tuple[tuple[ir.PatternTerm, ir.PatternTerm, ir.PatternTerm], ...]
 
 
 class SelectItem(NamedTuple):
     """One item of a SELECT clause; `expression` is None for a plain variable."""
 
     token: Token
-    variable: Variable
-    expression: Expression | None
+    variable: ir.Variable
+    expression: ir.Expression | None
 
 
 def read_query(tokens: Tokens) -> Parsed:
@@ -252,17 +234,17 @@ def _select(terms: TermReader, groups: Groups) -> Parsed:
     group = _pattern(groups, tokens)
     if items is None:
         return Parsed(tuple(group.scope), group.where)
-    binds: list[Where] = []
+    binds: list[ir.Where] = []
     named: set[str] = set()
     for token, variable, expression in items:
         if expression is not None:
             if variable.name in named:
                 tokens.fail(token, f"{token.text} is selected already", "give the new value another name")
-            binds.append(Bind(groups.introduce(token, variable, group.scope), expression))
+            binds.append(ir.Bind(groups.introduce(token, variable, group.scope), expression))
         named.add(variable.name)
     names = tuple(dict.fromkeys(item.variable.name for item in items))
     unbound = [f"?{name} is selected, but nothing binds it" for name in names if name not in group.scope]
-    where = And((group.where, *binds)) if binds else group.where  # out of reach of the group's filters
+    where = ir.And((group.where, *binds)) if binds else group.where  # out of reach of the group's filters
     return Parsed(names, where, warnings=tuple(unbound))
 
 
@@ -301,16 +283,16 @@ def _construct(terms: TermReader, groups: Groups) -> Parsed:
     _refuse_from(tokens)
     tokens.expect("WHERE")
     template = _template(terms)
-    parts = tuple(Pattern(*row) for row in template)
-    scope = {term.name: None for row in template for term in row if isinstance(term, Variable) and not term.hidden}
-    group = _ended(groups, tokens, ParsedGroup(And(parts), scope))
+    parts = tuple(ir.Pattern(*row) for row in template)
+    scope = {term.name: None for row in template for term in row if isinstance(term, ir.Variable) and not term.hidden}
+    group = _ended(groups, tokens, ParsedGroup(ir.And(parts), scope))
     return Parsed(tuple(group.scope), group.where, construct=template)
 
 
 def _template(terms: TermReader) -> Template:
     """`{ triples }`, with neither paths nor wildcards; a blank node is a hidden variable."""
     tokens = terms.tokens
-    parts: list[Where] = []
+    parts: list[ir.Where] = []
     triples = TripleReader(terms, BlankLabels(terms), parts, template=True)
     tokens.expect("{")
     while triples.starts():
@@ -318,7 +300,7 @@ def _template(terms: TermReader) -> Template:
         if not tokens.accept("."):
             break
     tokens.expect("}")
-    return tuple((part.subject, part.predicate, part.object) for part in parts if isinstance(part, Pattern))
+    return tuple((part.subject, part.predicate, part.object) for part in parts if isinstance(part, ir.Pattern))
 
 
 def _pattern(groups: Groups, tokens: Tokens) -> ParsedGroup:
@@ -344,7 +326,7 @@ def _ended(groups: Groups, tokens: Tokens, group: ParsedGroup) -> ParsedGroup:
     if tokens.accept("VALUES"):
         values = groups.values()
         scope = group.scope | dict.fromkeys(variable.name for variable in values.variables)
-        group = ParsedGroup(And((group.where, values)), scope)  # out of reach of the group's filters
+        group = ParsedGroup(ir.And((group.where, values)), scope)  # out of reach of the group's filters
     groups.refuse_modifiers()
     tokens.rest_is_empty()
     return group

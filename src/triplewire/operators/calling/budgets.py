@@ -37,17 +37,24 @@ class Budget:
         self._minutes: dict[int, float] = {}
 
     def spend(self, cost: float) -> None:
-        """Raises `CallNotMade` where the budget does not allow it; nothing is spent then."""
-        with self._lock, self._spent() as minutes:
-            now = int(self._clock() // 60)
-            # what was paid more than an hour ahead was paid under a clock that was wrong, then or now
-            for minute in [minute for minute in minutes if not now - HOUR < minute <= now + HOUR]:
-                del minutes[minute]
-            if sum(minutes.values()) + cost > self.per_hour * (1 + 1e-9):
-                raise CallNotMade(
-                    f"its budget of {self.per_hour:g} an hour is spent", remedy="raise budget_per_hour, or try later"
-                )
-            minutes[now] = minutes.get(now, 0.0) + cost
+        """Raises `CallNotMade` where the budget does not allow it, or cannot be looked at; nothing is spent then."""
+        try:
+            with self._lock, self._spent() as minutes:
+                self._pay(cost, minutes)
+        except OSError as error:
+            what = f"what its budget has paid is unknown: {error}"
+            raise CallNotMade(what, remedy="mend the folder of budgets") from None
+
+    def _pay(self, cost: float, minutes: dict[int, float]) -> None:
+        now = int(self._clock() // 60)
+        # what was paid more than an hour ahead was paid under a clock that was wrong, then or now
+        for minute in [minute for minute in minutes if not now - HOUR < minute <= now + HOUR]:
+            del minutes[minute]
+        if sum(minutes.values()) + cost > self.per_hour * (1 + 1e-9):
+            raise CallNotMade(
+                f"its budget of {self.per_hour:g} an hour is spent", remedy="raise budget_per_hour, or try later"
+            )
+        minutes[now] = minutes.get(now, 0.0) + cost
 
     @contextlib.contextmanager
     def _spent(self) -> Iterator[dict[int, float]]:

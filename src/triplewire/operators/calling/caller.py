@@ -32,7 +32,8 @@ class Guard:
     """Lets calls of one operator through, or raises `CallNotMade`. Safe with threads.
 
     After `BREAKS` calls in a row that broke, or `FAILURES` that gave no answer, the operator is suspended. After a
-    pause one call tries it; as long as that fails, the pauses double.
+    pause one call tries it; as long as that fails, the pauses double. Calls that were under way when it was suspended
+    do not lengthen the pause.
     """
 
     def __init__(self, budget: Budget | None = None, cost: float = 1.0, clock: Callable[[], float] = time.monotonic):
@@ -40,6 +41,7 @@ class Guard:
         self._lock = new_lock()
         self._broke = self._failed = 0  # in a row
         self._pause = self._until = 0.0
+        self._is_tried = False  # is the call under way that tries it after a pause?
         self._why = ""
 
     def enter(self, calls: int = 1) -> None:
@@ -50,7 +52,8 @@ class Guard:
                 if self._pause and now < self._until:
                     what = f"it is suspended, as it failed again and again; the last time: {self._why:.200}"
                     raise CallNotMade(what, remedy="mend it; it is tried again after a while")
-                self._until = now + self._pause  # this call tries it; others wait for what comes of that
+                self._until = now + self._pause  # others wait for what comes of this call
+                self._is_tried = True
         if self._budget is not None:
             self._budget.spend(self._cost * calls)
 
@@ -60,15 +63,15 @@ class Guard:
             return
         with self._lock:
             self._broke = self._failed = 0
-            self._pause = 0.0
+            self._pause, self._is_tried = 0.0, False
 
     def failed(self, error: Exception) -> None:
         """A call was not answered."""
         with self._lock:
             self._broke = self._broke + 1 if isinstance(error, OperatorFault) else 0
             self._failed += 1
-            if self._pause or self._broke >= BREAKS or self._failed >= FAILURES:
-                self._pause = min(2 * self._pause or PAUSE, LONGEST_PAUSE)
+            if self._is_tried or (not self._pause and (self._broke >= BREAKS or self._failed >= FAILURES)):
+                self._pause, self._is_tried = min(2 * self._pause or PAUSE, LONGEST_PAUSE), False
                 self._until = self._clock() + self._pause
                 self._why = error.what if isinstance(error, OperatorError) else f"{type(error).__name__}: {error}"
 
@@ -252,8 +255,9 @@ class Caller:
                 result = with_retries(made, guard.enter, slot.traits.retries, longest)
         except Exception as error:
             if guard is not None and isinstance(error, TimeoutError):
-                # an operator of this process that raises costs no more than one that answers: only its hangs count
                 guard.failed(OperatorFault(f"no answer within {time.monotonic() - begun:.0f} s"))
+            elif guard is not None:
+                guard.answered()  # an operator of this process that raises costs no more than one that answers
             return failure_of(key, publication, error)
         if guard is not None:
             guard.answered()

@@ -38,6 +38,7 @@ class Isolated:
         self.inner = operator
         self.name = operator.name
         self.parameters: tuple[Parameter, ...] = operator.parameters
+        self.other_forms: tuple[tuple[Parameter, ...], ...] = getattr(operator, "other_forms", ())
         self.version, self.cost, self.concurrency = traits.version, traits.cost, traits.concurrency
         self.timeout = traits.timeout or SECONDS
         self.isolated, self.memory = True, traits.memory
@@ -116,8 +117,10 @@ class Isolated:
             raise OperatorFault(f"its process cannot be started: {error}") from None
 
     def of(self, operator: Operator) -> Isolated:
-        """Another operator of the same kind, as this one over another taxonomy, in processes of its own."""
-        return Isolated(operator)
+        """Another operator of the same kind, as this one over another taxonomy, in processes of its own. The classes
+        of one that comes from a file are found there."""
+        file = self._origin[:4] if self._origin[:1] == ("file",) else ()
+        return Isolated(operator, (*file, _copy_of(operator)[1]) if file else ())
 
     def close(self) -> None:
         """End the processes; the next call starts another."""

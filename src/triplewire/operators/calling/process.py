@@ -76,7 +76,7 @@ class Process:
         except TimeoutError:
             self.end()
             raise PassingFault(f"no answer within {seconds:g} s (timeout)") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         except KeyboardInterrupt:
             self.end()

@@ -40,13 +40,16 @@ def _write(stream: BinaryIO, value: Any) -> None:
 
 
 def opened(origin: tuple[str, ...]) -> Operator:
-    """The operator: of a file (`path`, its text, the operator's name), or as it was pickled."""
+    """The operator: of a file (`path`, its text, the operator's name), as it was pickled, or both: as it was pickled,
+    with the classes of the file."""
     kind, *rest = origin
     if kind == "file":
         from triplewire.operators.files import OperatorFile, operators_in
 
-        path, text, name = rest
-        return next(operator for operator in operators_in(OperatorFile(path, text)) if operator.name == name)
+        path, text, name, *rest = rest
+        of_file = operators_in(OperatorFile(path, text))
+        if not rest:
+            return next(operator for operator in of_file if operator.name == name)
     operator: Operator = pickle.loads(bytes.fromhex(rest[0]))
     return operator
 

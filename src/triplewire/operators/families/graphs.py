@@ -36,7 +36,14 @@ from triplewire.model.terms import (
     made_iri,
 )
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, TaxonomyOperator, checked, nothing_asked, require
+from triplewire.operators.families.library import (
+    LibraryOperator,
+    TaxonomyOperator,
+    checked,
+    nothing_asked,
+    require,
+    state_of_file,
+)
 
 
 def graph_of(triples: Iterable[Triple]) -> Any:
@@ -114,7 +121,8 @@ class Entails(TaxonomyOperator):
     cacheable: bool = False  # the file of axioms may change
 
     @cached_property
-    def _closures(self) -> dict[Any, tuple[Triple, ...]]:
+    def _closures(self) -> dict[Any, tuple[tuple[Triple, ...], tuple[Triple, ...]]]:
+        """A cache: triples and named terms -> the axioms, and what follows by them."""
         return {}
 
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
@@ -140,23 +148,24 @@ class Entails(TaxonomyOperator):
 
     def _axioms(self) -> tuple[Triple, ...]:
         path = self.axioms or os.environ.get(VARIABLE, "")
-        return _read(path) if path else ()
+        return _axioms_of(path) if path else ()
 
     def _entailed(self, publication: Publication, arguments: tuple[Argument, ...]) -> tuple[Triple, ...]:
         seeds = {term.value for triple in publication.triples for term in triple if isinstance(term, IRI)}
         named = frozenset(term.value for term in arguments if isinstance(term, IRI)) - seeds
         known = self.taxonomy.classes | self.taxonomy.classes_of.keys() | self.taxonomy.properties.above.keys()
+        axioms = self._axioms()
         key = publication.triples, named & known
-        if key in self._closures:
-            return self._closures[key]
+        if (made := self._closures.get(key)) is not None and made[0] is axioms:
+            return made[1]
         above = dict.fromkeys(_above(self.taxonomy, seeds | (named & known)))
-        premises = dict.fromkeys((*publication.triples, *above, *self._axioms()))
+        premises = dict.fromkeys((*publication.triples, *above, *axioms))
         if len(premises) > MOST_GIVEN:
             raise ValueError(f"publication, taxonomy and axioms have {len(premises)} triples, more than {MOST_GIVEN}")
         closure = _closure(premises)
         while len(self._closures) >= _KEPT:
             self._closures.pop(next(iter(self._closures), None), None)
-        self._closures[key] = closure
+        self._closures[key] = axioms, closure
         return closure
 
 
@@ -192,16 +201,20 @@ def _above(taxonomy: Taxonomy, seeds: Iterable[str]) -> Iterator[Triple]:
                     todo.append(upper)
 
 
-@lru_cache(maxsize=4)
-def _read(path: str) -> tuple[Triple, ...]:
+def _axioms_of(path: str) -> tuple[Triple, ...]:
     """The axioms of a file. Raises `ValueError`."""
     try:
-        syntax = _SYNTAXES[Path(path).suffix.lower()]
-        graph = read_graph(Path(path).read_text(encoding="utf-8"), syntax)
+        return _read_axioms(path, state_of_file(path))
     except KeyError:
         raise ValueError(f"the axioms {path} are in no known syntax; known: {', '.join(_SYNTAXES)}") from None
     except (OSError, ValueError) as error:
         raise ValueError(f"the axioms {path} cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=4)
+def _read_axioms(path: str, _state: tuple[int, int]) -> tuple[Triple, ...]:
+    syntax = _SYNTAXES[Path(path).suffix.lower()]
+    graph = read_graph(Path(path).read_text(encoding="utf-8"), syntax)
     return tuple(triple_of(triple) for triple in sorted(graph))
 
 

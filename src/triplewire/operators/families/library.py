@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Self
 
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
@@ -89,6 +91,18 @@ def _installed(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return "absent"
+
+
+def data_of_operators() -> list[Path]:
+    """The files and folders of the user that operators look into, as the environment names them."""
+    variables = ("FREQUENCIES", "ONTOLOGY", "PLACES", "SHAPES")
+    return [Path(path) for name in variables if (path := os.environ.get(f"TRIPLEWIRE_{name}"))]
+
+
+def state_of_file(path: str) -> tuple[int, int]:
+    """What is another one when a file has changed: when it was written, and its size. Raises `OSError`."""
+    stat = os.stat(path)
+    return stat.st_mtime_ns, stat.st_size
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal
 from triplewire.operators import text_of
-from triplewire.operators.families.library import number_of
+from triplewire.operators.families.library import number_of, state_of_file
 
 VARIABLE = "TRIPLEWIRE_FREQUENCIES"
 MOST_WORDS = 200_000  # of a text
@@ -64,14 +64,13 @@ def learn(publications: Iterable[Publication], path: str | Path) -> Frequencies:
 def frequencies(path: str) -> Frequencies:
     """What `learn` wrote to a file. Raises `ValueError`."""
     try:
-        stat = os.stat(path)
-        return _read(path, stat.st_mtime_ns, stat.st_size)
+        return _read(path, state_of_file(path))
     except (OSError, ValueError) as error:
         raise ValueError(f"the frequencies {path} cannot be read: {error}") from None
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, _changed: int, _size: int) -> Frequencies:
+def _read(path: str, _state: tuple[int, int]) -> Frequencies:
     rows = [line.split("\t") for line in Path(path).read_text(encoding="utf-8").split("\n") if line]
     counts = {word: int(count) for word, count in rows}
     if "" not in counts or not all(0 <= count <= counts[""] for count in counts.values()):

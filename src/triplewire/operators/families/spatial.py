@@ -25,7 +25,14 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Graph, Publication
 from triplewire.model.terms import IRI, XSD, Literal, Node, Term
 from triplewire.operators import text_of
-from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, rows
+from triplewire.operators.families.library import (
+    LibraryOperator,
+    checked,
+    each_constant,
+    number_of,
+    rows,
+    state_of_file,
+)
 
 # --- where a publication says that things are: pairs of coordinates, and shapes as texts ------------------------------
 
@@ -442,22 +449,26 @@ class Gazetteer:
         return known[name]
 
 
-@lru_cache(maxsize=4)
 def _places_of(path: str) -> dict[str, Any]:
-    import shapely
-
+    """The shapes of a file by their names. Raises `ValueError`."""
     try:
-        features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
-        shapes: dict[str, Any] = {}
-        for feature in features:
-            shape = geometry_of(feature)
-            shapely.prepare(shape)
-            about = feature.get("properties") or {}
-            for name in (feature.get("id"), about.get("name"), about.get("iri")):
-                if name is not None:
-                    shapes.setdefault(str(name), shape)
+        return _read_places(path, state_of_file(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"place cannot be looked up: {path} is no GeoJSON collection of features: {error}") from None
+
+
+@lru_cache(maxsize=4)
+def _read_places(path: str, _state: tuple[int, int]) -> dict[str, Any]:
+    import shapely
+
+    shapes: dict[str, Any] = {}
+    for feature in json.loads(Path(path).read_text(encoding="utf-8"))["features"]:
+        shape = geometry_of(feature)
+        shapely.prepare(shape)
+        about = feature.get("properties") or {}
+        for name in (feature.get("id"), about.get("name"), about.get("iri")):
+            if name is not None:
+                shapes.setdefault(str(name), shape)
     return shapes
 
 

@@ -42,9 +42,8 @@ class CallChoice:
         self._worth: dict[CallKey, dict[int, float]] = {}  # call -> pair -> what it is worth for that
         self._sums: dict[CallKey, float] = {}  # of all pairs
         self._raised: dict[CallKey, None] = {}  # those that have become worth more since the last choice
-        self._heap: list[
-            tuple[float, int, CallKey]
-        ] = []  # (-worth once, when it was first met, call): at least so much
+        # (-worth, when it was first met, call): no call is worth more than it is here
+        self._heap: list[tuple[float, int, CallKey]] = []
         self._met: dict[CallKey, int] = {}
         self._predicates: dict[CallKey, dict[str, Predicate]] = {}  # those with conditions, by these
 
