@@ -105,7 +105,7 @@ def test_filled_and_overwritten_between_starts(spark: SparkSession, tmp_path: Pa
     assert {folder.name for folder in (out / "dead-letter").glob("batch=-*")} == {"batch=-1", "batch=-2"}
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(holds: Callable[[], bool], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not happen"
@@ -142,7 +142,7 @@ def test_what_arrives_while_a_stream_watches(spark: SparkSession, tmp_path: Path
         time.sleep(0.3)
     finally:
         job.stop.set()
-        watching.join(60)
+        watching.join(300)
         output.release()
     assert job.summary.repeats == 2
     assert len(rows_in(out)) == 8
@@ -184,7 +184,7 @@ def test_a_micro_batch_that_is_stopped_comes_again(spark: SparkSession, tmp_path
     watching.start()
     wait_for((tmp_path / "called").exists)
     job.stop.set()
-    watching.join(120)
+    watching.join(300)
     output.release()
     assert not watching.is_alive()
     assert (job.summary.batches, rows_in(tmp_path / "out")) == (0, [])

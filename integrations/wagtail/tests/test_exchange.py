@@ -260,7 +260,9 @@ def test_the_vocabulary_follows_the_site(joined: Coast, broker: Broker) -> None:
         made.save_revision().publish()
         send()
 
+    joined.request("SELECT * WHERE (?x, title, before)", by="ann")
     article("before")
+    until(lambda: joined.told("ann"))  # so it was matched
     birds.parents = [*birds.parents.all(), sport]
     birds.save()
     send()

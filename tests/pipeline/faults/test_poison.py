@@ -93,7 +93,7 @@ def test_a_damaged_version_poison_and_an_explosion(spark: SparkSession, tmp_path
         until(lambda: ("urn:last", "later") in told(folder), stream)
     finally:
         job.stop.set()
-        stream.join(60)
+        stream.join(300)
         output.release()
     assert told(folder) == {(f"urn:{name}", "plain"): 1 for name in ("first", "large", "last")} | {
         ("urn:last", "later"): 1
