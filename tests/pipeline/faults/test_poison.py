@@ -38,7 +38,7 @@ POISON = {
     "entities.rdf": b'<!DOCTYPE r [<!ENTITY a "xxxxxxxxxx">' + b"".join(
         b'<!ENTITY %c "&%c;&%c;&%c;&%c;&%c;&%c;&%c;&%c;">' % (name + 1, *[name] * 8) for name in range(97, 112)
     ) + b"]><r>&p;</r>",
-    "bomb.nq.gz": gzip.compress(b"\0" * (64 << 20)),
+    "bomb.nq.gz": gzip.compress(bytes(1 << 20)) * 64,
     "deep.jsonld": b'{"a":' * 100_000,
     "nothing.ttl": b"@prefix : <urn:> . :s :p",
 }  # fmt: skip
