@@ -9,10 +9,12 @@ may match when it is imported. Groups that take minutes come next, so that none 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +61,15 @@ WITHOUT_KERNELS = (
     "service/test_serving_process.py",
     "broker/test_two_services.py",
 )
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_before() -> Iterator[None]:
+    """A command that serves has all loggers write to its standard error, which is closed behind its test."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
 
 
 @pytest.fixture
