@@ -43,6 +43,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+gc.disable()  # until all is collected
+
 settings.register_profile("triplewire", deadline=None, max_examples=usually(30, 100))
 settings.load_profile("triplewire")
 
@@ -86,6 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: no search for garbage goes through it."""
     gc.freeze()
+    gc.enable()
 
 
 def _turn(item: pytest.Item) -> tuple[int, int]:
