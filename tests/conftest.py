@@ -9,10 +9,12 @@ may match when it is imported. Groups that take minutes come next, so that none 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +43,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+gc.disable()  # until all is collected
+
 settings.register_profile("triplewire", deadline=None, max_examples=usually(30, 100))
 settings.load_profile("triplewire")
 
@@ -61,6 +65,15 @@ WITHOUT_KERNELS = (
 )
 
 
+@pytest.fixture(autouse=True)
+def loggers_as_before() -> Iterator[None]:
+    """A command that serves has all loggers write to its standard error, which is closed behind its test."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+
+
 @pytest.fixture
 def examples() -> Path:
     """The folder of the examples."""
@@ -75,6 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: no search for garbage goes through it."""
     gc.freeze()
+    gc.enable()
 
 
 def _turn(item: pytest.Item) -> tuple[int, int]:

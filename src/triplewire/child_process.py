@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import struct
@@ -20,7 +21,7 @@ LENGTH = struct.Struct(">Q")
 """The length of a frame, which stands before it."""
 
 _CHUNK = 1 << 20
-_ENDS_SECONDS, _STOP_SECONDS = 0.2, 2.0
+_ENDS_SECONDS, _STOP_SECONDS = 5.0, 2.0
 
 
 def started(
@@ -111,9 +112,9 @@ def next_frame(came: bytearray, most: int = sys.maxsize) -> bytes | None:
 
 def end(process: subprocess.Popen[bytes], *, own_group: bool = False) -> str:
     """Kill a process; with `own_group`, what it started as well. Returns how it had ended, where it had."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_ENDS_SECONDS)  # after a crash, its own signal is the exit code
-    code = process.returncode
+    if had_ended := process.poll() is not None or _has_closed_a_pipe(process):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_ENDS_SECONDS)  # after a crash, its own signal is the exit code
     if own_group:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -125,4 +126,16 @@ def end(process: subprocess.Popen[bytes], *, own_group: bool = False) -> str:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
-    return "killed" if code is None else f"signal {-code}" if code < 0 else f"exit {code}"
+    code = process.returncode
+    if code is None or (code == -signal.SIGKILL and not had_ended):
+        return "killed"
+    return f"signal {-code}" if code < 0 else f"exit {code}"
+
+
+def _has_closed_a_pipe(process: subprocess.Popen[bytes]) -> bool:
+    """So a process does that ends: an instant later it has an exit code."""
+    ends = select.poll()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None and not pipe.closed:
+            ends.register(pipe, 0)
+    return bool(ends.poll(0))

@@ -68,7 +68,7 @@ def ask(
         fields["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(url, body, fields, method=method or ("GET" if body is None else "POST"))
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return Said(answer.status, {n.lower(): v for n, v in answer.headers.items()}, answer.read())
     except urllib.error.HTTPError as error:
         with error:

@@ -25,6 +25,6 @@ def opened(url: str, limits: Limits | None = None, settings: Settings | None = N
 def publish(broker: Broker, given: Iterable[Publication], readers: Iterable[str] | None = None) -> dict[int, int]:
     """Publish, and wait until all is matched: by how many subscriptions, by the numbers of items."""
     taken = broker.publish(given, readers=readers)
-    counts = broker.wait([one.number for one in taken], 60)
+    counts = broker.wait([one.number for one in taken], 300)
     assert len(counts) == len(taken)
     return {int(one.id.rpartition(":")[2]): counts[one.number] for one in taken}

@@ -25,7 +25,7 @@ def published(broker: Broker, *numbers: int, title: str = "Olympic games & Züri
         body = ITEM.format(n=n, title=title.format(n=n).replace("&", "&amp;")).encode()
         taken = broker.publish(read_body(body, "", broker.settings).publications)
         numbers_taken = [one.number for one in taken]
-        assert len(broker.wait(numbers_taken, 120)) == len(numbers_taken)
+        assert len(broker.wait(numbers_taken, 300)) == len(numbers_taken)
 
 
 def subscribed(broker: Broker, *addresses: str, secret: str = "", owner: str = "ann", **settings: bool) -> int:

@@ -52,7 +52,7 @@ def published(broker: Broker, *items: tuple[str, str], text: str = "", readers: 
         item = {"id": id, "title": title, "url": "http://example.org/x", "content_text": text}
         came = read_body(json.dumps({**head, "items": [item]}).encode(), "", Settings())
         (taken,) = broker.publish(came.publications, readers=readers)
-        assert not taken.is_new or taken.number in broker.wait([taken.number], 60)
+        assert not taken.is_new or taken.number in broker.wait([taken.number], 300)
 
 
 @contextlib.contextmanager
@@ -69,5 +69,5 @@ def served(app: FastAPI) -> Iterator[str]:
     finally:
         app.state.streams.end()
         server.should_exit = True
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive()

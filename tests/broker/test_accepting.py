@@ -16,7 +16,7 @@ def test_many_at_once(database_url: str) -> None:
         assert taken[3].number == taken[1].number
         new = [one.number for one in taken if one.is_new]
         assert new == sorted(new)
-        assert len(broker.wait(new, 60)) == len(new)
+        assert len(broker.wait(new, 300)) == len(new)
         told = [(event.publication[-1], event.type, event.title) for event in broker.events("ann", 0)]
         assert told == [
             ("1", "matched", "a"),

@@ -24,7 +24,7 @@ def item(number: int) -> list[Publication]:
 
 def told(broker: Broker, numbers: range) -> list[Event]:
     for number in numbers:
-        broker.wait([one.number for one in broker.publish(item(number))], 60)
+        broker.wait([one.number for one in broker.publish(item(number))], 300)
     return broker.events(None, 0)
 
 

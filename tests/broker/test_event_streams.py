@@ -23,7 +23,7 @@ Told = tuple[str, str]
 @contextlib.contextmanager
 def stream(address: str, last: str | None = None) -> Iterator[HTTPResponse]:
     headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last is not None else {})}
-    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=60) as answer:
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=300) as answer:
         yield answer
 
 
@@ -111,7 +111,7 @@ def test_the_service_ends_while_somebody_listens(database_url: str) -> None:
             answer = open_streams.enter_context(stream(f"{url}/s/{made.feed_key}/events"))
             answer.readline()
             threading.Thread(target=listen, args=(answer,), daemon=True).start()
-        assert ended.wait(60)
+        assert ended.wait(300)
 
 
 def test_a_list_to_catch_up(database_url: str) -> None:

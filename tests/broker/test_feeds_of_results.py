@@ -42,7 +42,7 @@ def url(broker: Broker) -> Iterator[str]:
 def lights(broker: Broker, *numbers: int) -> None:
     for number in numbers:
         came = read_body((TURTLE % number).encode(), f"http://coast.example/light/{number}", broker.settings)
-        broker.wait([taken.number for taken in broker.publish(came.publications)], 60)
+        broker.wait([taken.number for taken in broker.publish(came.publications)], 300)
 
 
 def test_the_feed_says_what_was_asked_and_what_has_matched(broker: Broker, url: str) -> None:
@@ -78,7 +78,7 @@ def test_the_feed_says_what_was_asked_and_what_has_matched(broker: Broker, url: 
 def test_what_a_publication_says_makes_no_more_items_of_the_feed(broker: Broker, url: str) -> None:
     made = broker.subscribe(Wanted("SELECT ?t { ?i rss:title ?t }"), "owner")
     body = f'<urn:a:1> a <{RSS}item> ; <{RSS}title> "One" .'.encode()
-    broker.wait([taken.number for taken in broker.publish(read_body(body, "", broker.settings).publications)], 60)
+    broker.wait([taken.number for taken in broker.publish(read_body(body, "", broker.settings).publications)], 300)
     (item,) = read_document(ask(f"{url}/s/{made.feed_key}.rdf").body, url, settings=broker.settings)
     assert item.id.startswith("urn:uuid:")
     long = read_body("".join(f"<urn:a:1> <urn:p:p> {n} .\n" for n in range(MOST + 1)).encode(), "", broker.settings)

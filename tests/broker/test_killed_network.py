@@ -59,7 +59,7 @@ class Line:
 
     def kill(self, name: str) -> None:
         self.services[name].process.kill()
-        self.services[name].process.wait(60)
+        self.services[name].process.wait(300)
 
     def revive(self) -> None:
         """Start those again that were killed."""

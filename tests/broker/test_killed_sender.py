@@ -32,7 +32,7 @@ def test_killed_between_sending_and_writing(new_database: Callable[[], str]) -> 
 
     def answer(came: Came) -> Answer:
         if came.headers["ce-id"] == "3" and not answering.is_set():
-            answering.wait(120)
+            answering.wait(300)
         return 200, {}, b""
 
     with serving(answer) as server:

@@ -243,7 +243,7 @@ def test_dead_letters_are_sent_again_or_given_up(on_both: Service) -> None:
     database.write(lambda connection: connection.execute(refused))
     assert "it is too deep" in visitor.get("/page/dead-letters").said
     visitor.send("/page/refused/2")
-    assert on_both.broker.wait([2], 60) == {2: 0}
+    assert on_both.broker.wait([2], 300) == {2: 0}
 
 
 def test_sources_are_added_and_taken_away(on_both: Service) -> None:

@@ -91,7 +91,7 @@ def publish_all(url: str) -> None:
             taken = broker.publish(
                 came.publications, accepting=partial(accept, revision=Revision("site", PAGE, number))
             )
-            broker.wait([entry.number for entry in taken if entry.is_new], 60)
+            broker.wait([entry.number for entry in taken if entry.is_new], 300)
 
 
 def publish_with_kills(url: str) -> None:

@@ -107,7 +107,7 @@ def test_subscriptions_end_by_themselves(database_url: str) -> None:
         broker.listeners.append(lambda batch: told.set())
         over = sa.text("UPDATE subscriptions SET expires = 1")
         broker.database.write(lambda connection: connection.execute(over))
-        assert told.wait(60)
+        assert told.wait(300)
         row = broker.by_number(made.number)
         assert row is not None
         assert (row.state, row.reason) == ("ended", "its time is over")

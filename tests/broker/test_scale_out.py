@@ -125,7 +125,7 @@ def test_what_comes_through_a_door_is_handed_on(broker: Broker, pipeline: Pipeli
     until(lambda: len(list(pipeline.inbox.glob("[!.]*.nq"))) >= 1 and _state(broker, taken[-1].number) == "handed")
     assert told(broker) == []
     pipeline.run()
-    counts = broker.wait([one.number for one in taken], 60)
+    counts = broker.wait([one.number for one in taken], 300)
     assert counts == {taken[0].number: 2, taken[1].number: 2, taken[2].number: 1}
     assert {id for id, _, publication in told(broker) if publication == "http://a.example/2"} == {"of-ann"}
     assert {event.title for event in broker.events("ann", 0)} == {"Its title"}

@@ -62,7 +62,9 @@ def broker(database_url: str) -> Iterator[Broker]:
 @pytest.fixture
 def ask(broker: Broker, tmp_path: Path) -> Client:
     (tmp_path / "allowed" / "in").mkdir(parents=True)
-    return Client(service(broker, ServiceSettings(token=TOKEN, source_folder=str(tmp_path / "allowed"))))
+    return Client(
+        service(broker, ServiceSettings(token=TOKEN, source_folder=str(tmp_path / "allowed"), wait_seconds=300.0))
+    )
 
 
 def item(id: str, title: str, description: str = "text") -> bytes:
@@ -165,7 +167,7 @@ def test_a_ticket_publishes_to_its_source_alone(broker: Broker, ask: Client) -> 
     assert ask("POST", "/publish?source=desk", item("urn:a:3", "Three"), token=ticket[:-1] + "x")[0] == 401
     assert ask("POST", "/publish?source=desk", item("urn:a:3", "Three"), token=None)[0] == 401
     assert ask("GET", "/sources/desk", token=ticket)[0] == 401
-    broker.wait([2], 30)
+    broker.wait([2], 300)
     assert {event.source for event in broker.events(None, 0)} == {"desk"}
 
 
@@ -450,7 +452,7 @@ def puffin(id: str) -> bytes:
 
 def test_the_taxonomy_is_put_changed_and_lasts(database_url: str) -> None:
     with Broker.open(database_url, b"s" * 32) as broker:
-        ask = Client(service(broker, ServiceSettings(token=TOKEN)))
+        ask = Client(service(broker, ServiceSettings(token=TOKEN, wait_seconds=300.0)))
         query = "SELECT ?i WHERE (?i, rdf:type, ?c) SUCHTHAT (?c ISA <= <urn:c:Bird>)"
         assert ask("POST", "/subscriptions", {"query": query, "language": "gql", "id": "birds"})[0] == 201
         ask("POST", "/publish?wait=1", puffin("urn:a:1"), kind="application/n-quads")
@@ -460,7 +462,7 @@ def test_the_taxonomy_is_put_changed_and_lasts(database_url: str) -> None:
         assert told(broker) == [("birds", "urn:a:2")]
         assert ask("GET", "/taxonomy")[1]["superclasses"] == {"urn:c:Puffin": ["urn:c:Bird"]}  # type: ignore[index]
     with Broker.open(database_url, b"s" * 32) as broker:
-        ask = Client(service(broker, ServiceSettings(token=TOKEN)))
+        ask = Client(service(broker, ServiceSettings(token=TOKEN, wait_seconds=300.0)))
         ask("POST", "/publish?wait=1", puffin("urn:a:3"), kind="application/n-quads")
         assert told(broker)[1:] == [("birds", "urn:a:3")]
         change = {"add": "urn:c:Bird\turn:c:Animal\n", "drop": ["urn:c:Puffin"]}
@@ -493,10 +495,11 @@ def test_a_cycle_is_refused_and_named(broker: Broker, ask: Client) -> None:
 def test_another_process_follows_the_taxonomy_and_the_names_of_sources(database_url: str) -> None:
     if database_url.startswith("sqlite"):
         pytest.skip("a SQLite file has one process")
+    settings = ServiceSettings(token=TOKEN, wait_seconds=300.0)
     with Broker.open(database_url, b"s" * 32) as matching:
-        ask = Client(service(matching, ServiceSettings(token=TOKEN)))
+        ask = Client(service(matching, settings))
         with Broker.open(database_url, b"s" * 32) as other:
-            ask_other = Client(service(other, ServiceSettings(token=TOKEN)))
+            ask_other = Client(service(other, settings))
             until(lambda: matching.matching.is_ours or other.matching.is_ours)
             query = "SELECT ?i FROM desk WHERE (?i, rdf:type, ?c) SUCHTHAT (?c ISA <= <urn:c:Bird>)"
             assert ask("POST", "/subscriptions", {"query": query, "language": "gql", "id": "birds"})[0] == 201

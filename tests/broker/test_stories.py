@@ -43,7 +43,7 @@ def opened(url: str) -> Broker:
 
 def publish(broker: Broker, given: Iterable[Publication]) -> None:
     numbers = [taken.number for taken in broker.publish(given) if taken.is_new]
-    assert len(broker.wait(numbers, 60)) == len(numbers)
+    assert len(broker.wait(numbers, 300)) == len(numbers)
 
 
 def told(broker: Broker, subscription: str) -> list[Event]:

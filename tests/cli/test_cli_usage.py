@@ -378,7 +378,7 @@ def test_an_interrupted_finalizer(folder: Path) -> None:
     """Python raises nothing in a finalizer; the command ends all the same, and shows no traceback."""
     (folder / "operators.py").write_text(FINALIZED)
     files = ["--subscriptions", "title.rq", "--publications", "a.ttl", "--operators", "operators.py"]
-    done = subprocess.run([*COMMAND, "match", *files], capture_output=True, check=False, timeout=120)
+    done = subprocess.run([*COMMAND, "match", *files], capture_output=True, check=False, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
@@ -501,4 +501,4 @@ def test_a_signal_after_the_end_changes_no_exit_code(number: signal.Signals) -> 
         assert run.stderr is not None
         assert "ending\n" in iter(run.stderr.readline, "")
         run.send_signal(number)
-        assert run.wait(120) == 2
+        assert run.wait(300) == 2

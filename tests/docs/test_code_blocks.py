@@ -12,14 +12,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from cli.runner import triplewire
 from docs.blocks import ROOT, Block, blocks, markdown_files
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
@@ -90,21 +88,12 @@ def _commands(block: Block) -> list[list[str]]:
     [b for b in ALL if b.language in ("sh", "console") and not RUN_ELSEWHERE & {*b.words} and _commands(b)],
     ids=str,
 )
-def test_commands(block: Block, tmp_path: Path) -> None:
+def test_commands(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    program = Path(sys.executable).parent / "triplewire"
-    environment = {**os.environ, "TRIPLEWIRE_TIER": "interpreted"}  # loading kernels takes longer than these commands
+    monkeypatch.chdir(tmp_path)
     for _, *arguments in _commands(block):
-        done = subprocess.run(
-            [str(program), *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        assert done.returncode == 0, f"triplewire {shlex.join(arguments)}\n{done.stdout}{done.stderr}"
+        done = triplewire(*arguments)
+        assert done.code == 0, f"triplewire {shlex.join(arguments)}\n{done.out}{done.err}"
 
 
 def test_examples_were_found() -> None:

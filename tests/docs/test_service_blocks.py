@@ -1,11 +1,12 @@
 """The blocks `sh service` of a page run one after the other, in an empty folder that has the project's `examples`.
 
-`triplewire ... &` runs on until the page ends, or until `kill %1`; `export NAME=$(triplewire ...)` keeps what a command
-prints. What else a line says, as `pip install`, is passed over.
+`triplewire ... &` is a process that runs on until the page ends, or until `kill %1`; `export NAME=$(triplewire ...)`
+keeps what a command prints. What else a line says, as `pip install`, is passed over.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -13,9 +14,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from cli.runner import triplewire
 from docs.blocks import ROOT, blocks, markdown_files
 from pipeline.connect.servers import free_port
 
@@ -48,17 +51,10 @@ class Shell:
         if words[-1] == "&":
             self._start(words[1:-1])
             return ""
-        done = subprocess.run(
-            [PROGRAM, *words[1:]],
-            cwd=self._folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        with contextlib.chdir(self._folder), mock.patch.dict(os.environ, self.environment, clear=True):
+            done = triplewire(*words[1:])
+        assert done.code == 0, f"{line}\n{done.out}{done.err}"
+        return done.out
 
     def _start(self, arguments: list[str]) -> None:
         with self._log.open("wb") as log:

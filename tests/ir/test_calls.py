@@ -77,7 +77,7 @@ def test_a_call_past_its_time_is_unknown():
     ended = threading.Event()
 
     def hangs(publication, arguments):
-        ended.wait(120)
+        ended.wait(300)
         return True
 
     slow = function_operator("slow", ["x"], hangs)
@@ -97,5 +97,5 @@ def test_the_helper_thread_is_kept_and_ends_with_its_owner():
     owner = threading.Thread(target=lambda: helpers.append(within(60, threading.current_thread)))
     owner.start()
     owner.join()
-    helpers[0].join(60)
+    helpers[0].join(300)
     assert not helpers[0].is_alive()

@@ -49,7 +49,7 @@ class Network:
 
     def ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         """The answer of the provider."""
-        connection = http.client.HTTPConnection(self.target, timeout=60)
+        connection = http.client.HTTPConnection(self.target, timeout=300)
         try:
             connection.request(method, path, body or None, headers)
             answer = connection.getresponse()

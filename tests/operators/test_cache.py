@@ -209,7 +209,7 @@ cache.close()
 def test_several_processes_share_it(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", WORK, str(tmp_path)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [(process.communicate(timeout=120)[1], process.returncode) for process in running] == [("", 0)] * 3
+    assert [(process.communicate(timeout=300)[1], process.returncode) for process in running] == [("", 0)] * 3
     cache = OutcomeCache(tmp_path)
     assert [len(cache.read(number.to_bytes(32, "big"))) for number in range(30)] == [20] * 30
     cache.close()

@@ -19,7 +19,7 @@ needs_openssl = pytest.mark.skipif(OPENSSL is None, reason="the command openssl,
 
 def openssl(*arguments: object) -> None:
     assert OPENSSL is not None
-    subprocess.run([OPENSSL, *map(str, arguments)], check=True, capture_output=True, timeout=60)
+    subprocess.run([OPENSSL, *map(str, arguments)], check=True, capture_output=True, timeout=300)
 
 
 def authority(folder: Path, name: str) -> Path:

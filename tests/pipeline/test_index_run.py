@@ -99,7 +99,7 @@ def test_a_stream_follows_its_index(spark: SparkSession, tmp_path: Path, capsys:
         assert publish("three") == ["second"]
     finally:
         job.stop.set()
-        stream.join(60)
+        stream.join(300)
     assert "refused subscription nobody: there is no subscription of this id" in capsys.readouterr().err
     assert versions_in(folder) == {"batch=0": {"v1"}, "batch=1": {"v2"}, "batch=2": {"v3"}}
     # as after a kill between the work of the last micro-batch and its commit: its results are not there
@@ -149,7 +149,7 @@ def test_a_stream_has_another_taxonomy_at_its_next_micro_batch(
         assert publish("three") == set()
     finally:
         job.stop.set()
-        stream.join(60)
+        stream.join(300)
         output.release()
     assert f"taxonomy changed; {index} v3 has 1 subscription" in capsys.readouterr().err
     wrong = {

@@ -189,7 +189,7 @@ def test_a_kill_before_the_rename_leaves_the_version_before(times: int, tmp_path
     tests = Path(__file__).parents[1]
     environment = {**os.environ, "TRIPLEWIRE_CRASH_AT": f"spark.written:{times}"}
     command = [sys.executable, "-c", _KILLED, str(tests), str(tmp_path)]
-    done = subprocess.run(command, env=environment, check=False, timeout=120)
+    done = subprocess.run(command, env=environment, check=False, timeout=300)
     assert done.returncode == -signal.SIGKILL
     directory = Directory(tmp_path)
     directory.look()

@@ -60,7 +60,7 @@ class Pipe:
     def wait(self, count: int) -> list[str]:
         """Id and size of all publications, once so many are there."""
         with self._came:
-            self._came.wait_for(lambda: len(self.publications) >= count, 30)
+            self._came.wait_for(lambda: len(self.publications) >= count, 300)
             return self.shown()
 
     def shown(self) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from amounts import IN_FULL
+from triplewire import child_process
 from triplewire.child_process import LENGTH
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
@@ -20,6 +23,7 @@ from triplewire.read import read_document
 from triplewire.read.decoded import Syntax
 from triplewire.read.process.frames import Reply, Request, publications_frame
 from triplewire.read.process.parsing import CLIENT, Client
+from waiting import until
 
 GOOD = Request(b"<http://a> <http://b> 1 .", Syntax.TURTLE, "http://d", "d", settings=Settings(parse_bytes=512 << 20))
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
@@ -75,6 +79,26 @@ def test_with_the_guard_the_parser_never_sees_them(text: str) -> None:
     with pytest.raises(ReadError):
         read_document(text.encode(), "d")
     assert _worker() == before, "the same process goes on"
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [("time.sleep(3_600)", "killed"), ("os.close(1); time.sleep(1); os._exit(3)", "exit 3"),
+     ("os.close(0); time.sleep(1); os.kill(os.getpid(), 9)", "signal 9")],
+    ids=["at work", "about to exit", "about to be killed"],
+)  # fmt: skip
+def test_a_process_is_killed_at_once_unless_it_ends_by_itself(
+    code: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has closed a pipe is waited for, as long as that takes; nobody else is."""
+    monkeypatch.setattr(child_process, "_ENDS_SECONDS", 3_000)
+    command = [sys.executable, "-c", f"import os, time; print('there', flush=True); {code}"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"there\n"
+    if how != "killed":
+        until(lambda: child_process._has_closed_a_pipe(process))
+    assert child_process.end(process) == how
 
 
 @pytest.mark.slow

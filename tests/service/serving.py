@@ -38,7 +38,7 @@ class Serving:
         return self.log.read_text()
 
     def run(self, *arguments: str, given: str = "", **environment: str) -> Done:
-        """One command that talks to it, with the owner's token, in this process: pages of docs/ start processes."""
+        """One command that talks to it, with the owner's token, in this process."""
         of_command = {**self.environment, "TRIPLEWIRE_SERVICE": self.url, **environment}
         with mock.patch.dict(os.environ, of_command):
             return triplewire(*arguments, stdin=given.encode())

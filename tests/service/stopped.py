@@ -34,7 +34,7 @@ def run(folder: str, port: str) -> int:
 def until_ready(port: str) -> None:
     """Wait until the service answers."""
     while True:
-        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=300)
         with suppress(OSError, http.client.HTTPException):
             connection.request("GET", "/readiness")
             if connection.getresponse().status == 200:

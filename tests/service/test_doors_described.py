@@ -23,7 +23,7 @@ from triplewire.service.app import service
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[FastAPI]:
     with Broker.open(f"sqlite:///{tmp_path / 'broker.db'}", b"secret") as broker:
-        yield service(broker, ServiceSettings(token=TOKEN))
+        yield service(broker, ServiceSettings(token=TOKEN, wait_seconds=300.0))
 
 
 def test_each_door_is_described(app: FastAPI) -> None:

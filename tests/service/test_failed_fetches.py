@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 
 from broker.receivers import Came, published, serving
 from broker.receivers import subscribed as subscribed_at
+from pipeline.connect.servers import free_port
 from service.test_doors import found_doors
 from sources.feed_server import Web, served
 from triplewire import Engine
@@ -40,12 +41,6 @@ TOKEN, SECRET_WORD = "the token of the owner", "a word that only one server may 
 PRIVATE = ServiceSettings(shortest_poll=10, allow_private_addresses=True)
 
 
-def free() -> str:
-    """An address at which nobody listens."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        return f"http://127.0.0.1:{listening.getsockname()[1]}/feed"
-
-
 def page(status: int, body: bytes = b"", **headers: str) -> Callable[[Web], str]:
     """What gives such an answer, and its address."""
 
@@ -57,7 +52,7 @@ def page(status: int, body: bytes = b"", **headers: str) -> Callable[[Web], str]
 
 
 FAILURES: dict[str, Callable[[Web], str]] = {
-    "nobody listens": lambda web: free(),
+    "nobody listens": lambda web: f"http://127.0.0.1:{free_port()}/feed",
     "no such name": lambda web: "http://nowhere.invalid/feed",
     "not found": page(404),
     "forbidden": page(403),

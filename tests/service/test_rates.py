@@ -75,7 +75,7 @@ class Asking:
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
     folder = tmp_path_factory.mktemp("rates")
     with Broker.open(f"sqlite:///{folder / 'broker.db'}", b"s" * 32, engine=Engine(matcher="reference")) as broker:
-        app = service(broker, ServiceSettings(token=TOKEN))
+        app = service(broker, ServiceSettings(token=TOKEN, wait_seconds=300.0))
         tokens = {name: broker.new_token(name) for name in ("ann", "bob", "eve", "owner")}
         tokens |= {"owner's other": tokens.pop("owner"), "owner": TOKEN, "nobody": "tw_api_nobody"}
         tokens["ann's other"] = broker.new_token("ann")

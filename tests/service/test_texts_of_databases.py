@@ -174,9 +174,9 @@ def attacked(database_url: str) -> Iterator[Attacked]:
         yield Attacked(broker, TestClient(app, raise_server_exceptions=False, follow_redirects=False), tokens)
 
 
-def effects(of: Attacked, step: int) -> list[str]:
-    """What texts have done that they must not: each place gets each so manyth text, the next one others."""
-    wrong, before = [], of.kept()
+def effects(of: Attacked, step: int) -> Iterator[str]:
+    """What texts do that they must not: each place gets each so manyth text, the next one others."""
+    before = of.kept()
     schema = of.client.app.openapi()  # type: ignore[attr-defined]
     all_places = list(places(schema))
     assert len(all_places) > 150
@@ -189,19 +189,18 @@ def effects(of: Attacked, step: int) -> list[str]:
                 like = of.ask(place, nothing, who, schema) if nothing != text else answer
                 where = f"{place} as {who}: {text!r}: {answer.status_code}"
                 if answer.status_code >= 500:
-                    wrong.append(f"{where} is a fault")
+                    yield f"{where} is a fault"
                 if answer.status_code != like.status_code:
-                    wrong.append(f"{where}, but {like.status_code}")
+                    yield f"{where}, but {like.status_code}"
                 if who == "ann" and MARK in answer.text:
-                    wrong.append(f"{where} tells of bob's")
+                    yield f"{where} tells of bob's"
                 if (now := of.kept()) != before:
-                    wrong.append(f"{where} changes what is bob's")
+                    yield f"{where} changes what is bob's"
                     before = now
-    return wrong
 
 
 def test_a_text_is_a_text(attacked: Attacked) -> None:
-    assert effects(attacked, usually(23, 1)) == []
+    assert list(effects(attacked, usually(23, 1))) == []
 
 
 def test_it_is_kept_and_found_as_it_is(attacked: Attacked) -> None:
@@ -220,6 +219,9 @@ def test_a_statement_that_is_put_together_would_be_noticed(attacked: Attacked, m
             return connection.execute(sa.text(f"SELECT * FROM subscriptions WHERE id = '{id}'")).first()
 
     monkeypatch.setattr(Broker, "find", find)
-    wrong = effects(attacked, 11)
-    assert any("is a fault" in each for each in wrong)
-    assert any("tells of bob's" in each for each in wrong)
+    unnoticed = {"is a fault", "tells of bob's"}
+    for effect in effects(attacked, 11):
+        unnoticed = {each for each in unnoticed if each not in effect}
+        if not unnoticed:
+            break
+    assert not unnoticed

@@ -58,6 +58,8 @@ def served() -> Iterator[Web]:
                 state.most_at_once = max(state.most_at_once, state.at_once)
             if self.path in state.held:
                 state.held[self.path].wait(300)
+            with lock:  # before the answer: who has it may ask again at once
+                state.at_once -= 1
             status, more, body = state.pages.get(self.path, (404, {}, b""))
             if status == 200 and more.get("ETag", "-") == headers.get("if-none-match"):
                 status, body = 304, b""
@@ -67,8 +69,6 @@ def served() -> Iterator[Web]:
             self.end_headers()
             with contextlib.suppress(OSError):
                 self.wfile.write(body)
-            with lock:
-                state.at_once -= 1
 
         def log_message(self, *_: object) -> None:
             """Nothing on standard error."""

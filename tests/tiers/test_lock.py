@@ -22,7 +22,7 @@ from pathlib import Path
 from triplewire.folders import locked
 with locked(Path(sys.argv[1])) as held:
     print(held, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

@@ -50,8 +50,11 @@ def installed(tmp_path: Path) -> dict[str, str]:
     in the background when a command has ended may make its folders again, so no other test has the same."""
     tmp_path = Path(tempfile.mkdtemp(dir=tmp_path))
     package = tmp_path / "src" / "triplewire"
-    shutil.copytree(kernel_cache.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "kernels" / "__pycache__").write_text("a file, where a folder would have to be")
+    # with its bytecode, but for files that others write at the moment
+    shutil.copytree(kernel_cache.PACKAGE, package, ignore=shutil.ignore_patterns("kernels-*", "*.pyc.*"))
+    beside = package / "kernels" / "__pycache__"
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.write_text("a file, where a folder would have to be")
     dropped = (kernel_cache.FOLDER, "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", TIER)
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
     (tmp_path / "temporary").mkdir()

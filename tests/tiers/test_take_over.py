@@ -121,7 +121,8 @@ def test_many_subscriptions_are_compiled_before_the_first_publication(
     assert [one.id for one in engine.subscriptions][::10] == ["by hand", "one more"]
 
 
-def test_a_short_time_of_interpreted_matching_loads_nothing(cold: None) -> None:
+def test_a_short_time_of_interpreted_matching_loads_nothing(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplewire.engine.tiers.kernels.LOAD_SECONDS", 300)
     engine = filled()
     engine.match(ITEMS)
     engine._current.settle()

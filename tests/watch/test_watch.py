@@ -194,7 +194,7 @@ def test_two_watches_do_not_write_to_one_output(folder: Path) -> None:
         (folder / "in/a.rss").write_bytes(item("a"))
         until(lambda: Path("out/matches.jsonl").read_bytes().endswith(b"\n"))
         running.send_signal(signal.SIGTERM)
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=300)
     finally:
         running.kill()
     assert running.returncode == 0, said
@@ -229,7 +229,7 @@ def test_kill_9_loses_nothing_and_tells_once(point: str, tmp_path: Path) -> None
 
     def run(point: str) -> int:
         command = [sys.executable, str(HERE / "killed_watch.py"), str(source), str(out), point]
-        return subprocess.run(command, env=environment, check=False, timeout=120).returncode
+        return subprocess.run(command, env=environment, check=False, timeout=300).returncode
 
     assert run(point) == -signal.SIGKILL
     (source / "3.nt").write_text('<urn:s> <urn:p> "3" .\n')
@@ -251,7 +251,7 @@ def test_a_watch_loads_neither_spark_nor_numba(folder: Path) -> None:
     )
     command = ["watch", "--subscriptions", "items.rq", "--sources", "in", "--output", "out", "--once"]
     done = subprocess.run(
-        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.stdout == "0 []\n", done.stderr
     assert told() == ["urn:a"]

@@ -226,6 +226,7 @@ def test_a_full_disk_puts_off_a_merge_and_no_call_fails(tmp_path: Path, monkeypa
     begun: list[MergeJob] = []
     merge = MergeJob.__call__
     monkeypatch.setattr(MergeJob, "__call__", lambda self: begun.append(self) or merge(self))
+    monkeypatch.setattr("triplewire.engine.current_snapshot.PAUSE_SECONDS", 3_600.0)
     engine = with_merge_due()
     before = segment_of(engine)
     (tmp_path / "more.rq").write_text(titles(7_777))

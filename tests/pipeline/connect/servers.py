@@ -125,6 +125,7 @@ def postgres() -> Iterator[str]:
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     subprocess.run([*made, "-E", "UTF8"], check=True, timeout=300, **quiet)  # type: ignore[call-overload]  # both are files
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
+    options += " -c autovacuum=off"  # statistics that come at some moment change plans, and what a batch reads
     control = [*as_user, initdb.replace("initdb", "pg_ctl"), "-D", str(data), "-w", "-l", str(log)]
     subprocess.run([*control, "-o", options, "start"], check=True, timeout=300, **quiet)  # type: ignore[call-overload]  # as above
     try:

@@ -65,7 +65,7 @@ def test_spark_matches_for_a_broker(
         until(lambda: list(inbox.glob("[!.]*.nq")))
         run(str(inbox), tmp_path / "out-inbox")
         run(f"kafka://{kafka}/news{name}", tmp_path / "out-topic")
-        assert broker.wait([first.number], 120) == {first.number: 1}
+        assert broker.wait([first.number], 300) == {first.number: 1}
         until(lambda: len(broker.events("ann", 0)) == 2)
         repeat_last(tmp_path / "out-topic")
         run(f"kafka://{kafka}/news{name}", tmp_path / "out-topic")

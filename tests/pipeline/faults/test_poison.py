@@ -38,7 +38,7 @@ POISON = {
     "entities.rdf": b'<!DOCTYPE r [<!ENTITY a "xxxxxxxxxx">' + b"".join(
         b'<!ENTITY %c "&%c;&%c;&%c;&%c;&%c;&%c;&%c;&%c;">' % (name + 1, *[name] * 8) for name in range(97, 112)
     ) + b"]><r>&p;</r>",
-    "bomb.nq.gz": gzip.compress(b"\0" * (64 << 20)),
+    "bomb.nq.gz": gzip.compress(bytes(1 << 20)) * 64,
     "deep.jsonld": b'{"a":' * 100_000,
     "nothing.ttl": b"@prefix : <urn:> . :s :p",
 }  # fmt: skip
@@ -93,7 +93,7 @@ def test_a_damaged_version_poison_and_an_explosion(spark: SparkSession, tmp_path
         until(lambda: ("urn:last", "later") in told(folder), stream)
     finally:
         job.stop.set()
-        stream.join(60)
+        stream.join(300)
         output.release()
     assert told(folder) == {(f"urn:{name}", "plain"): 1 for name in ("first", "large", "last")} | {
         ("urn:last", "later"): 1

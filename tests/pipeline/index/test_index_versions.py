@@ -312,7 +312,7 @@ def test_a_write_that_is_killed_changes_nothing(tmp_path: Path) -> None:
         "os.rename = end\n"
         "changes.unsubscribe(Path(sys.argv[1]), ['thing'], on_refusal=print)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(index)], timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", program, str(index)], timeout=300, check=False)
     assert done.returncode == -9
     assert list(index.glob(".v2.*")), "what it left"
     assert versions.load(index).name == "v1"
