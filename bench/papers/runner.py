@@ -14,9 +14,8 @@ from typing import Any
 
 from bench import nodes, partition
 from bench import operators_paper as operators
-from bench.operators_paper import to_csv, to_svg
+from bench.drawing import Lines, file_of, write
 from bench.papers import mdv
-from bench.papers.claims import Lines
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
 from bench.workloads.catalogue import SEED, Place
@@ -73,7 +72,7 @@ def judged_again(only: Iterable[str], folder: Path) -> Iterator[Verdict]:
 
 def tabled(folder: Path, name: str) -> Lines:
     """The lines of a figure as `write` wrote them; none where it is not there."""
-    file, lines = folder / f"{_file_of(name)}.csv", Lines()
+    file, lines = folder / f"{file_of(name)}.csv", Lines()
     if file.exists():
         with file.open(encoding="utf-8", newline="") as table:
             for line, place, value in islice(csv.reader(table), 1, None):
@@ -119,7 +118,8 @@ def _figure(figure: PaperFigure, points: Points, folder: Path | None) -> Iterato
 def _judged(figure: PaperFigure, lines: Lines, left_out: list[str], folder: Path | None) -> Iterator[Verdict]:
     """Write the files of a figure, and judge its claims."""
     if folder is not None:
-        write(folder, figure.name, figure.title, figure.varies, figure.up, lines)
+        counts = [line for line in lines if line.rpartition(": ")[2] in figure.counts]
+        write(folder, figure.name, figure.title, figure.varies, figure.up, lines, counts)
     yield from verdicts(figure, lines, left_out)
 
 
@@ -127,7 +127,7 @@ def verdicts(figure: PaperFigure, lines: Lines, left_out: list[str]) -> Iterator
     """The claims of a figure, judged by its lines."""
     for claim in figure.claims:
         outcome = claim.check(lines)
-        why = "" if outcome.held else claim.why
+        why = "" if outcome.held else claim.reason(lines)
         yield Verdict(figure.name, claim.text, outcome.measured, outcome.held, "; ".join([why, *left_out]).strip("; "))
 
 
@@ -194,22 +194,6 @@ def _of_nodes(drawing: nodes.Drawing, lines: Lines) -> Iterator[Verdict]:
     for text, measured, held, why in drawing.claims(lines):
         claim = f"{kind}: {text}" if kind else text
         yield Verdict(_figure_of(drawing), claim, measured, held, "" if held else why)
-
-
-def write(folder: Path, name: str, title: str, across: str, up: str, lines: Lines) -> None:
-    """Write a figure as a table and as a picture."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = _file_of(name)
-    rows = [(line, place, f"{value:.6g}") for line, values in lines.items() for place, value in values.items()]
-    to_csv(folder / f"{file}.csv", ("line", across, up), rows)
-    places = sorted({place for values in lines.values() for place in values})
-    drawn = {line: [values.get(place) for place in places] for line, values in lines.items()}
-    (folder / f"{file}.svg").write_text(to_svg(f"{name}: {title}", across, up, places, drawn), "utf-8")
-
-
-def _file_of(name: str) -> str:
-    """The name of the files of a figure, without a suffix."""
-    return name.replace("/", "-").replace(", ", "-").replace(" ", "-")
 
 
 def update(folder: Path, rows: Sequence[Verdict], size: int | None, again: bool = False) -> None:
