@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
+from typing import Any
 
 from bench.drawing import Line, Lines
 
@@ -18,6 +19,21 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """A row: a claim of a figure, what was measured, whether it holds, and why where it does not."""
+
+    figure: str
+    claim: str
+    measured: str
+    held: bool
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as `--json` writes it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What a paper says, how it is found out, and why it does not hold here, where that is known: as a text, or as a
     function of what was measured."""
@@ -28,7 +44,10 @@ class Claim:
 
     def reason(self, lines: Lines) -> str:
         """Why it does not hold of these lines."""
-        return self.why if isinstance(self.why, str) else self.why(lines)
+        try:
+            return self.why if isinstance(self.why, str) else self.why(lines)
+        except KeyError as missing:
+            return f"the table has no line {missing}: it is to be measured again"
 
 
 def counted(text: str, *asked: tuple[str, int]) -> Callable[[Lines], str]:

@@ -60,7 +60,7 @@ def test_claims_hold_and_fail() -> None:
         for number, place in enumerate((100, 400))
         for order in ORDERS
     }
-    held = {claim.claim: (claim.held, claim.measured) for claim in paper.claims(plot, made)}
+    held = {one.claim.partition(": ")[2]: (one.held, one.measured) for one in paper.claims(plot, made)}
     assert held == {
         "sequential and sub-order grow less than the subscriptions do": (True, "2.3 in 4 times"),
         "naive grows as the subscriptions do": (True, "4.0 in 4 times"),
