@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.operators_paper import to_csv, to_svg
+from bench.drawing import to_csv, to_svg
 from triplewire.config import ServiceSettings
 from triplewire.read import read_document
 from triplewire.sources.poller import next_interval

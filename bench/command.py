@@ -31,7 +31,7 @@ _SIZES = {False: None, True: 1_000}  # subscriptions, with --quick
 
 _Figures = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Write the papers' figures as CSV and SVG (papers, operators, partition)."),
+    typer.Option(metavar="DIR", help="Write the figures as CSV and SVG (papers)."),
 ]
 _Only = Annotated[
     list[str] | None,
@@ -98,8 +98,8 @@ def bench_command(
     _check_paths(data, figures, {"--json": json_file, "--plot": plot})
     operators_from(operators)
     called = Operators(tuple([str(file.absolute()) for file in operators or ()]), checked_order(operator_order))
-    if again and (workload != PAPERS or figures is None):
-        raise typer.BadParameter("it needs papers, and --figures with their tables", param_hint="--again")
+    if (again or figures) and (workload != PAPERS or figures is None):
+        raise typer.BadParameter(f"it needs {PAPERS}, and --figures for their tables", param_hint="--figures, --again")
     _check_only(only or (), workload)
     if not again:
         prepare_kernels(matcher, "compiled")
@@ -108,7 +108,7 @@ def bench_command(
     if workload == PAPERS:
         _papers(only or (), size, json_file, figures, again)
     else:
-        plan = BenchPlan(workload, matcher, compare or (), size, data, called, figures, tuple(only or ()))
+        plan = BenchPlan(workload, matcher, compare or (), size, data, called, tuple(only or ()))
         _write(_measured(plan), workload, json_file, plot)
 
 

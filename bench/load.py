@@ -40,6 +40,7 @@ TURNS = 3
 _RULES = 40_000
 _IN_PARTS = 3_000_000  # of which one process makes several segments, too
 _SUBSCRIBED = 1_000  # subscriptions that are added one by one
+_PUBLICATIONS = 200  # beside the queries of the peers; nothing asks for them here
 
 _LOAD = f"""
 import json, sys, time
@@ -88,7 +89,7 @@ def load_cases(place: Place) -> list[Case]:
         return mixed.providers(1, rules)
 
     graph = document_case(place, graphs)
-    sparql = workloads.graph(place, graphs)
+    sparql = workloads.graph(place, graphs, _PUBLICATIONS)
     return [
         rtf_case(place, 50, place.sized(RTF_SUBSCRIPTIONS), label="rtf"),
         Case("graph", graph.subscriptions, graph.publications),
@@ -117,7 +118,7 @@ def load_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Figu
             ratio = statistics.median(ours) / statistics.median(theirs)
             target = OVER_BEFORE[case.label] if is_full else None
             yield Figure("load", f"{case.label}: load over that of the other checkout", ratio, "x", target)
-    yield from _beside_peers(workloads.mixed(place, place.sized(RTF_SUBSCRIPTIONS)), subscribed, is_full)
+    yield from _beside_peers(workloads.mixed(place, place.sized(RTF_SUBSCRIPTIONS), _PUBLICATIONS), subscribed, is_full)
     yield from _again(cases[0], place, is_full)
     yield from _in_parts(place, is_full)
 

@@ -17,11 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 from bench import cluster
-from bench.operators_paper import to_csv, to_svg
+from bench.drawing import Line, Lines
 from bench.report import Figure
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
@@ -43,21 +41,6 @@ AGAIN, MATCHING = ", encoded again by nodes", ", matching alone"
 SLOWEST = "publications a second (slowest node's work, each node a machine)"
 
 NOISE = 0.15  # a fall of a time by this share is that of a shared machine
-
-Line = dict[Any, float]
-Lines = dict[str, Line]
-"""Line -> place on the axis -> value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of the paper, what was measured, and whether it holds."""
-
-    figure: str
-    claim: str
-    measured: str
-    held: bool
-
 
 Said = Iterator[tuple[str, str, bool, str]]
 """What the paper says, what was measured, whether it holds, and why where it does not."""
@@ -105,11 +88,6 @@ class Drawing:
     across: str
     up: str
     claims: Callable[[Lines], Said]
-
-    @property
-    def file(self) -> str:
-        """The name of its files, without a suffix."""
-        return f"cluster-figure-{self.name.replace(', ', '-').replace(' ', '-')}"
 
 
 @dataclass
@@ -234,39 +212,13 @@ DRAWINGS = (
 )
 
 
-def figures(points: Points, folder: Path | None) -> Iterator[Figure]:
-    """The claims as rows. With a folder, tables and pictures are written to it."""
-    claims = []
+def figures(points: Points) -> Iterator[Figure]:
+    """The claims as rows."""
     for drawing in DRAWINGS:
         lines = points.lines.get(drawing.name)
-        if not lines:
-            continue
-        if folder is not None:
-            write(folder, drawing, lines)
-        for claim, measured, held, _ in drawing.claims(lines):
-            claims.append(Claim(drawing.name, claim, measured, held))
+        for claim, measured, held, _ in drawing.claims(lines) if lines else ():
             told = f"{'held' if held else 'NOT HELD'}: {measured}"
             yield Figure("cluster", f"figure {drawing.name}: {claim}", float(held), "held", note=told)
-    if folder is not None:
-        head = ("figure", "claim", "measured", "held")
-        rows = [(claim.figure, claim.claim, claim.measured, "yes" if claim.held else "no") for claim in claims]
-        to_csv(folder / "cluster-claims.csv", head, rows)
-
-
-def write(folder: Path, drawing: Drawing, lines: Lines) -> None:
-    """Write a figure as a table and as a picture."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = [(name, place, f"{value:.6g}") for name, line in lines.items() for place, value in line.items()]
-    to_csv(folder / f"{drawing.file}.csv", ("line", drawing.across, drawing.up), rows)
-    places = sorted({place for line in lines.values() for place in line})
-    drawn = {name: [_at(line, place) for place in places] for name, line in lines.items()}
-    picture = to_svg(f"Figure {drawing.name}", drawing.across, drawing.up, places, drawn)
-    (folder / f"{drawing.file}.svg").write_text(picture, "utf-8")
-
-
-def _at(line: Line, place: float) -> float | None:
-    """The value at a place, if it was measured there; that of a line with one point is for all places."""
-    return next(iter(line.values())) if len(line) == 1 else line.get(place)
 
 
 def _told(line: Line, form: str = ",.0f") -> str:

@@ -196,7 +196,7 @@ def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
     yield from _correlated(drawn, chance)
     yield from _engine(place.work, workload, (truths * PLANNED)[:PLANNED], matcher, full)
     yield from _served(matcher, full)
-    yield from paper.figures(place.figures, SEED, shrunk)
+    yield from paper.figures(SEED, shrunk)
 
 
 def _row(name: str, value: float, unit: str, target: float | None = None, at_least: bool = False) -> Figure:

@@ -6,19 +6,17 @@ The paper does not say how likely each predicate is true, so each figure is made
 
 from __future__ import annotations
 
-import csv
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from html import escape
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.papers.claims import Verdict
 from bench.report import Figure
 from bench.workloads.catalogue import SEED
 from bench.workloads.operators import RECIPES, CallWorkload, Truths, generated
@@ -135,63 +133,6 @@ def _packed(rows: NDArray[np.int64], calls: NDArray[np.int64], steps: int) -> fl
     return float((packing / np.maximum(np.maximum.reduceat(load[calls], first), 1)).sum())
 
 
-# --- lines -----------------------------------------------------------------------------------------------------------
-# Draws line charts as SVG, without a library, and writes the tables of their points.
-
-
-_LEFT, _TOP, _WIDTH, _HEIGHT, _LEGEND = 80, 50, 520, 320, 130
-_COLOURS = ("#2c7a4b", "#4a6fa5", "#c98a1b", "#b3392f", "#6b4a9c")
-
-
-def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float | None]]) -> str:
-    """The picture. Numbers lie on the axis by their size, from 0; other places one beside the other. Where a line has
-    None for a place, it has no point there."""
-    if all(isinstance(place, int | float) for place in places) and len(places) > 1:
-        low, high = min(places), max(places)
-        share = [(place - low) / (high - low) for place in places]
-    else:
-        share = [number / max(1, len(places) - 1) for number in range(len(places))]
-    top = max((value for values in lines.values() for value in values if value is not None), default=0) or 1.0
-    bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right + _LEGEND}" height="{bottom + 60}"'
-        ' font-family="sans-serif" font-size="12">',
-        f'<text x="10" y="24" font-size="15">{escape(title)}</text>',
-        f'<text x="10" y="{_TOP - 8}" fill="#555">{escape(up)}</text>',
-        f'<text x="{right}" y="{bottom + 40}" fill="#555" text-anchor="end">{escape(across)}</text>',
-        f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#222"/>',
-    ]
-    for number in range(5):
-        y = bottom - number / 4 * _HEIGHT
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{top * number / 4:,.0f}</text>')
-    for place, at in zip(places, share, strict=True):
-        shown = f"{place:,}" if isinstance(place, int) else str(place)
-        parts.append(
-            f'<text x="{_LEFT + at * _WIDTH:.0f}" y="{bottom + 18}" text-anchor="middle">{escape(shown)}</text>'
-        )
-    for number, (name, values) in enumerate(lines.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
-        spots = [
-            (_LEFT + at * _WIDTH, bottom - value / top * _HEIGHT)
-            for at, value in zip(share, values, strict=True)
-            if value is not None
-        ]
-        parts.append(
-            f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in spots)}" fill="none" stroke="{colour}"/>'
-        )
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
-        parts.append(f'<text x="{right + 12}" y="{_TOP + 18 * number}" fill="{colour}">{escape(name)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def to_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write the table of a figure: a line of names, then the rows."""
-    with path.open("w", encoding="utf-8", newline="") as out:
-        table = csv.writer(out)
-        table.writerow(head)
-        table.writerows(rows)
-
-
 # --- paper ------------------------------------------------------------
 
 
@@ -277,42 +218,35 @@ def points(plot: Plot, seeds: Sequence[int], events_of: Callable[[Setting], int]
     return {point: Run(*np.mean([astuple(run) for run in runs], axis=0).tolist()) for point, runs in made.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of the paper, what was measured, whether it holds, and why it does not."""
-
-    plot: str
-    recipe: str
-    claim: str
-    measured: str
-    held: bool
-    why: str = ""
-
-
-def claims(plot: Plot, made: Points) -> Iterator[Claim]:
-    """What the paper says of a figure."""
+def claims(plot: Plot, made: Points) -> Iterator[Verdict]:
+    """What the paper says of a figure, for every recipe."""
+    name = f"002/{plot.name}"
     places = [plot.at(setting) for setting in plot.settings]
     for recipe in RECIPES:
         line = {order: [made[recipe, place, order].calls for place in places] for order in ORDERS}
         for claim, measured, held, why in _CLAIMS[plot.name](places, line):
-            yield Claim(plot.name, recipe, claim, measured, held, "" if held else why.format_map(_bounds(plot, recipe)))
+            reason = "" if held else why.format_map(_bounds(plot, recipe))
+            yield Verdict(name, f"{recipe}: {claim}", measured, held, reason)
         whole = [run.calls for (by, place, order), run in made.items() if (by, order) == (recipe, COMPLETE)]
         if whole:
             told = f"{line[SUB_ORDER][0]:,.1f} and {whole[0]:,.1f}"
             is_near = line[SUB_ORDER][0] <= 1.02 * whole[0]
-            yield Claim(plot.name, recipe, _CAPPED, told, is_near, "" if is_near else "more links of a call matter")
+            reason = "" if is_near else "more links of a call matter"
+            yield Verdict(name, f"{recipe}: {_CAPPED}", told, is_near, reason)
 
 
-def _bounds(plot: Plot, recipe: str) -> dict[str, int]:
+def _bounds(plot: Plot, recipe: str) -> dict[str, float]:
     """Of the first and the last place of a figure, in one event: `first` and `last`, so many calls any order makes at
-    least; `named`: how many predicates the subscriptions of the last one name."""
-    bounds = {}
+    least. Of the last one: `named`, how many predicates its subscriptions name; `all_false`, the least calls of an
+    event in which all are false, and so of any event; and its share of these predicates."""
+    bounds: dict[str, float] = {}
     for name, setting in (("first", plot.settings[0]), ("last", plot.settings[-1])):
         chance = np.random.default_rng((SEED, setting.longest))
         workload = _workload(setting, recipe, chance)
         bounds[name] = round(least_calls(workload, workload.event(chance)))
-        bounds["named"] = len(np.unique(workload.predicate))
-    return bounds
+    bounds["named"] = len(np.unique(workload.predicate))
+    bounds["all_false"] = round(least_calls(workload, np.zeros(len(workload.true), np.bool_)))
+    return {**bounds, "all_false_share": bounds["all_false"] / bounds["named"]}
 
 
 def _workload(setting: Setting, recipe: str, chance: np.random.Generator) -> CallWorkload:
@@ -330,7 +264,10 @@ _ONCE = (
     " in the paper, too, 7,761 calls at the end are almost 80 % below some 38,000, of 40,000 predicates"
 )
 _ODDS = "with these probabilities of predicates, which the paper does not give"
-_LEAST = "any order makes {last:,} calls at least (a proven bound) " + _ODDS
+_LEAST = (
+    f"any order makes {{last:,}} calls at least (a proven bound) {_ODDS}; with any others {{all_false:,}}, as where all"
+    " are false: {all_false_share:.0%} of the {named:,} predicates that are named"
+)
 _NAMED = (
     "with Zipf's exponent 1 the 20,000 subscriptions name {named:,} predicates in all, fewer than the paper's naive"
     " order calls: its subscriptions are drawn otherwise"
@@ -406,40 +343,15 @@ def _popularity(places: list[Any], line: Line) -> Said:
 _CLAIMS = {"4": _growing, "5": _growing, "6": _predicates, "7": _lengths, "8": _popularity}
 
 
-def figures(folder: Path | None, seed: int, shrunk: float = 1.0) -> Iterator[Figure]:
-    """The rows of all figures, and their files where a folder is given. `shrunk`: so many times the paper's sizes."""
-    said: list[Claim] = []
+def figures(seed: int, shrunk: float = 1.0) -> Iterator[Figure]:
+    """The rows of all figures, of one workload. `shrunk`: so many times the paper's sizes."""
     for plot in [shrunk_plot(plot, shrunk) for plot in PLOTS]:
         made = points(plot, [seed], lambda setting: EVENTS)
         for (recipe, place, order), run in made.items():
             if place == plot.at(plot.settings[-1]):
-                yield Figure(
-                    "operators",
-                    f"figure {plot.name}, {recipe}, {plot.varies} {place}: {order}",
-                    run.calls,
-                    "calls/event",
-                )
+                name = f"figure {plot.name}, {recipe}, {plot.varies} {place}: {order}"
+                yield Figure("operators", name, run.calls, "calls/event")
         for claim in claims(plot, made):
-            said.append(claim)
-            name = f"figure {claim.plot}, {claim.recipe}: {claim.claim}"
+            name = f"figure {claim.figure}, {claim.claim}"
             told = f"{'held' if claim.held else 'NOT HELD'}: {claim.measured}"
             yield Figure("operators", name, float(claim.held), "held", note=told)
-        if folder is not None:
-            write(folder, plot, made)
-    if folder is not None:
-        to_csv(folder / "operators-claims.csv", ("figure", "recipe", "claim", "measured", "held"), [
-            (claim.plot, claim.recipe, claim.claim, claim.measured, "yes" if claim.held else "no") for claim in said
-        ])  # fmt: skip
-
-
-def write(folder: Path, plot: Plot, made: Points) -> None:
-    """Write a figure as a table and as a picture for each recipe."""
-    folder.mkdir(parents=True, exist_ok=True)
-    head = ("recipe", plot.varies, "order", "calls", "planning_seconds")
-    rows = [(*point, f"{run.calls:.1f}", f"{run.planning:.6f}") for point, run in made.items()]
-    to_csv(folder / f"operators-figure-{plot.name}.csv", head, rows)
-    places = [plot.at(setting) for setting in plot.settings]
-    for number, recipe in enumerate(RECIPES, 1):
-        lines = {order: [made[recipe, place, order].calls for place in places] for order in ORDERS}
-        picture = to_svg(f"Figure {plot.name}, {recipe}", plot.varies, "calls an event", places, lines)
-        (folder / f"operators-figure-{plot.name}-{number}.svg").write_text(picture, "utf-8")

@@ -1,7 +1,6 @@
 """Partitioning as in the cluster paper: sizes of the server's index, false positives, times of insertion and merging.
 
-Figures 9(c) to 9(h) of 001; 9(i) and 10: `bench.nodes`; what the paper says of them:
-`bench.nodes`.
+Figures 9(c) to 9(h) of 001. 9(i) and 10, and what the paper says of all: `bench.nodes`.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ def measure(
     points: Points | None = None,
     groups: Sequence[Sequence[str]] = GROUPS,
 ) -> Iterator[Figure]:
-    """The figures of these groups, of their `cases`; with tables and pictures where the place has a folder for them.
-    `points` gets their points."""
+    """The figures of these groups, of their `cases`. `points` gets their points."""
     full, world, points = place.size is None, World(EMPTY, {}, Settings()), points or Points()
     case_of = {case.label: case for case in given}
     if GROUPS[0] in groups:
@@ -112,7 +110,7 @@ def measure(
     for number, _ in MATCHED:
         if (number,) in groups:
             yield from nodes.measure(_for_nodes(case_of[f"figure {number}"], number, world, matcher), points)
-    yield from figures(points, place.figures)
+    yield from figures(points)
 
 
 def section_7(place: Place, points: Points) -> Iterator[Figure]:

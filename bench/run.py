@@ -38,7 +38,6 @@ class BenchPlan:
     size: int | None = None
     data: Path | None = None
     operators: Operators = field(default_factory=Operators)
-    figures: Path | None = None
     only: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
@@ -75,7 +74,7 @@ def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
         "matcher": plan.matcher, "compared": plan.compared,
         "operators": plan.operators.files, "order": plan.operators.order,
-        "figures": None if plan.figures is None else str(plan.figures), "only": plan.only,
+        "only": plan.only,
     }  # fmt: skip
     (written,) = _step({**job, "step": "prepare"})
     cases = json.loads(written)
@@ -113,8 +112,8 @@ def step(job: dict[str, Any]) -> None:
     """Do one step in the process that was started for it. Writes lines of JSON to standard output."""
     experiment = EXPERIMENTS[job["name"]]
     use(Operators(tuple(job["operators"]), job["order"]))
-    data, figures = (None if job[name] is None else Path(job[name]) for name in ("data", "figures"))
-    place = Place(Path(job["work"]), job["size"], data, figures, tuple(job["only"]))
+    data = None if job["data"] is None else Path(job["data"])
+    place = Place(Path(job["work"]), job["size"], data, tuple(job["only"]))
     if job["step"] == "prepare":
         print(json.dumps(to_json(experiment.prepare(place))))
         return

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
+from typing import Any
 
-Line = dict[float, float]
-Lines = dict[str, Line]
-"""Line -> place on the axis -> value."""
+from bench.drawing import Line, Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +19,48 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """A row: a claim of a figure, what was measured, whether it holds, and why where it does not."""
+
+    figure: str
+    claim: str
+    measured: str
+    held: bool
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as `--json` writes it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper says, how it is found out, and why it does not hold here, where that is known."""
+    """What a paper says, how it is found out, and why it does not hold here, where that is known: as a text, or as a
+    function of what was measured."""
 
     text: str
     check: Callable[[Lines], Outcome]
-    why: str = ""
+    why: str | Callable[[Lines], str] = ""
+
+    def reason(self, lines: Lines) -> str:
+        """Why it does not hold of these lines."""
+        try:
+            return self.why if isinstance(self.why, str) else self.why(lines)
+        except KeyError as missing:
+            return f"the table has no line {missing}: it is to be measured again"
+
+
+def counted(text: str, *asked: tuple[str, int]) -> Callable[[Lines], str]:
+    """A reason with numbers of the run in its fields: of each of these lines, its value at the place with this number
+    among its places, or at the last."""
+
+    def why(lines: Lines) -> str:
+        values = ([value for _, value in sorted(lines[line].items())] for line, _ in asked)
+        return text.format(
+            *(of_line[min(place, len(of_line) - 1)] for of_line, (_, place) in zip(values, asked, strict=True))
+        )
+
+    return why
 
 
 def told(line: Line) -> str:

@@ -7,13 +7,26 @@ proportion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from bench.drawing import Lines
 from bench.nodes import NOISE
-from bench.papers.claims import Claim, alike, below, falls, grows_by, grows_faster, linear, rises, slows, steady
+from bench.papers.claims import (
+    Claim,
+    alike,
+    below,
+    counted,
+    falls,
+    grows_by,
+    grows_faster,
+    linear,
+    rises,
+    slows,
+    steady,
+)
 
 OURS = "trie"
 MICROS, MEGABYTES, INSERTED = "microseconds a publication", "megabytes in use", "microseconds a subscription"
@@ -23,7 +36,7 @@ MICROS, MEGABYTES, INSERTED = "microseconds a publication", "megabytes in use", 
 class PaperFigure:
     """A figure. `varies` is a parameter of its workload, `places` its values; `fixed` are those of the other parameters
     that are not the default ones. `measures` names what is drawn of each matcher: fields of `Cost`, "insertion",
-    "structure phase" and "constraint phase"."""
+    "structure phase" and "constraint phase". `counts`: fields of `Cost` that are in the table alone, for reasons."""
 
     name: str
     title: str
@@ -35,19 +48,28 @@ class PaperFigure:
     up: str
     claims: tuple[Claim, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    counts: tuple[str, ...] = ()
 
 
-_FAR_APART = (
-    "the work is linear (7,831 entries of lists and 420 joined rows a publication among 40,000 subscriptions, 15,820"
-    " and 850 among 80,000), but an entry takes 0.04 us in the one and 0.10 in the other, whose tables are"
-    " twice as large; gtopss slows alike"
-)
+_JOINED, _WALKED = ("comparisons", "list_steps"), ("tries", "comparisons", "list_steps")
+
+
+def _far_apart(lines: Lines) -> str:
+    """Why the time of constraint tables is not linear: entries of lists, joined rows, and the time of an entry."""
+    took, steps, rows = (lines[f"constraint-tables: {measure}"] for measure in ("whole", "list_steps", "comparisons"))
+    told = (
+        f"{step:,.0f} entries of lists and {rows[at]:,.0f} joined rows among {at:,}, {took[at] / step:.3f} us an entry"
+        for at, step in sorted(steps.items())
+    )
+    return f"counted, the work of a publication is linear, but an entry takes longer: {'; '.join(told)} subscriptions"
+
+
 _SHARED = "not known: no profile was made of it"
-_LOOKED_UP = (
-    "at the paper's sizes the joins nearly double, as it says (136 rows a publication at 4 edges, 253 at 8), and lists"
-    " of edges get longer (9,168 and 11,089 entries); by turns it took 135 and 210 us, so that other load"
-    " of the machine may be in these times"
-)
+_LOOKED_UP = counted(
+    "joins try {:,.0f} rows a publication at the fewest edges and {:,.0f} at the most, and {:,.0f} and {:,.0f} entries"
+    " of lists of edges are read",
+    ("gtopss: comparisons", 0), ("gtopss: comparisons", -1), ("gtopss: list_steps", 0), ("gtopss: list_steps", -1),
+)  # fmt: skip
 _SAME_LOOK = "an index of numbers in arrays: what the paper's prototype allocates for each object is not there"
 
 _THOUSANDS_000 = (6_000, 12_000, 18_000, 24_000, 30_000)
@@ -77,14 +99,15 @@ G_TOPSS = (
         "000/9b", "Matching time and subscriptions, in two phases", varies="subscriptions", places=_THOUSANDS_000,
         matchers=("gtopss", "gtopss-greedy", OURS),
         measures=("look_up", "selection", "whole", "structure phase", "constraint phase"), up=MICROS,
-        fixed={"constraints": True}, claims=(
+        fixed={"constraints": True}, counts=("matches", "comparisons"), claims=(
             Claim("matching time grows with the subscriptions", rises("gtopss: whole", slack=NOISE), _SHARED),
             Claim("the structure phase grows by a fixed amount", linear("gtopss: structure phase", 0.2), _SHARED),
             Claim("the constraint phase grows by a fixed amount", linear("gtopss: constraint phase", 0.2),
-                  "the phase is the difference of two runs, and no more than runs differ by. Counted it does grow by a"
-                  " fixed amount (6 matches of 33 rows that joins try a publication among 6,000 subscriptions, 12 of"
-                  " 67, 18 of 98, 24 of 132), but classes are looked up once for all subscriptions, and a test is one"
-                  " comparison"),
+                  counted("the phase is the difference of two runs, and no more than runs differ by. Counted it does"
+                          " grow by a fixed amount: joins try {:,.0f}, {:,.0f}, {:,.0f} rows a publication for {:,.0f},"
+                          " {:,.0f}, {:,.0f} matches at the first, the middle and the last place; but classes are"
+                          " looked up once for all subscriptions, and a test is one comparison",
+                          *((f"gtopss: {count}", at) for count in ("comparisons", "matches") for at in (0, 2, -1)))),
             *_ahead(("gtopss",)),
         ),
     ),
@@ -104,7 +127,7 @@ G_TOPSS = (
     _graph(
         "000/9e", "Matching time and size of subscriptions", varies="edges", places=(4, 5, 6, 7, 8),
         matchers=("gtopss", "gtopss-greedy", OURS), measures=("selection", "whole"), up=MICROS,
-        fixed={"own_nodes": 5}, claims=(
+        fixed={"own_nodes": 5}, counts=_JOINED, claims=(
             Claim("from 4 to 8 edges the time almost doubles", grows_by("gtopss: whole", 1.5, 2.5), _LOOKED_UP),
             Claim("matching time grows with the edges of subscriptions", rises("gtopss: whole", slack=NOISE),
                   _LOOKED_UP),
@@ -149,10 +172,9 @@ CLUSTER = (
     _graph(
         "001/9a", "Look-up time and subscriptions", varies="subscriptions", places=_THOUSANDS,
         matchers=("constraint-tables", "gtopss", OURS), measures=("look_up", "selection", "whole"), up=MICROS,
-        fixed={"edges": 10, "nodes": 30, "ratio": 0.1}, claims=(
+        fixed={"edges": 10, "nodes": 30, "ratio": 0.1}, counts=_JOINED, claims=(
             Claim("matching time increases linearly with the subscriptions",
-                  linear("constraint-tables: whole", 0.2),
-                  _FAR_APART),
+                  linear("constraint-tables: whole", 0.2), _far_apart),
             *_ahead(("constraint-tables", "gtopss")),
         ),
     ),
@@ -170,16 +192,25 @@ CLUSTER = (
 )  # fmt: skip
 
 _RTF = ("rtf-s", "rtf-m", "ibroker")
-_FASTER_BASE = (
-    "iBroker compares 203,484 patterns a publication and takes 132,072 steps along lists, RTFm visits 1,576 nodes and"
-    " takes 27,365 steps: 12 times as much work, each part of which is as short, as the buckets are arrays that a"
-    " compiled loop reads in order"
-)
-_NEXT_ROW = (
+
+
+def _slower_base(lines: Lines) -> str:
+    """Why RTF is not so many times as fast as iBroker: the work of both at the last place."""
+    (tries, compared, steps), (visited, _, marked) = (
+        [max(lines[f"{name}: {measure}"].items())[1] for measure in _WALKED] for name in ("ibroker", "rtf-m")
+    )
+    return (
+        f"iBroker looks up {tries:,.0f} buckets, compares {compared:,.0f} triples a publication and takes {steps:,.0f}"
+        f" steps along lists, RTFm visits {visited:,.0f} nodes and takes {marked:,.0f} steps:"
+        f" {(compared + steps) / (visited + marked):.0f} times as much work, each part of which is as short"
+    )
+
+
+_NEXT_ROW = counted(
     "an entry of the paper's iBroker refers to the bucket of the query's next attribute, which here is the next row of"
-    " the table: references of 8 bytes for the 278,822 patterns of 100,000 queries would be 2.2 MB, and iBroker's 9.4"
-    " MB more than RTFm's 10.1"
-)
+    " the table: it would have {:,.0f} references more, of 8 bytes each, beside its {:,.1f} MB and RTFm's {:,.1f}",
+    ("ibroker: patterns", -1), ("ibroker: queries", -1), ("rtf-m: queries", -1),
+)  # fmt: skip
 _SAME_NODES = "the forests differ in word nodes alone, by fewer bytes than a part of a percent of them takes"
 
 
@@ -187,52 +218,61 @@ def _of_rtf(measure: str) -> tuple[str, ...]:
     return tuple(f"{matcher}: {measure}" for matcher in _RTF)
 
 
-def _shares(measure: str) -> tuple[Claim, ...]:
+def _shares(measure: str, reason: bool = False) -> tuple[Claim, ...]:
     """The claims of 7a and 7b: none of the text is least, all of it is most."""
-    pairs = [(f"{matcher}, {low} %: {measure}", f"{matcher}, {high} %: {measure}")
-             for matcher in ("rtf-s", "rtf-m") for low, high in ((0, 50), (50, 100))]  # fmt: skip
-    return tuple(Claim(f"{low} is below {high}", below(low, high), _MORE_TUPLES) for low, high in pairs)
+    return tuple(
+        Claim(f"{matcher}, {low} %: {measure} is below {matcher}, {high} %: {measure}",
+              below(f"{matcher}, {low} %: {measure}", f"{matcher}, {high} %: {measure}"),
+              _more_tuples(matcher, low, high) if reason else _SHARED)
+        for matcher in ("rtf-s", "rtf-m") for low, high in ((0, 50), (50, 100))
+    )  # fmt: skip
 
 
-_MORE_TUPLES = (
-    "a tuple with words is reached by fewer publications than one without: from 50 % to 100 % of text the walk visits"
-    " more nodes (RTFs 1,706 and 2,434 a publication, RTFm 1,576 and 2,178), but marks fewer tuples in the query table"
-    " (29,468 and 27,841 steps along lists, RTFm 27,365 and 23,641), which takes longer the larger the table is"
-)
+def _more_tuples(matcher: str, low: int, high: int) -> Callable[[Lines], str]:
+    return counted(
+        "a tuple with words is reached by fewer publications than one without: with the larger share of text the walk"
+        " visits {1:,.0f} nodes a publication (with the smaller {0:,.0f}) and takes {3:,.0f} ({2:,.0f}) steps along"
+        " lists, which mark tuples in the query table and take longer the larger that is",
+        *((f"{matcher}, {share} %: {count}", -1) for count in ("tries", "list_steps") for share in (low, high)),
+    )
+
 
 RTF = (
     _text(
         "004/5a", "Filtering time and queries", varies="subscriptions", places=_THOUSANDS, matchers=(*_RTF, OURS),
-        measures=("look_up", "selection", "whole"), up=MICROS, claims=(
+        measures=("look_up", "selection", "whole"), up=MICROS, counts=_WALKED, claims=(
             Claim("filtering time grows with the queries", rises(*_of_rtf("selection"), slack=NOISE), _SHARED),
             Claim("RTFm is 92 times as fast as iBroker",
-                  below("rtf-m: selection", "ibroker: selection", 92.0, last=True), _FASTER_BASE),
+                  below("rtf-m: selection", "ibroker: selection", 92.0, last=True), _slower_base),
             Claim("RTFs is 94 times as fast as iBroker",
-                  below("rtf-s: selection", "ibroker: selection", 94.0, last=True), _FASTER_BASE),
-            *(Claim(f"{name} is faster than iBroker", below(f"{name}: selection", "ibroker: selection"), _FASTER_BASE)
+                  below("rtf-s: selection", "ibroker: selection", 94.0, last=True), _slower_base),
+            *(Claim(f"{name} is faster than iBroker", below(f"{name}: selection", "ibroker: selection"), _slower_base)
               for name in ("rtf-s", "rtf-m")),
             Claim("RTFs is 2.5 % faster than RTFm", below("rtf-s: selection", "rtf-m: selection", 1.025, last=True),
-                  "in the one forest of words the walk also goes on to words that stand below other structures alone:"
-                  " it visits 8 % more nodes (1,706 a publication, RTFm 1,576) and takes 8 % more steps along lists;"
-                  " and at each of these 29,468 steps it asks whether the tuple's structure was reached, which is two"
-                  " reads more, 58,936 a publication, of arrays that are larger than the second cache"),
+                  counted("in the one forest of words the walk also goes on to words that stand below other structures"
+                          " alone: it visits {:,.0f} nodes a publication, RTFm {:,.0f}, and takes {:,.0f} and {:,.0f}"
+                          " steps along lists, at each of which it also asks whether the tuple's structure was reached,"
+                          " two reads more",
+                          *((f"{name}: {measure}", -1) for measure in ("tries", "list_steps")
+                            for name in ("rtf-s", "rtf-m")))),
             *_ahead(_RTF),
         ),
     ),
     _text(
         "004/5b", "Throughput and publications", varies="publications", places=(1_000, 2_000, 3_000, 4_000, 5_000),
         matchers=(*_RTF, OURS), measures=("throughput",), up="publications a second (selection)",
-        fixed={"subscriptions": 100_000}, claims=(
+        fixed={"subscriptions": 100_000}, counts=_WALKED, claims=(
             *(Claim(f"the throughput of {name} remains steady", steady(f"{name}: throughput", 1.3),
-                    "places share most of their publications, so a place that is apart was measured on a slower"
-                    " machine") for name in _RTF),
+                    counted("the work does: {:,.0f}, {:,.0f} and {:,.0f} steps along lists a publication at the first,"
+                            " the middle and the last place", *((f"{name}: list_steps", at) for at in (0, 2, -1))))
+              for name in _RTF),
             *(Claim(f"{name} reaches more than iBroker", below("ibroker: throughput", f"{name}: throughput"),
-                    _FASTER_BASE) for name in ("rtf-s", "rtf-m")),
+                    _slower_base) for name in ("rtf-s", "rtf-m")),
         ),
     ),
     _text(
         "004/6a", "Memory and queries", varies="subscriptions", places=_THOUSANDS, matchers=_RTF,
-        measures=("queries",), up=MEGABYTES, claims=(
+        measures=("queries",), up=MEGABYTES, counts=("patterns",), claims=(
             Claim("RTFs needs no more than RTFm", below("rtf-s: queries", "rtf-m: queries"), _SAME_NODES),
             Claim("iBroker needs more than RTFm", below("rtf-m: queries", "ibroker: queries"),
                   _NEXT_ROW),
@@ -252,8 +292,9 @@ RTF = (
     ),
     _text(
         "004/7a", "Filtering time, queries and share of text", varies="subscriptions", places=_THOUSANDS,
-        matchers=("rtf-s", "rtf-m"), measures=("selection",), up=MICROS, fixed={"shares": (0, 50, 100)}, claims=(
-            *_shares("selection"),
+        matchers=("rtf-s", "rtf-m"), measures=("selection",), up=MICROS, fixed={"shares": (0, 50, 100)},
+        counts=_WALKED, claims=(
+            *_shares("selection", reason=True),
             Claim("without text both take as long",
                   alike("rtf-s, 0 %: selection", "rtf-m, 0 %: selection", 1.3), _SHARED),
             Claim("with all text RTFm is faster than RTFs",

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from bench.drawing import Lines
 from bench.metadata_beside import updated_three_ways
-from bench.papers.claims import Claim, Lines, alike, below, grows_by, levels_off, rises
+from bench.papers.claims import Claim, alike, below, grows_by, levels_off, rises
 from bench.papers.figures import PaperFigure
 from bench.workloads.mdv_documents import document, mixed, rules
 from triplewire.metadata.messages import Withdraw

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,9 @@ _ROW, _ENTRY, _LIST = 24, 8, 8  # bytes: a key with its two slots; a value with 
 class Cost:
     """What a matcher takes for a publication, in microseconds, and in memory, in megabytes. `read`: the columns of the
     subscriptions that its selection reads, which the paper's structure holds itself. `size`: the edges of G_M, or the
-    nodes of a forest; 0 for others. `seconds`: how long it took to find this out."""
+    nodes of a forest; 0 for others. `patterns`: of all subscriptions. `tries`, `comparisons`, `list_steps`: what
+    selection looked at for a publication (`triplewire.select.index.Selected`). `seconds`: how long it took to find this
+    out."""
 
     selection: float
     look_up: float
@@ -55,7 +57,20 @@ class Cost:
     read: float
     subscriptions: float
     size: int
+    patterns: int
+    tries: float
+    comparisons: float
+    list_steps: float
     seconds: float
+
+
+class Seen(NamedTuple):
+    """What a matcher counted for some publications: matches, and what its selection looked at."""
+
+    matches: int
+    tries: int
+    comparisons: int
+    list_steps: int
 
 
 class Loaded:
@@ -73,12 +88,12 @@ class Loaded:
     def costs(self, matchers: Sequence[str]) -> dict[str, Cost]:
         """What each matcher takes, measured by turns, so that what slows the machine for a while slows each of them
         once. The first run of each, which does not count, makes what is made once."""
-        segments, matches, spent = {}, {}, {}
+        segments, seen, spent = {}, {}, {}
         times: dict[str, list[tuple[float, float, float]]] = {matcher: [] for matcher in matchers}
         for matcher in matchers:
             begun = time.perf_counter()
             segments[matcher] = replace(self.segment, index=find("matcher", matcher).build(self.segment.clauses))
-            matches[matcher] = self._matched(segments[matcher])[-1]
+            seen[matcher] = self._matched(segments[matcher])[1]
             spent[matcher] = time.perf_counter() - begun
         for turn in range(TURNS):
             for matcher, segment in segments.items():
@@ -87,39 +102,38 @@ class Loaded:
                 while len(times[matcher]) <= turn or taken < LEAST_SECONDS / TURNS:
                     if times[matcher] and spent[matcher] + taken > BUDGET_SECONDS:
                         break
-                    times[matcher].append(self._matched(segment)[:3])
+                    times[matcher].append(self._matched(segment)[0])
                     taken = time.perf_counter() - begun
                 spent[matcher] += taken
         return {
-            matcher: self._cost(segment, times[matcher], matches[matcher], spent[matcher])
+            matcher: self._cost(segment, times[matcher], seen[matcher], spent[matcher])
             for matcher, segment in segments.items()
         }
 
-    def _cost(
-        self, segment: Segment, times: Sequence[tuple[float, float, float]], matches: int, seconds: float
-    ) -> Cost:
-        """The least of these times, and what the index takes."""
+    def _cost(self, segment: Segment, times: Sequence[tuple[float, float, float]], seen: Seen, seconds: float) -> Cost:
+        """The least of these times, what was counted, and what the index takes."""
         selection, look_up, whole = (min(column) for column in zip(*times, strict=True))
         if isinstance(segment.index, PaperIndex):  # ours looks up what it needs in its own way
             selection = max(0.0, selection - look_up)
-        micros = 1e6 / len(self.publications)
+        micros, each = 1e6 / len(self.publications), 1 / len(self.publications)
         return Cost(
-            selection * micros, look_up * micros, whole * micros, matches / len(self.publications),
+            selection * micros, look_up * micros, whole * micros, seen.matches * each,
             used_megabytes(segment.index), read_megabytes(segment.index), segment.clauses.nbytes / 1e6,
-            size_of(segment.index), seconds,
+            size_of(segment.index), len(segment.clauses.table.pattern),
+            seen.tries * each, seen.comparisons * each, seen.list_steps * each, seconds,
         )  # fmt: skip
 
-    def _matched(self, segment: Segment) -> tuple[float, float, float, int]:
-        """Seconds of selection with look-ups, of look-ups alone, and of all; and how many matches there are."""
+    def _matched(self, segment: Segment) -> tuple[tuple[float, float, float], Seen]:
+        """Seconds of selection with look-ups, of look-ups alone, and of all; and what was counted."""
         chunks = encoded(self.engine, self._columns)
         begun = processor()
         for chunk in chunks:
             _ = View(chunk.batch, segment.clauses, self.engine._compiler.world).features
         look_up = processor() - begun
         clock, arena = Clock(processor), Arena()
-        matches = sum(_rows_of(segment, chunk, clock, arena) for chunk in chunks)
+        seen = Seen(*map(sum, zip(*(_seen(segment, chunk, clock, arena) for chunk in chunks), strict=True)))
         stages = clock.seconds()
-        return stages["select"], look_up, sum(stages.values()), matches
+        return (stages["select"], look_up, sum(stages.values())), seen
 
     def insertion(self, matcher: str, count: int) -> float:
         """Microseconds to insert one of the last `count` subscriptions, into an index of all the others."""
@@ -130,12 +144,13 @@ class Loaded:
         return min(_inserted(matcher, before, grown, count) for _ in range(3)) * 1e6
 
 
-def _rows_of(segment: Segment, chunk: Chunk, clock: Clock, arena: Arena) -> int:
-    """Match a chunk; returns the number of matches."""
+def _seen(segment: Segment, chunk: Chunk, clock: Clock, arena: Arena) -> Seen:
+    """Match a chunk."""
     arena.begin(len(chunk.batch))
     rows = segment.rows(chunk, None, clock, arena)
     arena.add(rows.offset, rows.accepted, rows.columns, 0)
-    return len(arena.take_rows()[0])
+    looked_at = rows.looked_at
+    return Seen(len(arena.take_rows()[0]), looked_at.nodes, looked_at.comparisons, looked_at.list_steps)
 
 
 def _inserted(matcher: str, before: Clauses, grown: Clauses, count: int) -> float:

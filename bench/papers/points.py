@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.papers.claims import Lines
+from bench.drawing import Lines
 from bench.papers.figures import PaperFigure
 from bench.papers.measured import Cost, Loaded
 from bench.papers.workload import GraphSetting, write_subscriptions, write_taxonomy
@@ -71,7 +71,7 @@ class Points:
     ) -> float:
         """Add what is measured of a matcher at a place; returns the seconds that it took."""
         workload, seconds = figure.workload, 0.0
-        for measure in figure.measures:
+        for measure in (*figure.measures, *figure.counts):
             if measure == "insertion":
                 loaded = self._load(workload, setting)
                 count = max(1, min(_MOST_INSERTED, len(loaded.segment) // _INSERTED))

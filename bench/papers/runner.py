@@ -7,16 +7,15 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from bench import nodes, partition
 from bench import operators_paper as operators
-from bench.operators_paper import to_csv, to_svg
+from bench.drawing import Lines, file_of, write
 from bench.papers import mdv
-from bench.papers.claims import Lines
+from bench.papers.claims import Verdict
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
 from bench.workloads.catalogue import SEED, Place
@@ -40,21 +39,6 @@ _CLUSTERS = ("001/9c", "001/9d", "001/9e", "001/9f", "001/9g", "001/9h", "001/9i
 NAMES = (*(figure.name for figure in (*FIGURES, *mdv.FIGURES)), *_CALLS, *_CLUSTERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A row: a claim of a figure, what was measured, whether it holds, and why where it does not."""
-
-    figure: str
-    claim: str
-    measured: str
-    held: bool
-    note: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as `--json` writes it."""
-        return asdict(self)
-
-
 def judged_again(only: Iterable[str], folder: Path) -> Iterator[Verdict]:
     """The claims of the figures of these names, or of all, by the tables that earlier runs wrote to a folder."""
     wanted, known = set(only) or set(NAMES), _known(folder)
@@ -64,7 +48,7 @@ def judged_again(only: Iterable[str], folder: Path) -> Iterator[Verdict]:
     for plot in operators.PLOTS:
         name = f"002/{plot.name}"
         if name in wanted and (lines := tabled(folder, name)):
-            yield from _of_calls(name, _shrunk(plot, known.get(name, {}).get("subscriptions")), _called(lines))
+            yield from operators.claims(_shrunk(plot, known.get(name, {}).get("subscriptions")), _called(lines))
     for drawing in nodes.DRAWINGS:
         name = _figure_of(drawing)
         if name in wanted and (lines := tabled(folder, f"001/{drawing.name}")):
@@ -73,7 +57,7 @@ def judged_again(only: Iterable[str], folder: Path) -> Iterator[Verdict]:
 
 def tabled(folder: Path, name: str) -> Lines:
     """The lines of a figure as `write` wrote them; none where it is not there."""
-    file, lines = folder / f"{_file_of(name)}.csv", Lines()
+    file, lines = folder / f"{file_of(name)}.csv", Lines()
     if file.exists():
         with file.open(encoding="utf-8", newline="") as table:
             for line, place, value in islice(csv.reader(table), 1, None):
@@ -119,7 +103,8 @@ def _figure(figure: PaperFigure, points: Points, folder: Path | None) -> Iterato
 def _judged(figure: PaperFigure, lines: Lines, left_out: list[str], folder: Path | None) -> Iterator[Verdict]:
     """Write the files of a figure, and judge its claims."""
     if folder is not None:
-        write(folder, figure.name, figure.title, figure.varies, figure.up, lines)
+        counts = [line for line in lines if line.rpartition(": ")[2] in figure.counts]
+        write(folder, figure.name, figure.title, figure.varies, figure.up, lines, counts)
     yield from verdicts(figure, lines, left_out)
 
 
@@ -127,7 +112,7 @@ def verdicts(figure: PaperFigure, lines: Lines, left_out: list[str]) -> Iterator
     """The claims of a figure, judged by its lines."""
     for claim in figure.claims:
         outcome = claim.check(lines)
-        why = "" if outcome.held else claim.why
+        why = "" if outcome.held else claim.reason(lines)
         yield Verdict(figure.name, claim.text, outcome.measured, outcome.held, "; ".join([why, *left_out]).strip("; "))
 
 
@@ -147,17 +132,12 @@ def _calls(
                 at = 0.0 if place == operators.UNIFORM else float(place)
                 lines.setdefault(f"{order}, {recipe}", {})[at] = run_.calls
             write(folder, name, f"Calls by {plot.varies}", plot.varies, "calls an event", lines)
-        yield from _of_calls(name, plot, made)
+        yield from operators.claims(plot, made)
 
 
 def _shrunk(plot: operators.Plot, size: int | None) -> operators.Plot:
     """A figure of the operators paper with at most so many subscriptions."""
     return operators.shrunk_plot(plot, 1.0 if size is None else min(1.0, size / operators.SUBSCRIPTIONS))
-
-
-def _of_calls(name: str, plot: operators.Plot, made: operators.Points) -> Iterator[Verdict]:
-    for claim in operators.claims(plot, made):
-        yield Verdict(name, f"{claim.recipe}: {claim.claim}", claim.measured, claim.held, claim.why)
 
 
 def _clusters(
@@ -194,22 +174,6 @@ def _of_nodes(drawing: nodes.Drawing, lines: Lines) -> Iterator[Verdict]:
     for text, measured, held, why in drawing.claims(lines):
         claim = f"{kind}: {text}" if kind else text
         yield Verdict(_figure_of(drawing), claim, measured, held, "" if held else why)
-
-
-def write(folder: Path, name: str, title: str, across: str, up: str, lines: Lines) -> None:
-    """Write a figure as a table and as a picture."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = _file_of(name)
-    rows = [(line, place, f"{value:.6g}") for line, values in lines.items() for place, value in values.items()]
-    to_csv(folder / f"{file}.csv", ("line", across, up), rows)
-    places = sorted({place for values in lines.values() for place in values})
-    drawn = {line: [values.get(place) for place in places] for line, values in lines.items()}
-    (folder / f"{file}.svg").write_text(to_svg(f"{name}: {title}", across, up, places, drawn), "utf-8")
-
-
-def _file_of(name: str) -> str:
-    """The name of the files of a figure, without a suffix."""
-    return name.replace("/", "-").replace(", ", "-").replace(" ", "-")
 
 
 def update(folder: Path, rows: Sequence[Verdict], size: int | None, again: bool = False) -> None:
@@ -277,8 +241,9 @@ def page(figures: Mapping[str, Mapping[str, Any]]) -> str:
         " matchers alike (constant tests, classes of the taxonomy, words), and `whole` both with verification. The"
         " papers' matchers of graphs accept by their own joins; RTF and iBroker name what verification then decides."
         " Times are the processor's, but for 003/3.5, whose are the clock's. Memory is that in use; `queries` is what a"
-        " matcher of 004 selects with: its structure, and the columns of subscriptions that it reads. Counts and times"
-        " in a reason were measured, at the paper's sizes; the rest of it explains. Parameters that the papers lack:"
+        " matcher of 004 selects with: its structure, and the columns of subscriptions that it reads. Numbers"
+        " in a reason were counted or measured at the paper's sizes (of 000, 001/9a and 004 in the run itself, as lines"
+        " of the table); the rest of it explains. Parameters that the papers lack:"
         " `bench/papers/workload.py`.",
         "",
         "| figure | claim | measured | holds | why not |",

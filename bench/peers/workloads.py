@@ -24,31 +24,30 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal
 from triplewire.read import read
 
-PUBLICATIONS = 200  # of a pass
 _PLAIN = ("http://www.w3.org/2001/XMLSchema#string", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString")
 
 
-def mixed(place: Place, count: int) -> Path:
+def mixed(place: Place, count: int, publications: int) -> Path:
     """Structure and, in half of the queries, words."""
-    return _written(place, f"mixed-{count}", rtf_case(place, 50, count), lambda query: query)
+    return _written(place, f"mixed-{count}", rtf_case(place, 50, count), publications, lambda query: query)
 
 
-def text(place: Place, count: int) -> Path:
+def text(place: Place, count: int, publications: int) -> Path:
     """The one tuple with words of each query that has one."""
 
     def only_text(query: Query) -> Query:
         return [wanted for wanted in query if len(wanted) > 3]
 
-    return _written(place, f"text-{count}", rtf_case(place, 100, count), only_text)
+    return _written(place, f"text-{count}", rtf_case(place, 100, count), publications, only_text)
 
 
-def graph(place: Place, count: int) -> Path:
+def graph(place: Place, count: int, publications: int) -> Path:
     """Pieces of graphs, whose edges join."""
-    return _written(place, f"graph-{count}", document_case(place, count), lambda query: query)
+    return _written(place, f"graph-{count}", document_case(place, count), publications, lambda query: query)
 
 
-def _written(place: Place, name: str, case: Case, part: Callable[[Query], Query]) -> Path:
-    """The folder of a case; of each query, what `part` keeps."""
+def _written(place: Place, name: str, case: Case, most: int, part: Callable[[Query], Query]) -> Path:
+    """The folder of a case, with at most so many publications; of each query, what `part` keeps."""
     folder = place.work / f"peers-{name}"
     if folder.exists():
         return folder
@@ -59,7 +58,7 @@ def _written(place: Place, name: str, case: Case, part: Callable[[Query], Query]
     _rows(part_of / "queries.jsonl", queries)
     sparql = ({"id": id, "language": "sparql", "query": to_sparql(query)} for id, query in queries)
     _rows(part_of / "subscriptions.jsonl", sparql)
-    publications = list(islice(read(case.publications), PUBLICATIONS))
+    publications = list(islice(read(case.publications), most))
     _rows(part_of / "publications.jsonl", ((one.id, statements_of(one)) for one in publications))
     lines = (f"{s} {p} {o} <{one.id}> .\n" for one in publications for s, p, o in one.triples)
     (part_of / "publications.nq").write_text("".join(lines), encoding="utf-8")

@@ -157,13 +157,12 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where files are written. `size` replaces the workload's number of subscriptions. `data` is a folder with real
-    publications and queries to use instead of generated ones. Tables and pictures of the papers' figures go to the
-    folder `figures`. `only`: names of parts that are wanted, where others are not."""
+    publications and queries to use instead of generated ones. `only`: names of parts that are wanted, where others are
+    not."""
 
     work: Path
     size: int | None = None
     data: Path | None = None
-    figures: Path | None = None
     only: tuple[str, ...] = ()
 
     def sized(self, full: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -84,6 +83,7 @@ def test_two_matchers_are_paired(tmp_path: Path) -> None:
         (["rtf", "--json", "not/there/rows.json"], "cannot be written"),
         (["rtf", "--plot", "not/there/rows.svg"], "cannot be written"),
         (["rtf", "--only", "mixed-10000"], "it needs papers or peers"),
+        (["operators", "--figures", "."], "it needs papers"),
         (["peers", "--only", "mixed-1"], "known: mixed-10000"),
         ([], "WORKLOAD"),
     ],
@@ -132,7 +132,7 @@ def test_partitioning_at_a_small_size(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(partition, "NODES", (2,))
     monkeypatch.setattr(partition, "PERCENTS", (90,))
     monkeypatch.setattr(nodes, "_RUNS", 1)
-    place = Place(tmp_path, 60, figures=tmp_path / "figures")
+    place = Place(tmp_path, 60)
     rows = list(partition.measure(place, partition.cases(place), "reference"))
     shares = {row.name: row.value for row in rows if row.name.endswith("server index after containment")}
     for percent in partition.OVERLAPS:
@@ -144,12 +144,6 @@ def test_partitioning_at_a_small_size(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {row.value for row in claims} == {0.0, 1.0}
     assert all(row.note for row in claims)
     assert all(row.value is not None and row.target is None for row in rows)
-    drawn = [drawing for drawing in DRAWINGS if drawing.name != "7"]  # which has a workload of its own
-    names = {f"{drawing.file}.{suffix}" for drawing in drawn for suffix in ("csv", "svg")}
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {*names, "cluster-claims.csv"}
-    with (tmp_path / "figures" / "cluster-figure-9d.csv").open(encoding="utf-8", newline="") as table:
-        sizes = {int(row[1]): float(row[2]) for row in list(csv.reader(table))[1:]}
-    assert sizes == {percent: pytest.approx(60 * (100 - percent) / 100, abs=4) for percent in partition.OVERLAPS}
 
 
 def test_the_index_of_many_subscriptions(tmp_path: Path) -> None:
@@ -176,7 +170,7 @@ def points_of(figure: str, lines: dict[str, dict[float, float]]) -> Points:
 def test_claims_of_the_cluster_paper_can_fail() -> None:
     each = "containment, server's index on each node"
     said = {"containment": {0: 10.0, 1: 11, 6: 19}, "merging": {0: 10.0, 1: 12, 6: 41}, each: {0: 10.0, 1: 9, 6: 21}}
-    held = {row.name.removeprefix("figure 9i: "): row.value for row in figures(points_of("9i", said), None)}
+    held = {row.name.removeprefix("figure 9i: "): row.value for row in figures(points_of("9i", said))}
     assert held == {
         "containment: the throughput grows with the nodes": 1,
         "containment: 200 % with 6 nodes": 0,
@@ -186,7 +180,7 @@ def test_claims_of_the_cluster_paper_can_fail() -> None:
         "merging: 400 % with 6 nodes": 1,
         "merging is faster than containment": 1,
     }
-    rows = list(figures(points_of("9d", {"containment": {0: 100.0, 25: 75, 50: 76}}), None))
+    rows = list(figures(points_of("9d", {"containment": {0: 100.0, 25: 75, 50: 76}})))
     assert [row.value for row in rows] == [0, 0]
     assert "+52.0%" in rows[0].note
 

@@ -17,7 +17,7 @@ from bench.command import BENCH
 from bench.papers import claims, mdv, points
 from bench.papers.figures import FIGURES, PaperFigure
 from bench.papers.points import Points
-from bench.papers.runner import NAMES, Verdict, judged_again, update, verdicts, write
+from bench.papers.runner import NAMES, judged_again, update, verdicts, write
 from bench.papers.workload import PUBLICATIONS, GraphSetting, write_subscriptions, write_taxonomy
 from bench.workloads.corpus import to_nquads
 from cli.runner import triplewire
@@ -45,9 +45,15 @@ def test_each_figure_is_measured_and_judged(
     rows = list(verdicts(figure, lines, left_out))
     assert rows
     assert all(row.held or row.note for row in rows), "a claim that does not hold has a reason"
-    write(tmp_path, figure.name, figure.title, figure.varies, figure.up, lines)
+    reasons = [claim.reason(lines) for claim in figure.claims]
+    assert all(reasons)
+    assert not any("no line" in reason for reason in reasons), "what a reason counts is measured"
+    counts = [line for line in lines if line.endswith(tuple(f": {count}" for count in figure.counts))]
+    write(tmp_path, figure.name, figure.title, figure.varies, figure.up, lines, counts)
     name = figure.name.replace("/", "-")
-    ET.fromstring((tmp_path / f"{name}.svg").read_text())
+    picture = (tmp_path / f"{name}.svg").read_text()
+    ET.fromstring(picture)
+    assert picture.count("<polyline") == len(lines) - len(counts) > 0
     with (tmp_path / f"{name}.csv").open(newline="") as table:
         assert len(list(csv.reader(table))) == 1 + sum(map(len, lines.values()))
 
@@ -129,6 +135,15 @@ def test_the_generator_keeps_its_parameters(setting: GraphSetting, tmp_path: Pat
     assert len(answers[0]) >= PUBLICATIONS * setting.matches
 
 
+def test_a_reason_has_the_counts_of_its_run() -> None:
+    claim = claims.Claim(
+        "falls", claims.falls("a"), claims.counted("{:,.0f} and {:,.1f} of {:.0f}", ("b", 0), ("b", 2), ("a", -1))
+    )
+    lines = {"a": {1: 5.0, 2: 6.0}, "b": {2: 2_500.0, 1: 1_000.0}}
+    assert claim.reason(lines) == "1,000 and 2,500.0 of 6"
+    assert "no line 'b'" in claim.reason({"a": {1: 5.0}})
+
+
 def test_overlap_makes_fewer_edges(tmp_path: Path) -> None:
     (figure,) = [replace(figure, places=(5, 95)) for figure in FIGURES if figure.name == "000/9c"]
     line = Points(tmp_path, 2_000, lambda said: None).lines(figure)[0]["gtopss: matrix"]
@@ -182,12 +197,12 @@ def test_tables_of_clusters_are_judged_again(name: str, tmp_path: Path) -> None:
 def test_the_page_has_a_row_a_claim_and_the_sizes_of_each_figure(tmp_path: Path) -> None:
     """A further run replaces the claims of its figures, and leaves those of others."""
     first = [
-        Verdict("000/9b", "old", "2", True),
-        Verdict("000/9a", "a | b", "1", True),
-        Verdict("002/6", "c", "3", True),
+        claims.Verdict("000/9b", "old", "2", True),
+        claims.Verdict("000/9a", "a | b", "1", True),
+        claims.Verdict("002/6", "c", "3", True),
     ]
     update(tmp_path, first, 500)
-    update(tmp_path, [Verdict("000/9b", "c", "2", False, "why")], None)
+    update(tmp_path, [claims.Verdict("000/9b", "c", "2", False, "why")], None)
     lines = (tmp_path / "README.md").read_text().splitlines()
     assert any("2 of 3 claims hold" in line for line in lines)
     assert "- 000/9a: at most 500 subscriptions." in lines

@@ -85,10 +85,10 @@ SYSTEMS = {
 
 @pytest.mark.parametrize("workload", [mixed, text, graph])
 def test_the_same_answers(
-    workload: Callable[[Place, int], Path], place: Place, monkeypatch: pytest.MonkeyPatch
+    workload: Callable[[Place, int, int], Path], place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogue, "RTF_PUBLICATIONS", 300)
-    folder = workload(place, SUBSCRIPTIONS)
+    folder = workload(place, SUBSCRIPTIONS, 200)
     expected = expected_of(folder)
     ids, queries = zip(*rows_of(folder / "queries.jsonl"), strict=True)
     assert sum(map(len, expected.values())) > PUBLICATIONS
@@ -102,11 +102,11 @@ def test_the_same_answers(
 
 @pytest.mark.parametrize(("name", "workload"), [(LUCENE, mixed), (LUCENE, text), (DROOLS, graph)])
 def test_the_same_answers_of_a_program_in_java(
-    name: str, workload: Callable[[Place, int], Path], place: Place, monkeypatch: pytest.MonkeyPatch
+    name: str, workload: Callable[[Place, int, int], Path], place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where Maven and a JDK are: its libraries come from Maven Central."""
     monkeypatch.setattr(catalogue, "RTF_PUBLICATIONS", 300)
-    folder = workload(place, SUBSCRIPTIONS)
+    folder = workload(place, SUBSCRIPTIONS, 200)
     try:
         command = command_of(name)
     except Absent as reason:
@@ -123,7 +123,7 @@ def test_the_example_of_a_system_of_ones_own(place: Place, tmp_path: Path, monke
     (example,) = [block for block in blocks(ROOT / "docs" / "peers.md") if block.language == "py"]
     toy = tmp_path / "toy.py"
     toy.write_text(example.text, encoding="utf-8")
-    folder = mixed(place, SUBSCRIPTIONS)
+    folder = mixed(place, SUBSCRIPTIONS, 200)
     systems: dict[str, list[str]] = {}
     for name, command in {
         "toy": f"{sys.executable} {toy}",

@@ -7,8 +7,8 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,13 @@ OTHER = "other"  # what belongs to no named stage
 INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/015
 
 
-class LookedAt(NamedTuple):
-    """What the stages looked at for some matches; what each number counts: `Stats`."""
+@dataclass(slots=True)
+class LookedAt:
+    """What the stages looked at for some matches. `atoms`: the indexed conditions that the publications satisfied;
+    `candidates`: the pairs and clauses that the index named; `verified`: those of them that were verified;
+    `join_steps`: the shared join steps that were solved, each counted once per publication; `nodes`, `comparisons` and
+    `list_steps`: what of the index was visited, the rows that joins of its own tried, and the entries of its lists that
+    were read."""
 
     triples: int = 0
     atoms: int = 0
@@ -34,8 +39,14 @@ class LookedAt(NamedTuple):
     comparisons: int = 0
     list_steps: int = 0
 
+    def include(self, other: LookedAt) -> None:
+        """Count what was looked at for others as well."""
+        for name in _LOOKED_AT:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
-COUNTS = ("publications", *LookedAt._fields, "matches", "truncated")
+
+_LOOKED_AT = tuple([each.name for each in fields(LookedAt)])
+COUNTS = ("publications", *_LOOKED_AT, "matches", "truncated")
 
 
 class Clock:
@@ -102,23 +113,11 @@ class _Stage:
 
 
 @dataclass(slots=True)
-class Stats:
-    """The counts of one match call, or of several. `atoms`: the indexed conditions that the publications satisfied;
-    `candidates`: the pairs and clauses that the index named; `verified`: those of them that were verified;
-    `join_steps`: the shared join steps that were solved, each counted once per publication; `nodes`, `comparisons` and
-    `list_steps`: what of the index was visited, the rows that joins of its own tried, and the entries of its lists that
-    were read; `network_rows`: the steps and nodes of the join networks, at most, 0 where none was needed; `tiers`:
-    publications by the tier that answered them; `operators`: the calls."""
+class Stats(LookedAt):
+    """The counts of one match call, or of several. `network_rows`: the steps and nodes of the join networks, at most, 0
+    where none was needed; `tiers`: publications by the tier that answered them; `operators`: the calls."""
 
     publications: int = 0
-    triples: int = 0
-    atoms: int = 0
-    candidates: int = 0
-    verified: int = 0
-    join_steps: int = 0
-    nodes: int = 0
-    comparisons: int = 0
-    list_steps: int = 0
     network_rows: int = 0
     matches: int = 0
     truncated: int = 0
@@ -130,8 +129,7 @@ class Stats:
         """Count what a snapshot said of so many publications."""
         self.publications += publications
         self.tiers[COMPILED if rows.compiled else INTERPRETED] += publications
-        for name, count in rows.looked_at._asdict().items():
-            setattr(self, name, getattr(self, name) + count)
+        self.include(rows.looked_at)
         self.network_rows = max(self.network_rows, rows.network_rows)
         self.matches += len(rows)
         self.truncated += int(np.count_nonzero(rows.truncated))
@@ -140,8 +138,10 @@ class Stats:
 
     def add(self, other: Stats) -> None:
         """Count another call as well."""
-        for name in COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.include(other)
+        self.publications += other.publications
+        self.matches += other.matches
+        self.truncated += other.truncated
         self.network_rows = max(self.network_rows, other.network_rows)
         self.operators.add(other.operators)
         for tier, publications in other.tiers.items():

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -271,7 +270,7 @@ class SegmentSnapshot:
             if rows.failures or rows.waiting:
                 failures += [(p, s + start, error) for p, s, error in rows.failures]
                 waiting += [(p, s + start) for p, s in rows.waiting]
-            looked_at = LookedAt(*map(add, looked_at, rows.looked_at))
+            looked_at.include(rows.looked_at)
         if waiting or len(self._calls.alone):
             stage.switch("operators")
             columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)

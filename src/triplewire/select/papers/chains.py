@@ -25,6 +25,8 @@ class ChainIndex(PaperIndex):
     """
 
     names_clauses: ClassVar[bool] = True
+    tables_of_triple: ClassVar[int] = 2  # the bucket of its predicate, and that of any
+    taken_out = staticmethod(kernels.delete)
 
     def new_store(self, capacity: Capacity) -> Store:
         """An index without buckets."""
@@ -38,16 +40,6 @@ class ChainIndex(PaperIndex):
         columns = self.clauses.table.columns
         about = columns.pattern_offset, columns.pattern, self.kind
         kernels.insert(first, self.clauses.count, *about, self.store.structure)
-
-    def delete(self, clause: int) -> int:
-        """Take a clause out, for all that share the store; returns how many entries of lists were looked at."""
-        first, last = self.clauses.table.pattern_offset[clause : clause + 2].tolist()
-        with self.store.lock:
-            return kernels.delete(first, last, self.store.structure)
-
-    def tables_of_triple(self) -> int:
-        """See `PaperIndex`: the bucket of its predicate, and that of any."""
-        return 2
 
     def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""

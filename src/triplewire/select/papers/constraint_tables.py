@@ -6,6 +6,8 @@ and 4.5.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from triplewire.kernels.shared.columns import AT_MOST
@@ -29,6 +31,9 @@ class ConstraintIndex(PaperIndex):
     pattern hangs on one list, that of its best constraint, so its others are asked when it is reached. An unequal value
     of another kind is no match, though section 4.5 says so: the common meaning of != holds.
     """
+
+    tables_of_triple: ClassVar[int] = 8  # with its label or any, its subject or any, its object or any
+    taken_out = staticmethod(kernels.delete)
 
     def new_store(self, capacity: Capacity) -> Store:
         """Empty tables."""
@@ -55,20 +60,9 @@ class ConstraintIndex(PaperIndex):
         test = table.test[tables.lead[patterns]]
         patterns, test = patterns[tests.op[test] > 0], test[tests.op[test] > 0]
         rank = tests.rank[test]
-        order = np.lexsort(
-            (-patterns, np.where(tests.op[test] <= AT_MOST, rank, -rank))
-        )  # the last comes first in its list
+        # the last comes first in its list
+        order = np.lexsort((-patterns, np.where(tests.op[test] <= AT_MOST, rank, -rank)))
         kernels.insert_ordered(patterns[order], table.columns, tests.columns, tables)
-
-    def delete(self, clause: int) -> int:
-        """Take a clause out, for all that share the store; returns how many entries of lists were looked at."""
-        first, last = self.clauses.table.pattern_offset[clause : clause + 2].tolist()
-        with self.store.lock:
-            return kernels.delete(first, last, clause, self.store.structure)
-
-    def tables_of_triple(self) -> int:
-        """See `PaperIndex`: with its label or any, its subject or any, its object or any."""
-        return 8
 
     def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""

@@ -8,8 +8,8 @@ the room is used up, and then it is doubled. One call at a time uses a store.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from triplewire.select.papers.own_numbers import TestNumbers
 if TYPE_CHECKING:
     from triplewire.clauses.view import View
 
-IndexT = TypeVar("IndexT", bound="PaperIndex")
 _LEAST = 1 << 10  # accepted subscriptions and clauses to check for which there is room at first, beside one of each
 
 
@@ -129,6 +128,8 @@ class PaperIndex(ABC):
     names_clauses: ClassVar[bool] = False
     asks_features: ClassVar[bool] = True
     most_variables: ClassVar[int] = 1 << 30  # of a clause that it can hold
+    tables_of_triple: ClassVar[int] = 1  # in so many binding tables a triple may be
+    taken_out: ClassVar[Callable[..., int]]  # the kernel of `delete`; "naive", which has no structure, has none
 
     def __init__(self, clauses: Clauses, mode: int, store: Store | None = None) -> None:
         self.clauses, self.mode = clauses, mode
@@ -164,6 +165,12 @@ class PaperIndex(ABC):
         is_last = self.store.clauses == self.clauses.count
         return type(self)(clauses, self.mode, self.store if is_last else None)
 
+    def delete(self, clause: int) -> int:
+        """Take a clause out, for all that share the store; returns how many entries of lists were looked at."""
+        first, last = self.clauses.table.pattern_offset[clause : clause + 2].tolist()
+        with self.store.lock:
+            return self.taken_out(clause, first, last, self.store.structure)
+
     def prepare(self, view: View) -> None:
         """Nothing serves several parts."""
         del view
@@ -179,7 +186,7 @@ class PaperIndex(ABC):
         columns = np.empty(count + _LEAST, np.int32), np.empty(count + _LEAST, np.int32)
         selection = Selection(end, *columns, np.zeros(3, np.int64))
         with self.store.lock:
-            self.store.fit(int(np.diff(triples.offset).max(initial=0)) * self.tables_of_triple())
+            self.store.fit(int(np.diff(triples.offset).max(initial=0)) * self.tables_of_triple)
             source, done = self._source(view), 0
             while (done := self.match(done, most, source, selection)) < publications:
                 accepted, checked = (
@@ -208,10 +215,6 @@ class PaperIndex(ABC):
     @abstractmethod
     def insert(self, first: int) -> None:
         """Add the clauses from a number on."""
-
-    def tables_of_triple(self) -> int:
-        """In so many binding tables a triple may be."""
-        return 1
 
     @abstractmethod
     def match(self, done: int, most: int, source: Source, selection: Selection) -> int:

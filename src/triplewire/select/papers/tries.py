@@ -28,6 +28,7 @@ class ForestIndex(PaperIndex):
     """
 
     names_clauses: ClassVar[bool] = True
+    taken_out = staticmethod(kernels.delete)
 
     @property
     def nodes(self) -> int:
@@ -53,12 +54,6 @@ class ForestIndex(PaperIndex):
         self.number = self.store.numbers.of(clauses)
         columns = clauses.table.columns, clauses.tests.columns
         kernels.insert(first, clauses.count, self.mode, self.number, self.kind, *columns, self.store.structure)
-
-    def delete(self, clause: int) -> int:
-        """Take a clause out, for all that share the store; returns how many entries of lists were looked at."""
-        first, last = self.clauses.table.pattern_offset[clause : clause + 2].tolist()
-        with self.store.lock:
-            return kernels.delete(first, last, clause, self.store.structure)
 
     def match(self, done: int, most: int, source: Source, selection: Selection) -> int:
         """See `PaperIndex`."""

@@ -155,12 +155,8 @@ class Workspace:
 
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
     """The atoms that each subject of each publication satisfies."""
-    publication_run, triples, term_features, done = (
-        np.zeros(len(batch) + 1, np.int32),
-        batch.triples,
-        features.columns,
-        0,
-    )
+    publication_run, done = np.zeros(len(batch) + 1, np.int32), 0
+    triples, term_features = batch.triples, features.columns
     space.fit(len(triples.subject))
     while True:
         done = atom_kernels.batch_atoms(

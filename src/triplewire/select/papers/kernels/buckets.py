@@ -27,7 +27,6 @@ from triplewire.select.papers.kernels.joins import (
     Source,
     Tables,
     add_row,
-    begin,
     has_room,
     holds,
     leave,
@@ -61,7 +60,7 @@ def insert(first: int, last: int, pattern_offset: Any, pattern: Any, kind: Any, 
 
 
 @kernel
-def delete(first: int, last: int, chains: Chains) -> int:
+def delete(clause: int, first: int, last: int, chains: Chains) -> int:
     """Take the patterns of a clause out of their buckets; returns how many entries were looked at."""
     steps = 0
     for i in range(first, last):
@@ -98,9 +97,8 @@ def match(done: int, source: Source, chains: Chains, room: Tables, selection: Se
     """Select for the publications from `done` on; returns the number of the first for which there is no room."""
     clauses, triples, patterns = source.clauses, source.triples, chains.patterns
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, selection):
+        if not has_room(p, source, room, selection):
             return int(p)
-        begin(room)
         present = 0
         for t in range(triples.offset[p], triples.offset[p + 1]):
             label = _int(source.features.term[triples.predicate[t]])

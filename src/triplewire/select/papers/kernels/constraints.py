@@ -3,15 +3,17 @@
 match, for each publication:
     for each triple v -> w, for each edge of G_M with its label, or any, between v or * and w or *:
         put the triple into the edge's binding table
-        for each pattern in the list of the edge without constraints, and for each end of the edge that is *:
+        with the first one: count each pattern in the list of the edge without constraints for its clause
+        for each end of the edge that is *:
         for each pattern in the lists of the end, as far as the constraint of the list's entries holds:
             =  the list of each test that holds of the node        < descending, > ascending: up to the first
             !=  the list, but for those equal to the node          entry that does not hold
             do its other constraints hold of the triple? with the first such triple: count it for its clause
     for each clause of which all patterns in lists are counted: join the binding tables of its edges, and decide
 
-insert, for each pattern: its edge; of its constraints the one by which it is found; its place in the list of that. In a
-clause that has constraints, a pattern without one is in no list: the join asks for it
+insert, for each pattern: its edge; of its constraints on an end the one by which it is found; its place in the list of
+that. In a clause that has such constraints, a pattern without one is in no list. The join asks for it, and for what
+constraints say of labels
 """
 
 from __future__ import annotations
@@ -41,11 +43,11 @@ from triplewire.select.papers.kernels.joins import (
     Source,
     Tables,
     add_row,
-    begin,
     count_hit,
     decide,
     has_room,
     holds,
+    term_at,
 )
 from triplewire.select.papers.kernels.lists import Lists, Table, append, entered, find, remove
 
@@ -198,7 +200,7 @@ def _is_before(test: int, other: int, tests: TestColumns) -> Any:
 
 
 @kernel
-def delete(first: int, last: int, clause: int, tables: ConstraintTables) -> int:
+def delete(clause: int, first: int, last: int, tables: ConstraintTables) -> int:
     """Take the patterns of a clause out of their lists; returns how many entries were looked at."""
     steps = 0
     for i in range(first, last):
@@ -220,12 +222,11 @@ def _reach(entry: int, triple: int, publication: int, source: Source, tables: Co
     selection.counts[LIST_STEPS] += 1
     if clause >= source.kind.size or tables.counted[i] == room.state[MARK]:  # it came later, or it is counted
         return
-    clauses, triples, is_true = source.clauses, source.triples, True
+    clauses, is_true = source.clauses, True
     for t in range(clauses.test_offset[clause], clauses.test_offset[clause + 1]):
         for k in range(3):
             if is_true and t != tables.lead[i] and clauses.pattern[i, k] == -1 - clauses.test_variable[t]:
-                term = triples.subject[triple] if k == 0 else triples.predicate[triple]
-                term = triples.object[triple] if k == 2 else term
+                term = term_at(k, triple, source.triples)
                 is_true = holds(clauses.test[t], term, publication, source.tests, source.features)
     if is_true:
         tables.counted[i] = room.state[MARK]
@@ -288,7 +289,13 @@ def _match_edge(edge: int, triple: int, publication: int, number: Any, source: S
                 room: Tables, selection: Selection) -> None:  # fmt: skip
     """A triple matches an edge: put it into the edge's table, and find the patterns whose constraints hold."""
     if add_row(edge, triple, room):
-        _reach_all(tables.free[edge], triple, publication, source, tables, room, selection)
+        entry = tables.patterns.first[tables.free[edge]]
+        while entry >= 0:
+            clause = _int(tables.clause[tables.patterns.value[entry]])
+            selection.counts[LIST_STEPS] += 1
+            if clause < source.kind.size:  # else it came later
+                count_hit(clause, tables.wanted, room)
+            entry = tables.patterns.next[entry]
     for side in range(2):
         end = 2 * edge + side
         node = source.triples.object[triple] if side == 1 else source.triples.subject[triple]
@@ -304,9 +311,8 @@ def match(done: int, most: int, number: Any, source: Source, tables: ConstraintT
     first for which there is no room."""
     triples, term = source.triples, source.features.term
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, selection):
+        if not has_room(p, source, room, selection):
             return int(p)
-        begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
             for which in range(8):  # bit 0: any label; bit 1: any subject; bit 2: any object
                 label = _int(_ANY) if which & 1 else _int(term[triples.predicate[t]])

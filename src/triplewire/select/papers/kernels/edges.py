@@ -28,7 +28,6 @@ from triplewire.select.papers.kernels.joins import (
     Source,
     Tables,
     add_row,
-    begin,
     count_hit,
     decide,
     has_room,
@@ -73,6 +72,15 @@ def _is_edge(i: int, pattern: Any, edges: Edges) -> Any:
     star = edges.star
     pair = find(_node(pattern[i, 0], star), _node(pattern[i, 2], star), edges.pair)
     return pair >= 0 and find(pair, _node(pattern[i, 1], star), edges.edge) >= 0
+
+
+@helper
+def _is_new(first: int, i: int, table: Any) -> Any:
+    """Is the edge of a pattern none of those of the patterns from `first` on?"""
+    j = first
+    while j < i and table[j] != table[i]:
+        j += 1
+    return j == i
 
 
 @called_helper
@@ -147,31 +155,25 @@ def insert(first: int, last: int, mode: int, pattern_offset: Any, pattern: Any, 
             if mode == OPS:
                 table[i] = entered(max(_int(pattern[i, 1]), _int(-1)), 0, edges.edge)
             else:
-                subject, label, target = (
+                subject, target, label = (
                     _node(pattern[i, 0], star),
-                    _node(pattern[i, 1], star),
                     _node(pattern[i, 2], star),
+                    _node(pattern[i, 1], star),
                 )
                 most[STARS] = max(most[STARS], -1 - subject, -1 - target)
                 most[LABEL_STARS] = max(most[LABEL_STARS], -1 - label)
                 table[i] = entered(entered(subject, target, edges.pair), label, edges.edge)
-            is_new = True
-            for j in range(p0, i):
-                is_new = is_new and table[j] != table[i]
-            if is_new:
+            if _is_new(p0, i, table):
                 edges.wanted[c] += 1
                 append(table[i], c, edges.clauses)
 
 
 @kernel
-def delete(clause: int, p0: int, p1: int, edges: Edges) -> int:
+def delete(clause: int, first: int, last: int, edges: Edges) -> int:
     """Take a clause out of the lists of its edges; returns how many entries were looked at."""
     steps = 0
-    for i in range(p0, p1):
-        is_new = True
-        for j in range(p0, i):
-            is_new = is_new and edges.table[j] != edges.table[i]
-        if is_new:
+    for i in range(first, last):
+        if _is_new(first, i, edges.table):
             steps += remove(edges.table[i], clause, edges.clauses)
     edges.wanted[clause] = 0
     return steps
@@ -185,9 +187,7 @@ def _hit(edge: int, triple: int, source: Source, edges: Edges, room: Tables, sel
     """A triple matches an edge."""
     if add_row(edge, triple, room):
         entry = edges.clauses.first[edge]
-        while (
-            entry >= 0 and edges.clauses.value[entry] < source.kind.size
-        ):  # behind it are only clauses that came later
+        while entry >= 0 and edges.clauses.value[entry] < source.kind.size:  # those behind came later
             count_hit(edges.clauses.value[entry], edges.wanted, room)
             entry = edges.clauses.next[entry]
             selection.counts[LIST_STEPS] += 1
@@ -222,9 +222,8 @@ def match(done: int, most: int, mode: int, source: Source, edges: Edges, room: T
     first for which there is no room."""
     triples = source.triples
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, selection):
+        if not has_room(p, source, room, selection):
             return int(p)
-        begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
             if mode == OPS:
                 label = _int(source.features.term[triples.predicate[t]])
@@ -245,9 +244,8 @@ def match_naive(done: int, most: int, table: Any, source: Source, room: Tables, 
     """The same, one clause after the other, with all triples as the one table of all patterns."""
     triples = source.triples
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, selection):
+        if not has_room(p, source, room, selection):
             return int(p)
-        begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
             add_row(0, t, room)
         for c in range(source.kind.size):

@@ -30,7 +30,6 @@ from triplewire.select.papers.kernels.joins import (
     Selection,
     Source,
     Tables,
-    begin,
     count_hit,
     has_room,
     leave,
@@ -121,7 +120,7 @@ def insert(first: int, last: int, mode: int, number: Any, kind: Any, clauses: Cl
 
 
 @kernel
-def delete(first: int, last: int, clause: int, forest: Forest) -> int:
+def delete(clause: int, first: int, last: int, forest: Forest) -> int:
     """Take the tuples of a clause out of their nodes; returns how many entries were looked at."""
     steps = 0
     for i in range(first, last):
@@ -211,9 +210,8 @@ def match(done: int, mode: int, number: Any, source: Source, forest: Forest, roo
     """Select for the publications from `done` on; returns the number of the first for which there is no room."""
     triples, term = source.triples, source.features.term
     for p in range(done, triples.offset.size - 1):
-        if not has_room(p, source, selection):
+        if not has_room(p, source, room, selection):
             return int(p)
-        begin(room)
         for t in range(triples.offset[p], triples.offset[p + 1]):
             forest.mark[0] += 1
             count = _words_in(triples.object[t], p, number, source, forest)

@@ -107,10 +107,10 @@ def holds(test: int, term: int, publication: int, tests: TestColumns, features: 
 
 
 @helper
-def begin(room: Tables) -> None:
-    """Begin a publication: all its tables are empty."""
-    room.state[MARK] += 1
-    room.state[USED_ROWS] = room.state[CANDIDATES] = 0
+def term_at(place: int, triple: int, triples: Triples) -> Any:
+    """The subject (0), predicate (1) or object (2) of a triple."""
+    term = triples.subject[triple] if place == 0 else triples.predicate[triple]
+    return triples.object[triple] if place == 2 else term
 
 
 @helper
@@ -182,8 +182,7 @@ def _fits(i: int, d: int, clause: int, row: int, publication: int, late: bool, s
     """Give the variables of pattern i the terms of a row. False: one has another value, or a test does not hold."""
     clauses, triple = source.clauses, room.triple[row]
     for k in range(3):
-        term = source.triples.subject[triple] if k == 0 else source.triples.predicate[triple]
-        term = source.triples.object[triple] if k == 2 else term
+        term = term_at(k, triple, source.triples)
         code = clauses.pattern[i, k]
         variable = -1 - code
         if code >= 0:
@@ -267,9 +266,11 @@ def leave(clause: int, publication: int, selection: Selection) -> None:
 
 
 @helper
-def has_room(publication: int, source: Source, selection: Selection) -> Any:
-    """Begin the slices of a publication, and those of clauses that no matcher of this kind can hold. False: there might
-    be no room for all of it."""
+def has_room(publication: int, source: Source, room: Tables, selection: Selection) -> Any:
+    """Begin a publication: all its tables are empty, and to check are the clauses that no matcher of this kind can
+    hold. False: there might be no room for what it selects."""
+    room.state[MARK] += 1
+    room.state[USED_ROWS] = room.state[CANDIDATES] = 0
     end, clauses = selection.end, source.kind.size
     for side in range(2):
         end[side, publication + 1] = end[side, publication]
