@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection, Row
 from triplewire.broker.tickets import API, digest, new_ticket
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.model.terms import IRI
-from triplewire.store.database import Database, fact, now, state
+from triplewire.store.database import Database, begins_with, fact, now, state
 from triplewire.store.tables import facts, tokens
 
 _BETWEEN = "/"
@@ -45,10 +45,8 @@ def acts_for(owner: str, other: str) -> bool:
 
 
 def held_by(column: sa.ColumnElement[str], owner: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """The same as a condition on a column. (LIKE would take no notice of case in SQLite.)"""
-    begin = owner + _BETWEEN
-    length = len(begin) if isinstance(begin, str) else sa.func.length(begin)
-    return (column == owner) | (sa.func.substr(column, 1, length) == begin)
+    """The same as a condition on a column."""
+    return (column == owner) | begins_with(column, owner + _BETWEEN)
 
 
 def reader_named(owner: str, name: str) -> str:

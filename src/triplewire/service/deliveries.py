@@ -113,9 +113,8 @@ def grant(request: Request, key: str) -> dict[str, Any]:
     section 4.1.2, `WebHook-Request-Callback`). A header `WebHook-Allowed-Rate` says how many a minute."""
     of = broker(request)
     number = number_of(key, of.secret, grant_key)
-    if number is None:
+    if number is None or not of.targets.grant(number, rate_of(request.headers)):
         raise Problem(404, "there is no such target")
-    of.targets.grant(number, rate_of(request.headers))
     return {"allowed": True}
 
 

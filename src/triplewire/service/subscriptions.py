@@ -60,12 +60,12 @@ class NewSubscription(Body):
 class Change(Body):
     """What of a subscription is changed."""
 
-    query: str | None = None
-    language: str | None = None
-    prefixes: dict[str, str] | None = None
-    title: str | None = None
-    state: str | None = Field(None, description="active or paused")
-    once_per_story: bool | None = None
+    query: str = ""
+    language: str = ""
+    prefixes: dict[str, str] = Field({})
+    title: str = ""
+    state: str = Field("", description="active or paused")
+    once_per_story: bool = False
 
 
 class Renewals(Body):

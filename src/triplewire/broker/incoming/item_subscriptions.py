@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import tickets
 from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, OF_ID, parts
-from triplewire.broker.subscriptions.registration import LONGEST, Wanted
+from triplewire.broker.subscriptions.registration import LONGEST, Wanted, validity
 from triplewire.errors import LanguageError, Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
 from triplewire.model.namespaces import PREDECLARED, RSS
@@ -134,7 +134,7 @@ def _change(broker: Broker, row: Row[Any], there: Row[Any] | None, wish: Asked) 
 
 
 def _revive(connection: Connection, number: int) -> None:
-    values = {"state": ACTIVE, "reason": "", "expires": now() + LONGEST}
+    values = {"state": ACTIVE, "reason": "", **validity(now(), LONGEST)}
     connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
     connection.execute(changes.insert().values(subscription=number))
 
@@ -150,8 +150,7 @@ def _end_missing(broker: Broker, row: Row[Any], ids: set[str]) -> None:
 
 def renew_all(broker: Broker, row: Row[Any]) -> None:
     """Renew the subscriptions of a source that may subscribe, as often as it is seen that it is there."""
-    expires = now() + LONGEST
-    table = subscriptions
-    over = (table.c.source == row.number, table.c.state != ENDED, table.c.expires < expires - DAY)
+    at, table = now(), subscriptions
+    over = (table.c.source == row.number, table.c.state != ENDED, table.c.expires < at + LONGEST - DAY)
     if broker.database.value(sa.select(table.c.number).where(*over).limit(1)) is not None:
-        broker.database.execute(table.update().where(*over).values(expires=expires))
+        broker.database.execute(table.update().where(*over).values(validity(at, LONGEST)))

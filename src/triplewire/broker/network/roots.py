@@ -7,14 +7,13 @@ little; what cannot be asked at all has everything asked for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.subscriptions.followed import ACTIVE, parts
+from triplewire.broker.subscriptions.followed import ACTIVE, parts, prefixes_of
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
@@ -51,20 +50,18 @@ _ALL = Asked("ASK { ?s ?p ?o }", "sparql", {})
 def asked_for(row: Row[Any], engine: Engine) -> Asked | None:
     """How a subscription of the store is asked elsewhere: as it is, where it means the same there; else by what its
     clauses need (`triplewire.ir.normal_form`). None where that cannot be said."""
-    prefixes = json.loads(row.prefixes) if row.prefixes else {}
     try:
         subscription = _parsed(row, engine)
         if not subscription.rules and not any(isinstance(node, Call | InstanceOf) for node in walk(subscription.where)):
-            return Asked(row.query, row.language, prefixes)
+            return Asked(row.query, row.language, prefixes_of(row) or {})
         return _widened(subscription, engine.settings)
     except TriplewireError:
         return None
 
 
 def _parsed(row: Row[Any], engine: Engine) -> Subscription:
-    prefixes = json.loads(row.prefixes) if row.prefixes else None
-    text, operators, settings = row.query, engine.operators, engine.settings
-    return parse(text, row.language, id=_key(row), prefixes=prefixes, operators=operators, settings=settings)
+    prefixes, operators, settings = prefixes_of(row), engine.operators, engine.settings
+    return parse(row.query, row.language, id=_key(row), prefixes=prefixes, operators=operators, settings=settings)
 
 
 def _widened(subscription: Subscription, limits: Settings) -> Asked | None:

@@ -67,9 +67,10 @@ def check_seconds(seconds: float) -> None:
         raise SubscriptionError(what, remedy="renew it before it ends")
 
 
-def warns(begin: float, seconds: float) -> float | None:
-    """When the feed of a subscription tells that it ends soon: a day before, where it is valid for longer."""
-    return begin + seconds - DAY if seconds > DAY else None
+def validity(begin: float, seconds: float) -> dict[str, float | None]:
+    """When a subscription ends, and when its feed tells so: a day before, where it is valid for longer."""
+    expires = begin + seconds
+    return {"expires": expires, "warns": expires - DAY if seconds > DAY else None}
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,7 @@ class Registration:
             "price": json.dumps(self.prices[place]),
             "revision": 1,
             "created": at,
-            "expires": at + wanted.seconds,
-            "warns": warns(at, wanted.seconds),
+            **validity(at, wanted.seconds),
             "ticket": digest,
             "source": wanted.source,
         }
