@@ -211,6 +211,24 @@ def test_nothing_is_changed_to_null(setting: Setting, name: str) -> None:
     assert (refused.status_code, refused.json()["errors"][0]["where"]) == (422, name)
 
 
+@pytest.mark.parametrize("id", ["日本", "münchen", "a b", "a\\b", "a;b", "...", "x\x85y", "\u2028"])
+def test_an_id_of_any_letters_has_an_address(setting: Setting, id: str) -> None:
+    made = setting.doors.post("/subscriptions", json={"query": QUERY, "id": id})
+    assert made.status_code == 201
+    path = made.headers["Location"]
+    assert setting.doors.get(path).json()["id"] == id
+    target = setting.doors.post(f"{path}/targets", json={"address": "http://127.0.0.1:10009/"})
+    assert target.status_code == 201
+    assert setting.doors.delete(target.headers["Location"]).status_code == 204
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_leads_elsewhere_in_an_address_is_none(setting: Setting, name: str) -> None:
+    for path, wanted in (("subscriptions", {"query": QUERY}), ("sources", {"kind": "push"})):
+        assert setting.doors.post(f"/{path}", json=wanted | {"id": name}).status_code == 400
+        assert setting.doors.post(f"/{path}", json=wanted | {"user": name}).status_code == 400
+
+
 def test_a_dead_letter_of_a_target_that_is_gone(setting: Setting) -> None:
     with serving(410) as server:
         setting.doors.post(f"{setting.path}/targets", json={"address": server.url})

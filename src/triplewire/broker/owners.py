@@ -24,13 +24,16 @@ from triplewire.store.tables import facts, tokens
 
 _BETWEEN = "/"
 _NAMESPACES = "namespaces"  # the name of the fact
-_USER = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
+NAME_IN_PATH = re.compile(r"(?!\.{1,2}\Z)[^\x00-\x1f\x7f/?#]{1,200}")
+"""An id of a subscription, or the name of a user: what can be one part of the path of an address."""
+
+RULE_OF_NAMES = "up to 200 characters, none of / ? # or controls, and not . or .."
 
 
 def user_of(owner: str, user: str) -> str:
     """The owner that is a user of another one. Raises `ArgumentError` for what is no name."""
-    if not _USER.fullmatch(user):
-        raise ArgumentError(f"{user!r} is no name of a user", remedy="up to 200 characters, none of / ? # or controls")
+    if not NAME_IN_PATH.fullmatch(user):
+        raise ArgumentError(f"{user!r} is no name of a user", remedy=RULE_OF_NAMES)
     return f"{owner}{_BETWEEN}{user}"
 
 

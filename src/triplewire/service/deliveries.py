@@ -34,6 +34,7 @@ from triplewire.service.access import (
     delivering,
     owner,
     owner_or_none,
+    path_of,
     settings,
     told_to_owners,
 )
@@ -86,7 +87,7 @@ def add_target(request: Request, row: Owned, body: NewTarget) -> Response:
     number = broker(request).add_target(row.number, target)
     ask(request, row.number, number)
     made = _target(request, row.number, number)
-    return JSONResponse(target_shown(made), 201, {"Location": f"/subscriptions/{row.id}/targets/{number}"})
+    return JSONResponse(target_shown(made), 201, {"Location": f"{path_of(row.id)}/targets/{number}"})
 
 
 def ask(request: Request, subscription: int, number: int | None = None) -> None:

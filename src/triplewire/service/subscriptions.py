@@ -28,6 +28,7 @@ from triplewire.service.access import (
     base_of,
     broker,
     owner,
+    path_of,
     settings,
     subscription,
     told_to_owners,
@@ -162,8 +163,7 @@ def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
         made = broker(request).subscribe(wanted_of(request, body), acting(request, body.user))
         if body.webhook:
             ask(request, made.number)
-        address = {"Location": f"/subscriptions/{made.id}"}
-        return JSONResponse(told(request, made, body.user), 201, address)
+        return JSONResponse(told(request, made, body.user), 201, {"Location": path_of(made.id)})
     owner(request)
     # portion by portion, so that what is made of an entry goes with its portion
     return JSONResponse([told for part in parts(body, AT_ONCE) for told in _answered(request, part)], 201)

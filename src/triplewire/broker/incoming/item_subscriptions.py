@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import tickets
-from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, OF_ID, parts
+from triplewire.broker.owners import NAME_IN_PATH
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, parts
 from triplewire.broker.subscriptions.registration import LONGEST, Wanted, validity
 from triplewire.errors import LanguageError, Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
@@ -51,7 +52,7 @@ class Asked(NamedTuple):
     def id(self) -> str:
         """The id of the subscription: that of the item, or, of an address, which cannot stand in the path of another,
         its digest."""
-        return self.item if OF_ID.fullmatch(self.item) else f"item-{tickets.digest(self.item).hex()[:16]}"
+        return self.item if NAME_IN_PATH.fullmatch(self.item) else f"item-{tickets.digest(self.item).hex()[:16]}"
 
 
 def asked_by(publication: Publication) -> Asked | None:

@@ -31,7 +31,7 @@ KINDS = (POLL, PUSH, FOLDER, KAFKA)
 BROKEN = 3
 """Failures in a row after which a source is called broken."""
 
-_ID = re.compile(r"[A-Za-z0-9._~-]{1,100}")
+_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,100}")
 _MOST_TOLD = 10  # records of what was refused
 _LONGEST = 300  # characters of such a record
 
@@ -153,7 +153,8 @@ class Sources:
         elif not wanted.url:
             raise ArgumentError(f"a source of kind {wanted.kind} has a url", remedy="give url, or kind: push")
         if wanted.id and not _ID.fullmatch(wanted.id):
-            raise ArgumentError(f"{wanted.id!r} is no id of a source", remedy="1 to 100 of A-Z a-z 0-9 . _ ~ -")
+            what, remedy = f"{wanted.id!r} is no id of a source", "1 to 100 of A-Z a-z 0-9 . _ ~ -, and not . or .."
+            raise ArgumentError(what, remedy=remedy)
         _check_rights(asdict(wanted))
         values, ticket = _new(wanted, owner)
         id = values["id"]

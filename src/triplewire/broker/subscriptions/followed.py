@@ -8,7 +8,6 @@ lies in arrays by that number: nothing is kept a subscription as an object.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,9 +28,6 @@ from triplewire.store.database import Database, fact, highest
 from triplewire.store.tables import SOURCES, TAXONOMY, changes, facts, subscriptions, targets
 
 T = TypeVar("T")
-
-OF_ID = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
-"""An id of a subscription."""
 
 ACTIVE, PAUSED, SUSPENDED, ENDED = "active", "paused", "suspended", "ended"
 

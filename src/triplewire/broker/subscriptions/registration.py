@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.broker import tickets
-from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, OF_ID, parts
+from triplewire.broker import owners, tickets
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, parts
 from triplewire.broker.subscriptions.targets import Target, add_target
 from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
 from triplewire.store.database import DAY, inserted_numbers, now
@@ -41,9 +41,8 @@ class Wanted:
 
     def check(self) -> None:
         """Raises what is wrong with its id or its time."""
-        if self.id and not OF_ID.fullmatch(self.id):
-            what = f"{self.id!r} is no id of a subscription"
-            raise ArgumentError(what, remedy="up to 200 characters, none of / ? # or the end of a line")
+        if self.id and not owners.NAME_IN_PATH.fullmatch(self.id):
+            raise ArgumentError(f"{self.id!r} is no id of a subscription", remedy=owners.RULE_OF_NAMES)
         check_seconds(self.seconds)
 
 
