@@ -41,6 +41,7 @@ _WORDS = 3  # of a shingle
 _FEWEST = 8  # shingles of a publication that is compared at all
 _BANDS, _ROWS = 16, 4
 _MOST_COMPARED = 50  # of one band, the newest ones
+_MOST_LINKS = 50  # of a publication, those of the least hashes: two that give the same ones keep the same
 _TAG = re.compile(r"<[^<>]*>")  # of HTML: pages of one site are not alike for that
 _NO_PAGE = frozenset({RDF_TYPE, IRI("http://purl.org/dc/terms/isPartOf")})
 _random = np.random.default_rng(61)  # the same functions in all processes
@@ -76,7 +77,7 @@ def signature(publication: Publication) -> Signature | None:
     minima = values.min(0).astype(np.uint32)
     rows = minima.reshape(_BANDS, _ROWS)
     of_bands = [_key(f"{number} {row.tolist()}") for number, row in enumerate(rows)]
-    links = frozenset(_key(f"link {link}") for link in _links(triples))
+    links = frozenset(sorted(_key(f"link {link}") for link in _links(triples))[:_MOST_LINKS])
     return Signature(minima, (*of_bands, *sorted(links)), links)
 
 
