@@ -290,7 +290,7 @@ def test_a_site_at_another_address_is_told_anew(joined: Coast, broker: Broker) -
 
 
 def test_a_refusal_says_why(joined: Coast) -> None:
-    with pytest.raises(ServiceError, match="was not granted to coast.*--namespace IRI"):
+    with pytest.raises(ServiceError, match=r"was not granted to coast.*--namespace IRI"):
         Service().http("PATCH", "/taxonomy?namespace=http%3A%2F%2Felsewhere.example%2F", {"add": ""})
 
 
