@@ -51,6 +51,7 @@ from triplewire.broker.subscriptions.followed import (
     Followed,
     parts,
     prefixes_of,
+    rows_with,
     stored_taxonomy,
 )
 from triplewire.broker.subscriptions.quarantine import Limits, Quarantine
@@ -378,17 +379,16 @@ class Broker:
         if owner is not None:
             whose = subscriptions.c.number == events.c.subscription, owners.held_by(subscriptions.c.owner, owner)
             of_each = of_each.join(subscriptions, sa.and_(*whose))
-        states: dict[int, str] = {}
-        counts: dict[int, int] = {}
         with self.database.reading() as connection:
-            for part in parts(list(numbers)):
-                here = sa.select(publications.c.number, publications.c.state).where(publications.c.number.in_(part))
-                states |= {row.number: row.state for row in connection.execute(here)}
-                matched = [number for number in part if states.get(number) == "matched"]
-                told = of_each.where(events.c.publication.in_(matched)).group_by(events.c.publication)
-                counts |= {row[0]: row[1] for row in connection.execute(told)}
+            here = sa.select(publications.c.number, publications.c.state)
+            states = {
+                row.number: row.state for row in rows_with(connection, here, publications.c.number, list(numbers))
+            }
+            matched = [number for number, state in states.items() if state == "matched"]
+            told = of_each.group_by(events.c.publication)
+            counts = {row[0]: row[1] for row in rows_with(connection, told, events.c.publication, matched)}
         done = {number for number, state in states.items() if state not in ("accepted", HANDED)}
-        return {number: counts.get(number, 0) for number, state in states.items() if state == "matched"}, done
+        return {number: counts.get(number, 0) for number in matched}, done
 
     def _told(self, batch: Batch) -> None:
         if batch.matched or batch.refused:

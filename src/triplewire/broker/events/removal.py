@@ -128,9 +128,8 @@ class Sweeper(Repeating):
             )
         )
         numbers = connection.execute(over.limit(_REMOVED)).scalars().all()
-        for part in parts(numbers):
-            remove_deliveries(connection, deliveries.c.event.in_(part))
-            connection.execute(events.delete().where(events.c.number.in_(part)))
+        remove_deliveries(connection, deliveries.c.event.in_(numbers))
+        connection.execute(events.delete().where(events.c.number.in_(numbers)))
         return len(numbers)
 
     def _unneeded(self, last: int) -> sa.Select[int]:
@@ -151,10 +150,9 @@ class Sweeper(Repeating):
 
 
 def _remove_publications(connection: Connection, numbers: Sequence[int]) -> None:
-    for part in parts(numbers):
-        connection.execute(publications.delete().where(publications.c.number.in_(part)))
-        for table in (attachments, stories, bands, origins):
-            connection.execute(table.delete().where(table.c.publication.in_(part)))
+    connection.execute(publications.delete().where(publications.c.number.in_(numbers)))
+    for table in (attachments, stories, bands, origins):
+        connection.execute(table.delete().where(table.c.publication.in_(numbers)))
 
 
 # --- an owner that has gone -------------------------------------------------------------------------------------------
@@ -228,10 +226,8 @@ def _remove_of_owner(connection: Connection, numbers: Sequence[int]) -> Counter[
     _blank_newest(connection, targets, connection.execute(of_targets).scalars().all(), **blank)
     connection.execute(targets.delete().where(targets.c.subscription.in_(numbers)))
     told = connection.execute(sa.select(events.c.number).where(events.c.subscription.in_(numbers)).limit(_OF_OWNER))
-    these_events = told.scalars().all()
-    for part in parts(these_events):
-        connection.execute(events.delete().where(events.c.number.in_(part)))
-    return +Counter(events=len(these_events))
+    gone = events.delete().where(events.c.number.in_(told.scalars().all()))
+    return +Counter(events=connection.execute(gone).rowcount)
 
 
 def _blank_newest(connection: Connection, table: sa.Table, numbers: Sequence[int], **blank: Any) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.events.event_log import CHANGED, MATCHED, REPEATED
 from triplewire.broker.events.matching import Accepted, Batch
-from triplewire.broker.subscriptions.followed import ONCE_PER_STORY, Followed, parts
+from triplewire.broker.subscriptions.followed import ONCE_PER_STORY, Followed, rows_with
 from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer
 from triplewire.model.publication import Publication
@@ -158,12 +158,11 @@ def _alike(connection: Connection, entry: Accepted) -> set[int]:
         here = sa.select(bands.c.publication).where(bands.c.band == key, bands.c.publication != entry.number)
         for number in connection.execute(here.order_by(bands.c.publication.desc()).limit(_MOST_COMPARED)).scalars():
             shared.setdefault(number, set()).add(key)
-    for part in parts(sorted(shared)):
-        here = sa.select(stories).where(stories.c.publication.in_(part), stories.c.at > at - LASTS)
-        for row in connection.execute(here):
-            minima = np.frombuffer(row.signature, np.uint32)
-            if made.is_alike(minima, bool(shared[row.publication] & made.links)):
-                alike.add(row.publication)
+    recent = sa.select(stories).where(stories.c.at > at - LASTS)
+    for row in rows_with(connection, recent, stories.c.publication, sorted(shared)):
+        minima = np.frombuffer(row.signature, np.uint32)
+        if made.is_alike(minima, bool(shared[row.publication] & made.links)):
+            alike.add(row.publication)
     connection.execute(
         stories.insert().values(publication=entry.number, signature=made.minima.tobytes(), at=at),
     )

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import tickets
 from triplewire.broker.owners import NAME_IN_PATH
-from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, parts
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, rows_with
 from triplewire.broker.subscriptions.registration import LONGEST, Wanted, validity
 from triplewire.errors import LanguageError, Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
@@ -107,11 +107,9 @@ def take_over(
 
 def _registered(broker: Broker, row: Row[Any], asked: Iterable[Asked]) -> dict[str, Row[Any]]:
     """The subscriptions of the source's owner that have these ids."""
-    there: dict[str, Row[Any]] = {}
-    for part in parts([wish.id for wish in asked]):
-        here = sa.select(subscriptions).where(subscriptions.c.owner == row.owner, subscriptions.c.id.in_(part))
-        there.update((registered.id, registered) for registered in broker.database.rows(here))
-    return there
+    of_owner, ids = sa.select(subscriptions).where(subscriptions.c.owner == row.owner), [wish.id for wish in asked]
+    with broker.database.reading() as connection:
+        return {there.id: there for there in rows_with(connection, of_owner, subscriptions.c.id, ids)}
 
 
 def _change(broker: Broker, row: Row[Any], there: Row[Any] | None, wish: Asked) -> None:

@@ -81,6 +81,14 @@ def parts(keys: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
         yield keys[begin : begin + size]
 
 
+def rows_with(
+    connection: Connection, query: sa.Select[Any], column: sa.Column[Any], keys: Sequence[Any]
+) -> Iterator[Any]:
+    """The rows that a query finds with one of these keys in a column, of any number of them."""
+    for part in parts(keys):
+        yield from connection.execute(query.where(column.in_(part)))
+
+
 def are_among(column: sa.Column[int], numbers: Sequence[int]) -> Iterator[sa.ColumnElement[bool]]:
     """Conditions that a number in a column is one of these, which ascend, each of a portion of them: a range, where
     none is left out, as of subscriptions that were registered together."""

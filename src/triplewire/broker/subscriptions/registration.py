@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker import owners, tickets
-from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, parts
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, rows_with
 from triplewire.broker.subscriptions.targets import Target, add_target
 from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
 from triplewire.store.database import DAY, inserted_numbers, now
@@ -122,11 +122,9 @@ class Registration:
         return refusals
 
     def _taken(self, connection: Connection) -> set[str]:
-        taken: set[str] = set()
-        for part in parts([each.id for each in self.wanted if each.id]):
-            here = sa.select(subscriptions.c.id).where(subscriptions.c.owner == self.owner)
-            taken.update(connection.execute(here.where(subscriptions.c.id.in_(part))).scalars())
-        return taken
+        of_owner = sa.select(subscriptions.c.id).where(subscriptions.c.owner == self.owner)
+        ids = [each.id for each in self.wanted if each.id]
+        return {row.id for row in rows_with(connection, of_owner, subscriptions.c.id, ids)}
 
     def _row(self, place: int, ticket: str, at: float) -> dict[str, Any]:
         wanted, digest = self.wanted[place], tickets.digest(ticket)
