@@ -237,7 +237,7 @@ class Broker:
     def by_number(self, number: int) -> Row[Any] | None:
         """The subscription of this number."""
         here = sa.select(subscriptions).where(subscriptions.c.number == number, subscriptions.c.owner != "")
-        return next(iter(self.database.rows(here)), None)
+        return self.database.first(here)
 
     def subscriptions_of(self, owner: str, *, with_users: bool = False) -> Sequence[Row[Any]]:
         """All subscriptions of an owner, and where it is asked of its users, the newest first."""

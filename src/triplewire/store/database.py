@@ -201,6 +201,11 @@ class Database:
         with self.reading() as connection:
             return connection.execute(query).all()
 
+    def first(self, query: sa.Select[Any]) -> Row[Any] | None:
+        """The first row that a query finds; None for none."""
+        with self.reading() as connection:
+            return connection.execute(query).first()
+
     def value(self, query: sa.Select[Any]) -> Any:
         """The first column of the first row that a query finds; None for none."""
         with self.reading() as connection:

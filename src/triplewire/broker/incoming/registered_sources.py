@@ -186,18 +186,15 @@ class Sources:
     def find(self, id: str, owner: str | None = None) -> Row[Any] | None:
         """The source of this id; None where there is none, or it is of another owner and of none of its users."""
         here = sa.select(sources).where(sources.c.id == id)
-        rows = self._database.rows(here if owner is None else here.where(held_by(sources.c.owner, owner)))
-        return rows[0] if rows else None
+        return self._database.first(here if owner is None else here.where(held_by(sources.c.owner, owner)))
 
     def open_to_anybody(self, id: str) -> Row[Any] | None:
         """The source of this id, if anybody may publish to it."""
-        rows = self._database.rows(sa.select(sources).where(sources.c.id == id, sources.c.anonymous))
-        return rows[0] if rows else None
+        return self._database.first(sa.select(sources).where(sources.c.id == id, sources.c.anonymous))
 
     def by_ticket(self, ticket: str) -> Row[Any] | None:
         """The source whose ticket it is; None for another text."""
-        rows = self._database.rows(sa.select(sources).where(sources.c.ticket == tickets.digest(ticket)))
-        return rows[0] if rows else None
+        return self._database.first(sa.select(sources).where(sources.c.ticket == tickets.digest(ticket)))
 
     def of_owner(self, owner: str) -> Sequence[Row[Any]]:
         """All sources of an owner and of its users, the newest first."""
