@@ -33,3 +33,8 @@ def test_many_subscriptions_without_ids(database_url: str) -> None:
         made = broker.subscribe_all([Wanted("SELECT ?t { ?i rss:title ?t }")] * 3, "ann")
         assert len({broker.by_number(one.number).id for one in made}) == 3  # type: ignore[union-attr]  # all were made
         assert publish(broker, [item(1, "x")]) == {1: 3}
+
+
+def test_any_number_is_waited_for(database_url: str) -> None:
+    with opened(database_url) as broker:
+        assert broker.wait(range(1, 300_000), 0.01) == {}

@@ -53,7 +53,7 @@ def channels(**settings: Any) -> Iterator[Channels]:
         opened.close()
 
 
-@pytest.mark.parametrize("secret", [SECRET, "a plain text", "whsec_no base64"])
+@pytest.mark.parametrize("secret", [SECRET, "a plain text", "whsec_no base64", "whsec_"])
 def test_webhooks_are_cloud_events_and_signed(secret: str) -> None:
     with serving() as server, channels() as over:
         assert over.send(message(server.url, secret=secret)).is_delivered

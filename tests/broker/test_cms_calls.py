@@ -239,7 +239,7 @@ def test_who_may_remove_an_owner(broker: Broker, url: str, site: Site) -> None:
 
     assert remove("site1/ann", tokens["site2"]) == 404
     assert remove("site1", tokens["site1/ann"]) == 404
-    assert (remove("owner", tokens["site1"]), remove("owner", TOKEN)) == (404, 403)
+    assert (remove("owner", tokens["site1"]), remove("owner", TOKEN), remove("", TOKEN)) == (404, 403, 404)
     assert len(site.list()) == 1
     assert remove("site1/ann", tokens["site1/ann"]) == 200
     assert remove("site1", TOKEN) == 200

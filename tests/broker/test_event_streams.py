@@ -122,3 +122,12 @@ def test_a_list_to_catch_up(database_url: str) -> None:
         assert [json.loads(line)["title"] for line in lines] == ["Two", "Three"]
     with Broker.open(database_url, SECRET) as again:
         assert [event.title for event in again.events_of(made.number, 2)] == ["Three"]
+
+
+def test_ids_begin_so_in_the_same_letters(database_url: str) -> None:
+    with broker_at(database_url) as (broker, _):
+        for id in ("News.a", "news.b", "N_ws.c"):
+            subscribed(broker, id=id)
+        published(broker, ("urn:item:1", "One"))
+        begun = {prefix: [event.id for event in broker.events("owner", 0, prefix=prefix)] for prefix in ("News.", "N_")}
+        assert begun == {"News.": ["News.a"], "N_": ["N_ws.c"]}

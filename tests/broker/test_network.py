@@ -274,6 +274,27 @@ def test_what_cannot_be_taken_over_is_a_dead_letter(new_database: NewDatabase) -
             assert "literal" in letter.reason
 
 
+@pytest.mark.parametrize(
+    ("wrong", "value"), [("publication", "urn:\ud800"), ("origin", ["5e1f", 2**64]), ("origin", ["5e1f", "x"])]
+)
+def test_what_cannot_be_kept_holds_up_nothing_behind_it(new_database: NewDatabase, wrong: str, value: Any) -> None:
+    with Broker.open(new_database(), b"last") as broker:
+        last = Node(broker, "", [])
+        relink({"last": last, "away": Node(broker, "http://127.0.0.1:9", [])}, "last", "away")
+        page = []
+        for number in (1, 2, 3):
+            document = {"nquads": f'<urn:p:{number}> <urn:v> "x" .\n', "attachments": {}, "published": None}
+            document |= {"readers": None, "origin": ["5e1f", number]}
+            page.append({"number": 10 * number, "publication": f"urn:p:{number}", "source": "", "document": document})
+        (page[1] if wrong == "publication" else page[1]["document"])[wrong] = value
+        last.links[0]._publish(page)
+        assert arrived(last) == ["urn:p:1", "urn:p:3"]
+        assert last.crossed() == {"new": 2, "refused": 1}
+        with broker.database.reading() as connection:
+            (state,) = states_of(connection).values()
+        assert state["after"] == 30
+
+
 # --- an upstream that is away ----------------------------------------------------------------------------------------
 
 

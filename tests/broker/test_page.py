@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 import triplewire.service
 from broker.page_visits import TOKEN, Service, Visitor, row_of, served, sqlite_in
 from triplewire.broker.broker import Target, Wanted
 from triplewire.service.access import doors
 from triplewire.service.app import ServiceSettings
-from triplewire.store.database import now
+from triplewire.store.database import Database, now
 from triplewire.store.tables import deliveries, events, publications, targets
 
 QUERY = 'SELECT ?title { ?item rss:title ?title FILTER ftcontains(?title, "olympic games") }'
@@ -281,6 +284,35 @@ def test_what_is_not_there_or_wrong_is_a_page_too(running: Service) -> None:
         assert answer.headers["Content-Type"].startswith("text/html")
     wrong = running.ask("/subscriptions/none")
     assert (wrong[0], wrong[1]["status"]) == (404, 404)
+
+
+def test_a_wrong_number_of_seconds_is_told(running: Service) -> None:
+    visitor = running.visitor()
+    for path, more in (("new", {"query": QUERY, "language": "sparql", "save": "1"}), ("subscriptions/1/renew", {})):
+        answer = visitor.send(f"/page/{path}", seconds="soon", **more)
+        assert (answer.status, "no number of seconds" in answer.said) == (400, True), answer.said
+
+
+def test_no_page_asks_the_database_where_all_others_would_wait(
+    running: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an event loop does holds up each other request until it is done."""
+    reading = Database.reading
+    waiting: list[str] = []
+
+    def watched(database: Database) -> AbstractContextManager[Connection]:
+        with suppress(RuntimeError):
+            waiting.append(str(asyncio.get_running_loop()))
+        return reading(database)
+
+    monkeypatch.setattr(Database, "reading", watched)
+    visitor = running.visitor()
+    for path in ("/", "/page/absent", "/page/subscriptions/99", "/page/newest?before=x"):
+        visitor.get(path)
+    visitor.send("/page/settings")
+    visitor.send("/sign-out")
+    Visitor(running.base).sign_in("another")
+    assert waiting == []
 
 
 def test_texts_are_in_all_languages(running: Service) -> None:

@@ -22,11 +22,14 @@ from hub_tools import TOKEN, ask, served
 
 from broker.killed import forked
 from broker.serving import on_sqlite_alone
-from triplewire.broker.broker import Broker, Wanted
-from triplewire.broker.incoming.item_subscriptions import asked_by
+from triplewire.broker.broker import LONGEST, Broker, Wanted
+from triplewire.broker.incoming.item_subscriptions import asked_by, renew_all
+from triplewire.broker.incoming.registered_sources import WantedSource
 from triplewire.broker.publications.accepted import Revision, accept
 from triplewire.broker.publications.kept_contents import read_body
 from triplewire.read import read_document
+from triplewire.store.database import DAY, now
+from triplewire.store.tables import subscriptions
 
 CASES = Path(__file__).parents[1] / "cases" / "cms"
 FOLDERS = Path(__file__).parents[1], Path(__file__).parent  # of modules that this one imports
@@ -58,6 +61,20 @@ def test_a_feed_subscribes_and_what_matches_comes_back_as_rss(database_url: str)
             ("Putting RDF to Work", f"{news}rdfdb/index.html")
         ]
         assert parsed.version == "rss10"
+
+
+def test_what_its_source_renews_is_not_told_to_end_soon(database_url: str) -> None:
+    with Broker.open(database_url, SECRET) as broker:
+        row, _ = broker.sources.add(WantedSource("http://a.example/feed", may_subscribe=True), "owner")
+        made = broker.subscribe(Wanted("ASK { ?s ?p ?o }", seconds=LONGEST, source=row.number), "owner")
+        later = {"expires": now() + DAY / 2, "warns": now() - DAY / 2}
+        broker.database.execute(subscriptions.update().values(later))
+        renew_all(broker, row)
+        broker.expire()
+        assert broker.events_of(made.number, 0) == []
+        broker.database.execute(subscriptions.update().values(later))  # its feed is away
+        broker.expire()
+        assert [event.type for event in broker.events_of(made.number, 0)] == ["expiring"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from broker.serving import on_sqlite_alone
 from sources.feed_server import Web, served
 from triplewire.broker.broker import Broker, Wanted
+from triplewire.broker.incoming.folder_sources import Folders
 from triplewire.broker.incoming.polling import Polling
 from triplewire.broker.incoming.registered_sources import FOLDER, KAFKA, PUSH, State, WantedSource, health
 from triplewire.config import ServiceSettings
@@ -256,6 +257,33 @@ def test_a_folder_is_read_file_by_file(broker: Broker, tmp_path: Path) -> None:
         (allowed / "in" / "one.atom").write_bytes(feed(("urn:a:3", "Three"))[2])
         until(lambda: len(told(broker)) == 3)
     assert [entry[1] for entry in told(broker)] == ["urn:a:1", "urn:a:2", "urn:a:3"]
+
+
+@on_sqlite_alone
+@pytest.mark.parametrize("becomes", ["a link", "a pipe"])
+def test_a_file_that_becomes_another_thing_is_not_read(broker: Broker, tmp_path: Path, becomes: str) -> None:
+    file, outside = tmp_path / "in" / "news.ttl", tmp_path / "outside.ttl"
+    file.parent.mkdir()
+    outside.write_text("<urn:o:1> rss:title 'Outside' .")
+    file.write_text("seen")
+    row, _ = broker.sources.add(WantedSource("in", FOLDER, id="files"), "ann")
+    taken: list[bytes] = []
+    folders = Folders(
+        str(tmp_path),
+        lambda rows, content, place: taken.append(content),
+        lambda row, update: broker.sources.note(row.number, update),
+    )
+    folders.follow([row])
+    folders.look()
+    seen = folders._seen[row.number]
+    file.unlink()
+    if becomes == "a link":
+        file.symlink_to(outside)
+    else:
+        os.mkfifo(file)
+    folders._take_file(row, file, seen)
+    assert taken == []
+    assert "cannot be read" in State.of(broker.sources.of_kind(FOLDER)[0]).told[-1]
 
 
 @on_sqlite_alone

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from broker.serving import SECRET, published, subscribed
 from triplewire.broker.broker import Broker, Target
-from triplewire.broker.events.removal import Retention
+from triplewire.broker.events.removal import Retention, forget
 from triplewire.broker.network.roots import PREFIX
+from triplewire.broker.publications.solutions import answer
 from triplewire.store.database import DAY
 from triplewire.store.tables import attachments, deliveries, events, publications
 
@@ -70,15 +71,46 @@ def test_events_of_another_broker_stay_for_a_day(database_url: str) -> None:
         assert sequences(broker, made.number) == [5, 6, 7, 8]
 
 
-def test_what_is_to_be_delivered_stays(database_url: str) -> None:
-    with Broker.open(database_url, SECRET, retention=Retention(seconds=0)) as broker:
+@pytest.mark.parametrize(
+    ("retention", "left", "tally"),
+    [
+        (Retention(seconds=0), [4, 5], {"delivered": 1, "expired": 2, "pending": 2, "dead": 0}),
+        (Retention(events=1), [3, 4, 5], {"delivered": 1, "expired": 1, "pending": 2, "dead": 1}),
+    ],
+)
+def test_what_is_to_be_delivered_stays_and_no_delivery_is_lost(
+    database_url: str, retention: Retention, left: list[int], tally: dict[str, int]
+) -> None:
+    with Broker.open(database_url, SECRET, retention=retention) as broker:
         made = subscribed(broker, targets=[Target("webhook", "http://127.0.0.1:9/")])
-        published(broker, *ITEMS[:4])
-        done = deliveries.update().where(deliveries.c.number <= 2).values(state="delivered")
-        broker.database.write(lambda connection: connection.execute(done))
-        assert broker.sweeper.sweep()[0] == 2
-        assert sequences(broker, made.number) == [3, 4]
-        assert count(broker, deliveries) == 2
+        published(broker, *ITEMS[:5])
+        for number, state in enumerate(("delivered", "expired", "dead"), 1):
+            broker.database.execute(deliveries.update().where(deliveries.c.number == number).values(state=state))
+        broker.sweeper.sweep()
+        assert sequences(broker, made.number) == left
+        assert broker.delivery_log.tally() == {"matched": 5, **tally}
+        assert count(broker, deliveries) == len(left)
+
+
+def test_what_was_given_up_as_it_ended_processes_is_asked_no_more(database_url: str) -> None:
+    with Broker.open(database_url, SECRET) as broker:
+        published(broker, *ITEMS[:2])
+        refused = publications.update().where(publications.c.id == "urn:item:1").values(state="refused")
+        broker.database.execute(refused)
+        assert broker.delivery_log.settle_publication(1, "dropped")
+        assert [seen.title for seen in broker.window.of("owner")] == ["Item 2"]
+        rows = answer(broker, "SELECT ?title { ?item rss:title ?title }", "owner").rows
+        assert [str(row["title"]) for row in rows] == ['"Item 2"']
+
+
+def test_who_is_called_as_an_owner_that_was_removed_sees_nothing_of_it(database_url: str) -> None:
+    with Broker.open(database_url, SECRET) as broker:
+        published(broker, ITEMS[0], readers=["ann", "bob"])
+        published(broker, ITEMS[1])
+        assert [seen.title for seen in broker.window.of("ann")] == ["Item 2", "Item 1"]
+        forget(broker.database, "ann")
+        assert [seen.title for seen in broker.window.of("ann")] == ["Item 2"]
+        assert [seen.title for seen in broker.window.of("bob")] == ["Item 2", "Item 1"]
 
 
 def test_contents_that_no_event_names_are_removed(database_url: str) -> None:

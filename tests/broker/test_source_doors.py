@@ -559,6 +559,10 @@ def test_a_site_changes_what_is_stated_of_its_namespace(broker: Broker, ask: Cli
         assert [put(name, statement, method=method, more=more) for method in ("PATCH",)] == [400], statement
     assert put("site2", f"1:Boat {above} 1:Thing", namespace="http://site1.example/") == 403
     assert put("site2", f"1:Boat {above} 1:Thing", namespace="http://") == 403
+    tokens["site1/ann"] = broker.new_token("site1/ann")  # the site acts for its users, and not they for it
+    assert put("site1/ann", f"1:Boat {above} 1:Thing", namespace="http://site1.example/") == 403
+    broker.database.write(lambda c: owners.grant(c, "http://ann.example/", "site1/ann"))
+    assert put("site1", namespace="http://ann.example/") == 200
     assert put("site2", f"1:Boat {above} 1:Thing", namespace="http://site1.example/", more="&dry_run=1") == 200
     assert put("site2", f"2:Ship {above} 2:Craft") == 200  # what is the same is stated no more
     assert ask("POST", "/publish?wait=1", dinghy % 2, kind="text/turtle")[1]["matched"] == 0  # type: ignore[index]

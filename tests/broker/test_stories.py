@@ -112,6 +112,22 @@ def test_a_shared_address_makes_less_alike_reports_one_story(database_url: str) 
         assert [event.type for event in told(broker, "once")][:2] == ["matched", "repeated"]
 
 
+def test_a_list_of_links_is_compared_by_few_of_them() -> None:
+    text = "the harbour of skerry point is closed for a week as the pier is built anew"
+    made = []
+    for number in (1, 2):
+        links = [
+            Triple(IRI(f"urn:item:{number}"), IRI("urn:v:link"), IRI(f"http://a.example/{n}")) for n in range(2_000)
+        ]
+        given = report(number, text)
+        made.append(signature(Publication(given.id, [*given.triples, *links])))
+    first, second = made
+    assert first is not None
+    assert second is not None
+    assert len(first.links) == 50
+    assert first.links == second.links
+
+
 def test_nothing_is_kept_where_nobody_asks(database_url: str) -> None:
     with opened(database_url) as broker:
         broker.subscribe(Wanted(QUERY, id="each"), "ann")

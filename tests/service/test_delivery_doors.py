@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 
 from broker.receivers import QUERY, published, serving
 from triplewire.broker.broker import Broker
-from triplewire.broker.tickets import opened
+from triplewire.broker.events import removal
+from triplewire.broker.tickets import grant_key, opened
 from triplewire.deliver.limits import DeliverySettings
 from triplewire.deliver.schedule import Deliveries
 from triplewire.service.app import ServiceSettings, service
@@ -179,6 +180,53 @@ def test_dead_letters(setting: Setting) -> None:
         assert doors.get("/deadletters").json() == []
         log = doors.get(f"{setting.path}/deliveries").json()
         assert {entry["answer"] for entry in log} == {"200 OK", "dropped by its owner"}
+
+
+def test_dead_letters_of_users_are_those_of_who_acts_for_them(setting: Setting) -> None:
+    site, other = ({"Authorization": f"Bearer {setting.broker.new_token(name)}"} for name in ("site", "site2"))
+    with serving(500) as server:
+        wanted = {"query": QUERY, "id": "of-ann", "user": "ann", "webhook": server.url}
+        assert setting.doors.post("/subscriptions", json=wanted, headers=site).status_code == 201
+        published(setting.broker, 1)
+        until(lambda: setting.broker.delivery_log.tally()["dead"] == 1)
+    (letter,) = setting.doors.get("/deadletters", headers=site).json()
+    assert letter["subscription"] == "of-ann"
+    assert setting.doors.delete(f"/deadletters/{letter['number']}", headers=other).status_code == 404
+    assert setting.doors.delete(f"/deadletters/{letter['number']}", headers=site).status_code == 204
+
+
+def test_a_receiver_that_allows_what_was_removed_is_told_so(setting: Setting) -> None:
+    for name in "ab":
+        setting.doors.post(f"{setting.path}/targets", json={"address": f"http://127.0.0.1:10009/{name}"})
+    numbers = [target["number"] for target in setting.doors.get(f"{setting.path}/targets").json()]
+    callbacks = [f"/webhooks/{grant_key(number, b's' * 32)}" for number in numbers]
+    assert [setting.doors.get(callback).status_code for callback in callbacks] == [200, 200]
+    removal.forget(setting.broker.database, "owner")  # the row of the newest target stays, and is empty
+    assert [setting.doors.get(callback).status_code for callback in callbacks] == [404, 404]
+
+
+@pytest.mark.parametrize("name", ["query", "language", "prefixes", "title", "state", "once_per_story"])
+def test_nothing_is_changed_to_null(setting: Setting, name: str) -> None:
+    refused = setting.doors.patch(setting.path, json={name: None})
+    assert (refused.status_code, refused.json()["errors"][0]["where"]) == (422, name)
+
+
+@pytest.mark.parametrize("id", ["日本", "münchen", "a b", "a\\b", "a;b", "...", "x\x85y", "\u2028"])
+def test_an_id_of_any_letters_has_an_address(setting: Setting, id: str) -> None:
+    made = setting.doors.post("/subscriptions", json={"query": QUERY, "id": id})
+    assert made.status_code == 201
+    path = made.headers["Location"]
+    assert setting.doors.get(path).json()["id"] == id
+    target = setting.doors.post(f"{path}/targets", json={"address": "http://127.0.0.1:10009/"})
+    assert target.status_code == 201
+    assert setting.doors.delete(target.headers["Location"]).status_code == 204
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_leads_elsewhere_in_an_address_is_none(setting: Setting, name: str) -> None:
+    for path, wanted in (("subscriptions", {"query": QUERY}), ("sources", {"kind": "push"})):
+        assert setting.doors.post(f"/{path}", json=wanted | {"id": name}).status_code == 400
+        assert setting.doors.post(f"/{path}", json=wanted | {"user": name}).status_code == 400
 
 
 def test_a_dead_letter_of_a_target_that_is_gone(setting: Setting) -> None:

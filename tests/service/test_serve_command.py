@@ -105,14 +105,15 @@ def test_no_secret_is_logged(service: Serving) -> None:
     service.out("subscribe", QUERY, "--id", "logged", "--json")
     feed = json.loads(service.get("/subscriptions/logged", TOKEN)[1])["feed"]
     key = feed.rpartition("/")[2].partition(".")[0]
-    for path in (f"/s/{key}.atom", f"/absent?token={TOKEN}", "/absent?api_key=0123456789"):
+    grant = "abcdefghijklmnopqrstuvwx"
+    for path in (f"/s/{key}.atom", f"/webhooks/7-{grant}", f"/absent?token={TOKEN}", "/absent?api_key=0123456789"):
         service.get(path)
     lines = [json.loads(line) for line in service.said().splitlines() if line.startswith("{")]
     assert {"time", "level", "logger", "message"} == {name for line in lines for name in line}
     said = service.said()
     assert "/absent?token=..." in said
     assert f"/s/{key.partition('-')[0]}-..." in said
-    for secret in (key, TOKEN, "0123456789", key.partition("-")[2]):
+    for secret in (key, TOKEN, "0123456789", key.partition("-")[2], grant):
         assert secret not in said
 
 

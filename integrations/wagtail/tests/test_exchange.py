@@ -20,7 +20,7 @@ from running import Between, Broker, feed_of, until
 from wagtail_triplewire import inbox, sender
 from wagtail_triplewire.models import Inbox, Outbox, Request, Sender, VocabularyMap, new_id
 from wagtail_triplewire.names import name_of, term_iri
-from wagtail_triplewire.service import Service
+from wagtail_triplewire.service import Service, ServiceError
 
 OLYMPIC = 'SELECT ?t WHERE (?i, title, ?t) SUCHTHAT (?t CONTAINS "Olympic")'
 
@@ -289,6 +289,11 @@ def test_a_site_at_another_address_is_told_anew(joined: Coast, broker: Broker) -
     send()
     until(joined.told)
     assert joined.told() == ["Olympic games"]
+
+
+def test_a_refusal_says_why(joined: Coast) -> None:
+    with pytest.raises(ServiceError, match=r"was not granted to coast.*--namespace IRI"):
+        Service().http("PATCH", "/taxonomy?namespace=http%3A%2F%2Felsewhere.example%2F", {"add": ""})
 
 
 def test_a_cycle_of_categories_is_refused_with_its_path(joined: Coast) -> None:

@@ -51,6 +51,7 @@ from triplewire.broker.subscriptions.followed import (
     Followed,
     parts,
     prefixes_of,
+    rows_with,
     stored_taxonomy,
 )
 from triplewire.broker.subscriptions.quarantine import Limits, Quarantine
@@ -61,7 +62,7 @@ from triplewire.broker.subscriptions.registration import (
     Registration,
     Wanted,
     check_seconds,
-    warns,
+    validity,
 )
 from triplewire.broker.subscriptions.targets import Target, Targets
 from triplewire.broker.subscriptions.trial import Query, Trial
@@ -236,7 +237,7 @@ class Broker:
     def by_number(self, number: int) -> Row[Any] | None:
         """The subscription of this number."""
         here = sa.select(subscriptions).where(subscriptions.c.number == number, subscriptions.c.owner != "")
-        return next(iter(self.database.rows(here)), None)
+        return self.database.first(here)
 
     def subscriptions_of(self, owner: str, *, with_users: bool = False) -> Sequence[Row[Any]]:
         """All subscriptions of an owner, and where it is asked of its users, the newest first."""
@@ -249,9 +250,8 @@ class Broker:
         it has ended already, or the time is too short or too long."""
         check_seconds(seconds)
         begin = now()
-        expires = begin + seconds
-        self._update(number, {"expires": expires, "warns": warns(begin, seconds)})
-        return expires
+        self._update(number, validity(begin, seconds))
+        return begin + seconds
 
     def change(self, number: int, **values: Any) -> None:
         """Change the query, the language, the prefixes, the title, the state ("active", "paused") or `once_per_story`
@@ -286,10 +286,9 @@ class Broker:
         lasting = table.c.state != ENDED, owners.held_by(table.c.owner, owner)
 
         def write(connection: Connection) -> set[str]:
-            values = {"expires": begin + seconds, "warns": warns(begin, seconds)}
             renewed: set[str] = set()
             for part in parts(ids):
-                here = table.update().where(table.c.id.in_(part), *lasting).values(values)
+                here = table.update().where(table.c.id.in_(part), *lasting).values(validity(begin, seconds))
                 renewed.update(connection.execute(here.returning(table.c.id)).scalars())
             return renewed
 
@@ -376,17 +375,18 @@ class Broker:
 
     def _counts_stored(self, numbers: Collection[int], owner: str | None = None) -> tuple[dict[int, int], set[int]]:
         """By how many subscriptions those of these publications are matched that are; and those that wait no more."""
+        of_each = sa.select(events.c.publication, sa.func.count()).where(events.c.type != UNMATCHED)
+        if owner is not None:
+            whose = subscriptions.c.number == events.c.subscription, owners.held_by(subscriptions.c.owner, owner)
+            of_each = of_each.join(subscriptions, sa.and_(*whose))
         with self.database.reading() as connection:
-            here = sa.select(publications.c.number, publications.c.state).where(publications.c.number.in_(numbers))
-            states = {row.number: row.state for row in connection.execute(here)}
+            here = sa.select(publications.c.number, publications.c.state)
+            states = {
+                row.number: row.state for row in rows_with(connection, here, publications.c.number, list(numbers))
+            }
             matched = [number for number, state in states.items() if state == "matched"]
-            of_each = sa.select(events.c.publication, sa.func.count()).where(
-                events.c.publication.in_(matched), events.c.type != UNMATCHED
-            )
-            if owner is not None:
-                whose = subscriptions.c.number == events.c.subscription, owners.held_by(subscriptions.c.owner, owner)
-                of_each = of_each.join(subscriptions, sa.and_(*whose))
-            counts = {row[0]: row[1] for row in connection.execute(of_each.group_by(events.c.publication))}
+            told = of_each.group_by(events.c.publication)
+            counts = {row[0]: row[1] for row in rows_with(connection, told, events.c.publication, matched)}
         done = {number for number, state in states.items() if state not in ("accepted", HANDED)}
         return {number: counts.get(number, 0) for number in matched}, done
 

@@ -19,18 +19,21 @@ from sqlalchemy.engine import Connection, Row
 from triplewire.broker.tickets import API, digest, new_ticket
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.model.terms import IRI
-from triplewire.store.database import Database, fact, now, state
+from triplewire.store.database import Database, begins_with, fact, now, state
 from triplewire.store.tables import facts, tokens
 
 _BETWEEN = "/"
 _NAMESPACES = "namespaces"  # the name of the fact
-_USER = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
+NAME_IN_PATH = re.compile(r"(?!\.{1,2}\Z)[^\x00-\x1f\x7f/?#]{1,200}")
+"""An id of a subscription, or the name of a user: what can be one part of the path of an address."""
+
+RULE_OF_NAMES = "up to 200 characters, none of / ? # or controls, and not . or .."
 
 
 def user_of(owner: str, user: str) -> str:
     """The owner that is a user of another one. Raises `ArgumentError` for what is no name."""
-    if not _USER.fullmatch(user):
-        raise ArgumentError(f"{user!r} is no name of a user", remedy="up to 200 characters, none of / ? # or controls")
+    if not NAME_IN_PATH.fullmatch(user):
+        raise ArgumentError(f"{user!r} is no name of a user", remedy=RULE_OF_NAMES)
     return f"{owner}{_BETWEEN}{user}"
 
 
@@ -45,10 +48,8 @@ def acts_for(owner: str, other: str) -> bool:
 
 
 def held_by(column: sa.ColumnElement[str], owner: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """The same as a condition on a column. (LIKE would take no notice of case in SQLite.)"""
-    begin = owner + _BETWEEN
-    length = len(begin) if isinstance(begin, str) else sa.func.length(begin)
-    return (column == owner) | (sa.func.substr(column, 1, length) == begin)
+    """The same as a condition on a column."""
+    return (column == owner) | begins_with(column, owner + _BETWEEN)
 
 
 def reader_named(owner: str, name: str) -> str:

@@ -54,9 +54,8 @@ def checked_target(url: str, allow_private: bool) -> Target:
 
 def key_of(secret: str) -> bytes:
     """What is signed with: the bytes behind `whsec_` (base64), or those of another text."""
-    if secret.startswith("whsec_"):
+    if encoded := secret.removeprefix("whsec_") if secret.startswith("whsec_") else "":
         with suppress(ValueError):
-            encoded = secret.removeprefix("whsec_")
             return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     return secret.encode("utf-8", "surrogatepass")
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, Request
 from pydantic import BaseModel, ConfigDict
@@ -102,6 +103,11 @@ def settings(request: Request) -> ServiceSettings:
 def base_of(request: Request) -> str:
     """The address of the service as who asks reaches it, without a slash at its end."""
     return (settings(request).base_url or str(request.base_url)).rstrip("/")
+
+
+def path_of(id: str) -> str:
+    """The path of the door of a subscription."""
+    return f"/subscriptions/{quote(id, safe='')}"
 
 
 def delivering(request: Request) -> Deliveries:

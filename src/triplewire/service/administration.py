@@ -42,7 +42,7 @@ def _checked_namespace(request: Request, namespace: str, dry_run: bool) -> None:
         raise Problem(403, what, "change what is stated of a namespace of yours: ?namespace=IRI")
     with broker(request).database.reading() as connection:
         granted = owners_by_namespace(connection)
-    if not any(namespace.startswith(known) and acts_for(whose, by) for known, whose in granted.items()):
+    if not any(namespace.startswith(known) and acts_for(by, whose) for known, whose in granted.items()):
         remedy = "triplewire token create --owner NAME --namespace IRI"
         raise Problem(403, f"the namespace {namespace} was not granted to {by}", remedy)
 
@@ -124,7 +124,7 @@ def forget(request: Request, name: str) -> dict[str, int]:
     """Remove all that is of an owner and of its users, for good: subscriptions, events, deliveries, sources, tokens.
     An owner may do so with itself and its users, the owner of the service with everybody else."""
     by, of_service = owner(request), settings(request).owner
-    if not (acts_for(by, name) or by == of_service):
+    if not name or not (acts_for(by, name) or by == of_service):
         raise Problem(404, f"there is no owner {name!r} for whom you act")
     if name == of_service:
         raise Problem(403, "the owner of the service stays")

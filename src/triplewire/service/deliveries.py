@@ -34,6 +34,7 @@ from triplewire.service.access import (
     delivering,
     owner,
     owner_or_none,
+    path_of,
     settings,
     told_to_owners,
 )
@@ -86,7 +87,7 @@ def add_target(request: Request, row: Owned, body: NewTarget) -> Response:
     number = broker(request).add_target(row.number, target)
     ask(request, row.number, number)
     made = _target(request, row.number, number)
-    return JSONResponse(target_shown(made), 201, {"Location": f"/subscriptions/{row.id}/targets/{number}"})
+    return JSONResponse(target_shown(made), 201, {"Location": f"{path_of(row.id)}/targets/{number}"})
 
 
 def ask(request: Request, subscription: int, number: int | None = None) -> None:
@@ -113,9 +114,8 @@ def grant(request: Request, key: str) -> dict[str, Any]:
     section 4.1.2, `WebHook-Request-Callback`). A header `WebHook-Allowed-Rate` says how many a minute."""
     of = broker(request)
     number = number_of(key, of.secret, grant_key)
-    if number is None:
+    if number is None or not of.targets.grant(number, rate_of(request.headers)):
         raise Problem(404, "there is no such target")
-    of.targets.grant(number, rate_of(request.headers))
     return {"allowed": True}
 
 

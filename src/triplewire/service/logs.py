@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 _SECRETS = (
     (re.compile(r"\btw_([a-z]{2,5})_[A-Za-z0-9_-]+"), r"tw_\1_..."),
-    (re.compile(r"(/(?:s|websub)/[0-9]+[-/])[A-Za-z0-9_-]+"), r"\1..."),
+    (re.compile(r"(/(?:s|websub|webhooks)/[0-9]+[-/])[A-Za-z0-9_-]+"), r"\1..."),
     (re.compile(r"(?i)([?&](?:[a-z_.]*(?:key|token|ticket|secret|password|signature))=)[^&\s\"']+"), r"\1..."),
     (re.compile(r"(?i)\b((?:bearer|basic) )[^\s\"']+"), r"\1..."),
     (re.compile(r"(?<=://)[^/@\s\"']+@"), "...@"),

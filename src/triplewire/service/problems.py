@@ -62,7 +62,8 @@ Refused = Callable[[Request, dict[str, Any]], Response | None]
 
 
 def install(app: FastAPI, on_page: Refused = lambda request, said: None) -> None:
-    """Have all errors of doors answered as problem details, but where `on_page` has an answer for people."""
+    """Have all errors of doors answered as problem details, but where `on_page` has an answer for people. They are
+    answered in threads, as a page asks the database who is signed in."""
 
     def answer(request: Request, said: dict[str, Any], headers: Any = None) -> Response:
         made = on_page(request, said) or JSONResponse(said, said["status"], media_type="application/problem+json")
@@ -70,13 +71,13 @@ def install(app: FastAPI, on_page: Refused = lambda request, said: None) -> None
         return made
 
     @app.exception_handler(HTTPException)
-    async def of_http(request: Request, error: HTTPException) -> Response:
+    def of_http(request: Request, error: HTTPException) -> Response:
         return answer(
             request, details(error.status_code, str(error.detail), getattr(error, "remedy", "")), error.headers
         )
 
     @app.exception_handler(RequestValidationError)
-    async def of_validation(request: Request, error: RequestValidationError) -> Response:
+    def of_validation(request: Request, error: RequestValidationError) -> Response:
         wrong = [
             {"where": ".".join(map(str, entry["loc"][1:])) or "the body", "what": entry["msg"]}
             for entry in error.errors()
@@ -85,11 +86,11 @@ def install(app: FastAPI, on_page: Refused = lambda request, said: None) -> None
         return answer(request, details(422, what, "see /openapi.json", errors=wrong))
 
     @app.exception_handler(TriplewireError)
-    async def of_ours(request: Request, error: TriplewireError) -> Response:
+    def of_ours(request: Request, error: TriplewireError) -> Response:
         said = details_of(error)
         return answer(request, said, {"Retry-After": "5"} if said["status"] >= 500 else None)
 
     @app.exception_handler(Exception)
-    async def of_others(request: Request, error: Exception) -> Response:
+    def of_others(request: Request, error: Exception) -> Response:
         _log.exception("a door failed: %s", request.url.path)
         return answer(request, details(500, "a fault of the service", "it is in its log"))

@@ -47,11 +47,11 @@ class NewSource(Body):
 class SourceChange(Body):
     """What of a source is changed."""
 
-    url: str | None = None
-    title: str | None = None
-    may_subscribe: bool | None = None
-    full_sync: bool | None = None
-    anonymous: bool | None = None
+    url: str = ""
+    title: str = ""
+    may_subscribe: bool = False
+    full_sync: bool = False
+    anonymous: bool = False
 
 
 def _check(request: Request, kind: str, url: str) -> None:
@@ -130,7 +130,7 @@ def look_at_source(request: Request, id: str) -> dict[str, Any]:
 def change_source(request: Request, id: str, body: SourceChange) -> dict[str, Any]:
     """Change a source: what the body names, and nothing else."""
     row = _own(request, id)
-    values = body.model_dump(exclude_none=True)
+    values = body.model_dump(exclude_unset=True)
     if "url" in values:
         if row.kind == PUSH:
             check_name(values["url"])

@@ -28,6 +28,7 @@ from triplewire.service.access import (
     base_of,
     broker,
     owner,
+    path_of,
     settings,
     subscription,
     told_to_owners,
@@ -60,12 +61,12 @@ class NewSubscription(Body):
 class Change(Body):
     """What of a subscription is changed."""
 
-    query: str | None = None
-    language: str | None = None
-    prefixes: dict[str, str] | None = None
-    title: str | None = None
-    state: str | None = Field(None, description="active or paused")
-    once_per_story: bool | None = None
+    query: str = ""
+    language: str = ""
+    prefixes: dict[str, str] = Field({})
+    title: str = ""
+    state: str = Field("", description="active or paused")
+    once_per_story: bool = False
 
 
 class Renewals(Body):
@@ -162,8 +163,7 @@ def subscribe(request: Request, body: NewSubscription | list[Any]) -> Response:
         made = broker(request).subscribe(wanted_of(request, body), acting(request, body.user))
         if body.webhook:
             ask(request, made.number)
-        address = {"Location": f"/subscriptions/{made.id}"}
-        return JSONResponse(told(request, made, body.user), 201, address)
+        return JSONResponse(told(request, made, body.user), 201, {"Location": path_of(made.id)})
     owner(request)
     # portion by portion, so that what is made of an entry goes with its portion
     return JSONResponse([told for part in parts(body, AT_ONCE) for told in _answered(request, part)], 201)

@@ -207,6 +207,11 @@ class Database:
         with self.reading() as connection:
             return connection.execute(query).all()
 
+    def first(self, query: sa.Select[Any]) -> Row[Any] | None:
+        """The first row that a query finds; None for none."""
+        with self.reading() as connection:
+            return connection.execute(query).first()
+
     def value(self, query: sa.Select[Any]) -> Any:
         """The first column of the first row that a query finds; None for none."""
         with self.reading() as connection:
@@ -376,6 +381,12 @@ def insert_rows(connection: Connection, table: sa.Table, rows: Sequence[tuple[An
         raise DBAPIError.instance(command, (), error, base) from error
 
 
+def begins_with(column: sa.ColumnElement[str], text: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """Does a text begin so? (LIKE would take no notice of case in SQLite.)"""
+    length = len(text) if isinstance(text, str) else sa.func.length(text)
+    return sa.func.substr(column, 1, length) == text
+
+
 def highest(connection: Connection, column: sa.Column[int]) -> int:
     """The highest number of a column; 0 where there is none."""
     return int(connection.execute(sa.select(sa.func.max(column))).scalar() or 0)
@@ -391,6 +402,19 @@ def state(connection: Connection, facts: sa.Table, **values: str) -> None:
     """State facts, in the place of those of the same names."""
     connection.execute(facts.delete().where(facts.c.name.in_(values)))
     insert_rows(connection, facts, list(values.items()))
+
+
+def made_once(database: Database, facts: sa.Table, name: str, make: Callable[[], str]) -> str:
+    """What was stated under a name; where it was not yet, what is made now is stated."""
+
+    def write(connection: Connection) -> str:
+        value = fact(connection, facts, name) or make()
+        state(connection, facts, **{name: value})
+        return value
+
+    with database.reading() as connection:
+        value = fact(connection, facts, name)
+    return value or database.write(write)
 
 
 def _new_term(connection: Connection, work: str, holder: str) -> int:

@@ -104,7 +104,8 @@ publications = Table(
     Column("title", Text, nullable=False),
     Column("link", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),  # `triplewire.broker.publications.kept_contents`
-    Column("state", Text, nullable=False),  # "accepted", "handed" to the pipeline, "matched", "refused" (a dead letter)
+    # "accepted", "handed" to the pipeline, "matched", "refused" (a dead letter), "dropped" (one that was given up)
+    Column("state", Text, nullable=False),
     Column("tries", Integer, nullable=False),  # at matching it, that a crash may have ended
     Column("reason", Text, nullable=False),
     Column("culprit", BIG),  # the subscription that ended the process with it

@@ -81,14 +81,15 @@ class Service:
             with urllib.request.urlopen(request, timeout=self._conf.timeout) as answer:
                 answer.read()
         except urllib.error.HTTPError as error:
-            raise ServiceError(_detail(error.read()) or str(error), error.code) from None
+            raise ServiceError(_refusal(error.read()) or str(error), error.code) from None
         except (OSError, http.client.HTTPException) as error:
             raise ServiceError(f"the service does not answer: {error}") from None
 
 
-def _detail(body: bytes) -> str:
-    """What a refusal says (RFC 9457)."""
+def _refusal(body: bytes) -> str:
+    """What a refusal says, and what to do (RFC 9457); "" where it is none."""
     try:
-        return str(json.loads(body)["detail"])
-    except (ValueError, LookupError, TypeError):
+        said = json.loads(body)
+        return "; ".join(filter(None, (said["title"], said.get("remedy"))))
+    except (ValueError, LookupError, TypeError, AttributeError):
         return ""

@@ -7,18 +7,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from triplewire.broker.owners import held_by
 from triplewire.errors import ArgumentError
 from triplewire.store.database import Database, now
 from triplewire.store.tables import deliveries, events, publications, subscriptions, targets, totals
 
 STATES = ("delivered", "pending", "expired", "dead")
-_FORGOTTEN = ("delivered", "expired")  # a dead letter stays until somebody has decided
+_FORGOTTEN = ("delivered", "expired")  # a dead letter stays as long as its event
 _AT_ONCE = 1_000
 
 
@@ -26,6 +28,16 @@ def add_total(connection: Connection, name: str, count: int) -> None:
     """Count deliveries."""
     text = "INSERT INTO totals (name, count) VALUES (:name, :count) ON CONFLICT (name) DO UPDATE SET count = "
     connection.execute(sa.text(text + "totals.count + excluded.count"), {"name": name, "count": count})
+
+
+def remove_deliveries(connection: Connection, which: sa.ColumnElement[bool]) -> int:
+    """Remove rows of deliveries, and count what became of them: what was not delivered has expired. Returns how
+    many."""
+    states = connection.execute(deliveries.delete().where(which).returning(deliveries.c.state)).scalars().all()
+    counts = Counter("delivered" if state == "delivered" else "expired" for state in states)
+    for name, count in counts.items():
+        add_total(connection, name, count)
+    return len(states)
 
 
 def tally(connection: Connection) -> dict[str, int]:
@@ -77,11 +89,11 @@ class DeliveryLog:
     # --- dead letters ------------------------------------------------------------------------------------------------
 
     def dead(self, owner: str | None, most: int = 1_000, number: int | None = None) -> Sequence[Row[Any]]:
-        """Deliveries of an owner's subscriptions that were given up, of all owners for None; the newest first. Of one
-        `number`: that one, if it is among them."""
+        """Deliveries that were given up, of an owner's and of its users' subscriptions, or of all for None; the newest
+        first. Of one `number`: that one, if it is among them."""
         here = _LETTERS.where(deliveries.c.state == "dead").order_by(deliveries.c.number.desc()).limit(most)
         if owner is not None:
-            here = here.where(subscriptions.c.owner == owner)
+            here = here.where(held_by(subscriptions.c.owner, owner))
         if number is not None:
             here = here.where(deliveries.c.number == number)
         return self._database.rows(here)
@@ -118,16 +130,6 @@ class DeliveryLog:
 
     def forget(self, before: float) -> int:
         """Remove some rows of deliveries that ended before an instant, but for dead letters; returns how many."""
-        ended = sa.select(deliveries.c.number, deliveries.c.state)
-        ended = ended.where(deliveries.c.state.in_(_FORGOTTEN), deliveries.c.due < before).limit(_AT_ONCE)
-
-        def write(connection: Connection) -> int:
-            rows = connection.execute(ended).all()
-            gone = deliveries.delete().where(deliveries.c.number.in_([row.number for row in rows]))
-            if connection.execute(gone).rowcount != len(rows):
-                raise ArgumentError("another process removes them")
-            for state in _FORGOTTEN:
-                add_total(connection, state, sum(row.state == state for row in rows))
-            return len(rows)
-
-        return self._database.write(write)
+        ended = sa.select(deliveries.c.number).where(deliveries.c.state.in_(_FORGOTTEN), deliveries.c.due < before)
+        next_ones = deliveries.c.number.in_(ended.limit(_AT_ONCE))
+        return self._database.write(lambda connection: remove_deliveries(connection, next_ones))

@@ -21,7 +21,7 @@ from triplewire.broker.owners import held_by, name_of_user
 from triplewire.broker.publications.kept_contents import restored
 from triplewire.broker.subscriptions.followed import ENDED, SUSPENDED
 from triplewire.model.publication import Publication
-from triplewire.store.database import fact, highest, now, state
+from triplewire.store.database import begins_with, fact, highest, now, state
 from triplewire.store.tables import attachments, events, facts, publications, subscriptions
 
 MATCHED, CHANGED, UNMATCHED, REPEATED = "matched", "changed", "unmatched", "repeated"
@@ -129,7 +129,7 @@ def of_owner(connection: Connection, owner: str | None, after: int, most: int = 
     if owner is not None:
         here = here.where(held_by(subscriptions.c.owner, owner))
     if prefix:
-        here = here.where(subscriptions.c.id.startswith(prefix, autoescape=True))
+        here = here.where(begins_with(subscriptions.c.id, prefix))
     return _read(connection, here)
 
 

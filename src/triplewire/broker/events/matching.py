@@ -60,7 +60,7 @@ from triplewire.broker.subscriptions.followed import (
     SUSPENDED,
     Followed,
     StoreTexts,
-    parts,
+    rows_with,
 )
 from triplewire.broker.subscriptions.targets import due_at
 from triplewire.encode.strings import TextColumn
@@ -330,9 +330,8 @@ class Matching(Repeating):
 
         def add(connection: Connection, batch: Batch) -> None:
             numbers = connection.execute(rows.with_for_update()).scalars().all()
-            for part in parts(numbers):
-                changed = subscriptions.update().where(subscriptions.c.number.in_(part))
-                connection.execute(changed.values(**values))
+            changed = subscriptions.update().where(subscriptions.c.number.in_(numbers))
+            connection.execute(changed.values(**values))
             if numbers and "state" in values:
                 connection.execute(changes.insert(), [{"subscription": number} for number in numbers])
             self._add(batch, np.array(numbers, np.int64), repeat(kind), None, now(), repeat("[]"))
@@ -501,9 +500,8 @@ class Matching(Repeating):
         self._database.check_term(connection, WORK, self._term)
         self._chosen(connection, accepted, batch)
         self._insert(connection, batch)
-        for part in parts(list(batch.matched)):
-            done = publications.update().where(publications.c.number.in_(part))
-            connection.execute(done.values(state="matched"))
+        done = publications.update().where(publications.c.number.in_(list(batch.matched)))
+        connection.execute(done.values(state="matched"))
         for number, reason in batch.refused.items():
             here = publications.update().where(publications.c.number == number)
             connection.execute(here.values(state="refused", reason=reason))
@@ -519,12 +517,10 @@ class Matching(Repeating):
         at = now()
         lasts = targets.c.expires.is_(None) | (targets.c.expires > at)
         of_subscription: dict[int, list[tuple[int, str, float]]] = {}
-        for part in parts(waiting):
-            here = sa.select(targets.c.subscription, targets.c.number, targets.c.host, targets.c.settings).where(
-                targets.c.subscription.in_(part), targets.c.state == "active", lasts
-            )
-            for subscription, target, host, settings in connection.execute(here):
-                of_subscription.setdefault(subscription, []).append((target, host, due_at(settings, at)))
+        columns = targets.c.subscription, targets.c.number, targets.c.host, targets.c.settings
+        active = sa.select(*columns).where(targets.c.state == "active", lasts)
+        for subscription, target, host, settings in rows_with(connection, active, targets.c.subscription, waiting):
+            of_subscription.setdefault(subscription, []).append((target, host, due_at(settings, at)))
         pending = {"state": "pending", "tries": 0, "status": ""}
         rows = [
             {"event": event, "target": target, "host": host, "due": due, **pending}

@@ -1,9 +1,10 @@
 """What is removed, in small steps beside the work: what is kept for some time only, and all of an owner that has gone.
 
-Events are removed where they are older than is kept, or a subscription has had so many since; those that are still to
+Events are removed where they are older than is kept, or a subscription has had so many since. Those that are still to
 be delivered stay, those of a day for another broker (`triplewire.broker.network`), and the newest of each
-subscription, so that a sequence is never used again. Publications are removed where no event names them any more,
-after a shorter time; which content each had last is still known, so that one that comes again is no new one.
+subscription, so that a sequence is never used again; dead letters stay until they are older than is kept. Publications
+are removed where no event names them any more, after a shorter time; which content each had last is still known, so
+that one that comes again is no new one.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire.broker import owners
-from triplewire.broker.events.delivery_log import add_total
+from triplewire.broker.events.delivery_log import remove_deliveries
 from triplewire.broker.events.event_log import keep_numbers
 from triplewire.broker.events.matching import Matching
 from triplewire.broker.network.roots import PREFIX
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions.followed import ENDED, parts
-from triplewire.store.database import DAY, Database, highest, now
+from triplewire.store.database import DAY, Database, begins_with, highest, now
 from triplewire.store.tables import (
     SOURCES,
     attachments,
@@ -111,26 +112,24 @@ class Sweeper(Repeating):
             .group_by(events.c.subscription)
             .subquery()
         )
-        pending = sa.exists().where(deliveries.c.event == events.c.number, deliveries.c.state == "pending")
-        of_brokers = subscriptions.c.id.startswith(PREFIX, autoescape=True)
-        of_links = sa.select(subscriptions.c.number).where(subscriptions.c.number.between(first, last), of_brokers)
         retention = self._retention
+        is_old = events.c.at < now() - retention.seconds
+        is_owed = (deliveries.c.state == "pending") | ((deliveries.c.state == "dead") & ~is_old)
+        of_brokers = begins_with(subscriptions.c.id, PREFIX)
+        of_links = sa.select(subscriptions.c.number).where(subscriptions.c.number.between(first, last), of_brokers)
         over = (
             sa.select(events.c.number)
             .join(newest, newest.c.subscription == events.c.subscription)
             .where(
                 events.c.sequence < newest.c.sequence,
-                sa.or_(
-                    events.c.sequence <= newest.c.sequence - retention.events, events.c.at < now() - retention.seconds
-                ),
+                is_old | (events.c.sequence <= newest.c.sequence - retention.events),
                 sa.or_(events.c.at < now() - DAY, events.c.subscription.not_in(of_links)),
-                ~pending,
+                ~sa.exists().where(deliveries.c.event == events.c.number, is_owed),
             )
         )
         numbers = connection.execute(over.limit(_REMOVED)).scalars().all()
-        for part in parts(numbers):
-            connection.execute(deliveries.delete().where(deliveries.c.event.in_(part)))
-            connection.execute(events.delete().where(events.c.number.in_(part)))
+        remove_deliveries(connection, deliveries.c.event.in_(numbers))
+        connection.execute(events.delete().where(events.c.number.in_(numbers)))
         return len(numbers)
 
     def _unneeded(self, last: int) -> sa.Select[int]:
@@ -151,10 +150,9 @@ class Sweeper(Repeating):
 
 
 def _remove_publications(connection: Connection, numbers: Sequence[int]) -> None:
-    for part in parts(numbers):
-        connection.execute(publications.delete().where(publications.c.number.in_(part)))
-        for table in (attachments, stories, bands, origins):
-            connection.execute(table.delete().where(table.c.publication.in_(part)))
+    connection.execute(publications.delete().where(publications.c.number.in_(numbers)))
+    for table in (attachments, stories, bands, origins):
+        connection.execute(table.delete().where(table.c.publication.in_(numbers)))
 
 
 # --- an owner that has gone -------------------------------------------------------------------------------------------
@@ -217,30 +215,23 @@ def _remove_of_owner(connection: Connection, numbers: Sequence[int]) -> Counter[
     for table in (failing, intents):
         connection.execute(table.delete().where(table.c.subscription.in_(numbers)))
     of_targets = sa.select(targets.c.number).where(targets.c.subscription.in_(numbers))
-    here = sa.select(deliveries.c.number, deliveries.c.state).where(deliveries.c.target.in_(of_targets))
-    if rows := connection.execute(here.limit(_OF_OWNER)).all():
-        newest = _delete(connection, deliveries, [row.number for row in rows], target=0, state="expired", status="")
-        delivered = sum(row.state == "delivered" and row.number != newest for row in rows)
-        add_total(connection, "delivered", delivered)
-        add_total(connection, "expired", sum(row.number != newest for row in rows) - delivered)
-        return Counter(deliveries=len(rows))
+    of_these = sa.select(deliveries.c.number).where(deliveries.c.target.in_(of_targets)).limit(_OF_OWNER)
+    if these := connection.execute(of_these).scalars().all():
+        _blank_newest(connection, deliveries, these, target=0, state="expired", status="")
+        remove_deliveries(connection, deliveries.c.number.in_(these) & (deliveries.c.target != 0))
+        return Counter(deliveries=len(these))
     blank = {"subscription": 0, "address": "", "secret": "", "settings": "{}", "state": "gone", "host": ""}
     before = targets.c.subscription == 0, targets.c.number != highest(connection, targets.c.number)
     connection.execute(targets.delete().where(*before))
-    _delete(connection, targets, connection.execute(of_targets).scalars().all(), **blank)
+    _blank_newest(connection, targets, connection.execute(of_targets).scalars().all(), **blank)
+    connection.execute(targets.delete().where(targets.c.subscription.in_(numbers)))
     told = connection.execute(sa.select(events.c.number).where(events.c.subscription.in_(numbers)).limit(_OF_OWNER))
-    these_events = told.scalars().all()
-    for part in parts(these_events):
-        connection.execute(events.delete().where(events.c.number.in_(part)))
-    return +Counter(events=len(these_events))
+    gone = events.delete().where(events.c.number.in_(told.scalars().all()))
+    return +Counter(events=connection.execute(gone).rowcount)
 
 
-def _delete(connection: Connection, table: sa.Table, numbers: Sequence[int], **blank: Any) -> int:
-    """Remove rows. The newest of the table, by which the next is numbered, is kept without what it says: returns its
-    number."""
+def _blank_newest(connection: Connection, table: sa.Table, numbers: Sequence[int], **blank: Any) -> None:
+    """Have the newest row of a table, by which the next is numbered, say nothing, if it is among these: it stays."""
     newest = highest(connection, table.c.number)
-    for part in parts(numbers):
-        connection.execute(table.delete().where(table.c.number.in_(part), table.c.number != newest))
     if newest in numbers:
         connection.execute(table.update().where(table.c.number == newest).values(blank))
-    return newest

@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from triplewire.broker.events.event_log import CHANGED, MATCHED, REPEATED
 from triplewire.broker.events.matching import Accepted, Batch
-from triplewire.broker.subscriptions.followed import ONCE_PER_STORY, Followed, parts
+from triplewire.broker.subscriptions.followed import ONCE_PER_STORY, Followed, rows_with
 from triplewire.ir.fulltext import analyse
 from triplewire.ir.nodes import Analyzer
 from triplewire.model.publication import Publication
@@ -41,6 +41,7 @@ _WORDS = 3  # of a shingle
 _FEWEST = 8  # shingles of a publication that is compared at all
 _BANDS, _ROWS = 16, 4
 _MOST_COMPARED = 50  # of one band, the newest ones
+_MOST_LINKS = 50  # of a publication, those of the least hashes: two that give the same ones keep the same
 _TAG = re.compile(r"<[^<>]*>")  # of HTML: pages of one site are not alike for that
 _NO_PAGE = frozenset({RDF_TYPE, IRI("http://purl.org/dc/terms/isPartOf")})
 _random = np.random.default_rng(61)  # the same functions in all processes
@@ -76,7 +77,7 @@ def signature(publication: Publication) -> Signature | None:
     minima = values.min(0).astype(np.uint32)
     rows = minima.reshape(_BANDS, _ROWS)
     of_bands = [_key(f"{number} {row.tolist()}") for number, row in enumerate(rows)]
-    links = frozenset(_key(f"link {link}") for link in _links(triples))
+    links = frozenset(sorted(_key(f"link {link}") for link in _links(triples))[:_MOST_LINKS])
     return Signature(minima, (*of_bands, *sorted(links)), links)
 
 
@@ -157,12 +158,11 @@ def _alike(connection: Connection, entry: Accepted) -> set[int]:
         here = sa.select(bands.c.publication).where(bands.c.band == key, bands.c.publication != entry.number)
         for number in connection.execute(here.order_by(bands.c.publication.desc()).limit(_MOST_COMPARED)).scalars():
             shared.setdefault(number, set()).add(key)
-    for part in parts(sorted(shared)):
-        here = sa.select(stories).where(stories.c.publication.in_(part), stories.c.at > at - LASTS)
-        for row in connection.execute(here):
-            minima = np.frombuffer(row.signature, np.uint32)
-            if made.is_alike(minima, bool(shared[row.publication] & made.links)):
-                alike.add(row.publication)
+    recent = sa.select(stories).where(stories.c.at > at - LASTS)
+    for row in rows_with(connection, recent, stories.c.publication, sorted(shared)):
+        minima = np.frombuffer(row.signature, np.uint32)
+        if made.is_alike(minima, bool(shared[row.publication] & made.links)):
+            alike.add(row.publication)
     connection.execute(
         stories.insert().values(publication=entry.number, signature=made.minima.tobytes(), at=at),
     )

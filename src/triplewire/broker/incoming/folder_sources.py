@@ -7,6 +7,7 @@ halves. Hidden files are passed over, and so is what does not lie below the fold
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -62,13 +63,15 @@ class Folders:
 
     def _take_file(self, row: Row[Any], file: Path, files: dict[str, list[int]]) -> None:
         mark = files[file.name]
-        if mark[0] > MOST_BYTES:
-            self._tell(row, f"{file.name} has more than {MOST_BYTES} bytes")
+        try:
+            content = _content(file)
+        except OSError as error:
+            self._tell(row, f"{file.name} cannot be read: {error.strerror or error}")
         else:
-            try:
-                self._take([row], file.read_bytes(), f"folder:{row.url}/{file.name}")
-            except OSError as error:
-                self._tell(row, f"{file.name} cannot be read: {error.strerror or error}")
+            if len(content) > MOST_BYTES:
+                self._tell(row, f"{file.name} has more than {MOST_BYTES} bytes")
+            else:
+                self._take([row], content, f"folder:{row.url}/{file.name}")
         marks = {name: other for name, other in self._marks[row.number].items() if name in files}
         marks[file.name] = mark
         self._noted(row, partial(State.mark, marks=marks))
@@ -80,6 +83,14 @@ class Folders:
                 state.tell([what])
 
         self._noted(row, note)
+
+
+def _content(file: Path) -> bytes:
+    """What a file holds, up to one byte more than it may. Raises `OSError`, also where it is a link by now."""
+    with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError("it is no file any more")
+        return stream.read(MOST_BYTES + 1)
 
 
 def _files(folder: Path) -> dict[str, list[int]]:

@@ -19,7 +19,7 @@ from triplewire.broker.incoming.item_subscriptions import Asked, asked_by, take_
 from triplewire.broker.incoming.registered_sources import name_of
 from triplewire.broker.publications.accepted import Once, Revision, Taken, accept
 from triplewire.broker.publications.kept_contents import Came, link_of, origins_of, title_of
-from triplewire.broker.subscriptions.followed import parts
+from triplewire.broker.subscriptions.followed import rows_with
 from triplewire.broker.tickets import identity
 from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
@@ -98,11 +98,9 @@ def name(rows: Sequence[Row[Any]], source: str) -> str:
 def _held(broker: Broker, content: Sequence[Publication], source: str, most_new: int) -> dict[str, str]:
     """Publications whose ids are new, and that are held back, with the reason: where most of them, and more than a few,
     have title, link and date of what the source brought before under other ids, these; and those beyond a number."""
-    ids, there = [publication.id for publication in content], set[str]()
-    table = publications
+    ids, table = [publication.id for publication in content], publications
     with broker.database.reading() as connection:
-        for part in parts(ids):
-            there.update(connection.execute(sa.select(current.c.id).where(current.c.id.in_(part))).scalars())
+        there = {row.id for row in rows_with(connection, sa.select(current.c.id), current.c.id, ids)}
         before = sa.select(table.c.title, table.c.link, table.c.published).where(table.c.source == source)
         rows = connection.execute(before.order_by(table.c.number.desc()).limit(_COMPARED))
         known = {(row.title, row.link, row.published) for row in rows}

@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from triplewire.broker import tickets
-from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, OF_ID, parts
-from triplewire.broker.subscriptions.registration import LONGEST, Wanted
+from triplewire.broker.owners import NAME_IN_PATH
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, rows_with
+from triplewire.broker.subscriptions.registration import LONGEST, Wanted, validity
 from triplewire.errors import LanguageError, Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
 from triplewire.model.namespaces import PREDECLARED, RSS
@@ -51,7 +52,7 @@ class Asked(NamedTuple):
     def id(self) -> str:
         """The id of the subscription: that of the item, or, of an address, which cannot stand in the path of another,
         its digest."""
-        return self.item if OF_ID.fullmatch(self.item) else f"item-{tickets.digest(self.item).hex()[:16]}"
+        return self.item if NAME_IN_PATH.fullmatch(self.item) else f"item-{tickets.digest(self.item).hex()[:16]}"
 
 
 def asked_by(publication: Publication) -> Asked | None:
@@ -106,11 +107,9 @@ def take_over(
 
 def _registered(broker: Broker, row: Row[Any], asked: Iterable[Asked]) -> dict[str, Row[Any]]:
     """The subscriptions of the source's owner that have these ids."""
-    there: dict[str, Row[Any]] = {}
-    for part in parts([wish.id for wish in asked]):
-        here = sa.select(subscriptions).where(subscriptions.c.owner == row.owner, subscriptions.c.id.in_(part))
-        there.update((registered.id, registered) for registered in broker.database.rows(here))
-    return there
+    of_owner, ids = sa.select(subscriptions).where(subscriptions.c.owner == row.owner), [wish.id for wish in asked]
+    with broker.database.reading() as connection:
+        return {there.id: there for there in rows_with(connection, of_owner, subscriptions.c.id, ids)}
 
 
 def _change(broker: Broker, row: Row[Any], there: Row[Any] | None, wish: Asked) -> None:
@@ -134,7 +133,7 @@ def _change(broker: Broker, row: Row[Any], there: Row[Any] | None, wish: Asked) 
 
 
 def _revive(connection: Connection, number: int) -> None:
-    values = {"state": ACTIVE, "reason": "", "expires": now() + LONGEST}
+    values = {"state": ACTIVE, "reason": "", **validity(now(), LONGEST)}
     connection.execute(subscriptions.update().where(subscriptions.c.number == number).values(values))
     connection.execute(changes.insert().values(subscription=number))
 
@@ -150,8 +149,7 @@ def _end_missing(broker: Broker, row: Row[Any], ids: set[str]) -> None:
 
 def renew_all(broker: Broker, row: Row[Any]) -> None:
     """Renew the subscriptions of a source that may subscribe, as often as it is seen that it is there."""
-    expires = now() + LONGEST
-    table = subscriptions
-    over = (table.c.source == row.number, table.c.state != ENDED, table.c.expires < expires - DAY)
+    at, table = now(), subscriptions
+    over = (table.c.source == row.number, table.c.state != ENDED, table.c.expires < at + LONGEST - DAY)
     if broker.database.value(sa.select(table.c.number).where(*over).limit(1)) is not None:
-        broker.database.execute(table.update().where(*over).values(expires=expires))
+        broker.database.execute(table.update().where(*over).values(validity(at, LONGEST)))

@@ -31,7 +31,7 @@ KINDS = (POLL, PUSH, FOLDER, KAFKA)
 BROKEN = 3
 """Failures in a row after which a source is called broken."""
 
-_ID = re.compile(r"[A-Za-z0-9._~-]{1,100}")
+_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,100}")
 _MOST_TOLD = 10  # records of what was refused
 _LONGEST = 300  # characters of such a record
 
@@ -153,7 +153,8 @@ class Sources:
         elif not wanted.url:
             raise ArgumentError(f"a source of kind {wanted.kind} has a url", remedy="give url, or kind: push")
         if wanted.id and not _ID.fullmatch(wanted.id):
-            raise ArgumentError(f"{wanted.id!r} is no id of a source", remedy="1 to 100 of A-Z a-z 0-9 . _ ~ -")
+            what, remedy = f"{wanted.id!r} is no id of a source", "1 to 100 of A-Z a-z 0-9 . _ ~ -, and not . or .."
+            raise ArgumentError(what, remedy=remedy)
         _check_rights(asdict(wanted))
         values, ticket = _new(wanted, owner)
         id = values["id"]
@@ -185,18 +186,15 @@ class Sources:
     def find(self, id: str, owner: str | None = None) -> Row[Any] | None:
         """The source of this id; None where there is none, or it is of another owner and of none of its users."""
         here = sa.select(sources).where(sources.c.id == id)
-        rows = self._database.rows(here if owner is None else here.where(held_by(sources.c.owner, owner)))
-        return rows[0] if rows else None
+        return self._database.first(here if owner is None else here.where(held_by(sources.c.owner, owner)))
 
     def open_to_anybody(self, id: str) -> Row[Any] | None:
         """The source of this id, if anybody may publish to it."""
-        rows = self._database.rows(sa.select(sources).where(sources.c.id == id, sources.c.anonymous))
-        return rows[0] if rows else None
+        return self._database.first(sa.select(sources).where(sources.c.id == id, sources.c.anonymous))
 
     def by_ticket(self, ticket: str) -> Row[Any] | None:
         """The source whose ticket it is; None for another text."""
-        rows = self._database.rows(sa.select(sources).where(sources.c.ticket == tickets.digest(ticket)))
-        return rows[0] if rows else None
+        return self._database.first(sa.select(sources).where(sources.c.ticket == tickets.digest(ticket)))
 
     def of_owner(self, owner: str) -> Sequence[Row[Any]]:
         """All sources of an owner and of its users, the newest first."""

@@ -62,7 +62,7 @@ def lease_of(broker: Broker, number: int, key: str) -> Row[Any] | None:
     was not made here."""
     if not hmac.compare_digest(tickets.callback_key(number, broker.secret).encode(), key.encode("utf-8", "replace")):
         raise ValueError("no callback of this service")
-    return next(iter(broker.database.rows(sa.select(leases).where(leases.c.number == number))), None)
+    return broker.database.first(sa.select(leases).where(leases.c.number == number))
 
 
 def verify(broker: Broker, lease: Row[Any], mode: str, topic: str, challenge: str, seconds: str) -> bool:
@@ -97,10 +97,10 @@ def receive(broker: Broker, lease: Row[Any], body: bytes, content_type: str, sig
     right = hmac.digest(secret_of(lease, broker.secret).encode(), body, method).hex()
     if not hmac.compare_digest(right.encode(), text.strip().lower().encode("utf-8", "replace")):
         return False
-    rows = broker.database.rows(sa.select(sources).where(sources.c.number == lease.source))
-    if rows:
-        take(broker, read_body(with_encoding(body, content_type), rows[0].url, broker.settings), rows)
-    return bool(rows)
+    source = broker.database.first(sa.select(sources).where(sources.c.number == lease.source))
+    if source is not None:
+        take(broker, read_body(with_encoding(body, content_type), source.url, broker.settings), [source])
+    return source is not None
 
 
 class Subscriber(Repeating):

@@ -28,7 +28,7 @@ from triplewire.errors import ReadError, TriplewireError
 from triplewire.model.publication import Publication
 from triplewire.read.documents import read_document
 from triplewire.read.names import to_nquads
-from triplewire.store.database import Database
+from triplewire.store.database import Database, fact, made_once
 from triplewire.store.tables import attachments, current, events, facts, origins, publications
 
 MOST_BYTES = 8 << 20
@@ -54,18 +54,7 @@ class Crossing(NamedTuple):
 
 def identity_of(database: Database) -> str:
     """What a broker is called in its network: made once, and kept as long as its database."""
-
-    here = sa.select(facts.c.value).where(facts.c.name == "broker")
-
-    def write(connection: Connection) -> str:
-        if (known := connection.execute(here).scalar()) is None:
-            known = secrets.token_hex(6)
-            connection.execute(facts.insert().values(name="broker", value=known))
-        return str(known)
-
-    with database.reading() as connection:
-        known = connection.execute(here).scalar()
-    return str(known) if known is not None else database.write(write)
+    return made_once(database, facts, "broker", lambda: secrets.token_hex(6))
 
 
 def page_of(connection: Connection, me: str, owner: str, after: int, prefix: str) -> Iterator[dict[str, Any]]:
@@ -73,7 +62,7 @@ def page_of(connection: Connection, me: str, owner: str, after: int, prefix: str
     JSON, with documents in place of bindings. `me`: the identity of this broker. A publication that the event of this
     number names was given before, with that event."""
     given = set(connection.execute(sa.select(events.c.publication).where(events.c.number == after)).scalars())
-    first = connection.execute(sa.select(facts.c.value).where(facts.c.name == "first_number")).scalar() or "1"
+    first = fact(connection, facts, "first_number") or "1"
     size = 0
     for event in of_owner(connection, owner, after, prefix=prefix):
         told = {name: value for name, value in event.to_json().items() if name != "bindings"}
@@ -119,6 +108,8 @@ def crossing_of(told: Mapping[str, Any], limits: Settings) -> Crossing:
         document, id, source = told["document"], str(told["publication"]), str(told["source"])
         broker, number = document["origin"]
         origin = Origin(str(broker), int(number))
+        if not 0 <= origin.number < 2**63:
+            raise ValueError(f"{number} is no number of a publication")
         readers = None if document["readers"] is None else tuple(map(str, document["readers"]))
         files = {str(name): base64.b64decode(text) for name, text in document["attachments"].items()}
         text, published = str(document["nquads"]), document["published"]

@@ -35,11 +35,20 @@ from triplewire.broker.network.upstream import Upstream
 from triplewire.broker.publications.accepted import Once, Rows, Taken, accept
 from triplewire.broker.repeating import Repeating
 from triplewire.broker.subscriptions.followed import SUSPENDED
-from triplewire.errors import BusyError, ReadError, ServiceError, StoreError, TriplewireError, text_of_raised
+from triplewire.errors import (
+    ArgumentError,
+    BusyError,
+    ReadError,
+    ServiceError,
+    StoreError,
+    TriplewireError,
+    text_of_raised,
+)
 from triplewire.model.namespaces import RSS
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.store.database import DAY, now
+from triplewire.store import database
+from triplewire.store.database import DAY, begins_with, now
 from triplewire.store.tables import facts
 
 WORK = "network"
@@ -71,8 +80,7 @@ class Network(Repeating):
             Upstream(url, token)  # raises for what is no address
 
     def _turn(self) -> float:
-        database = self._broker.database
-        if (term := database.alone_at(WORK, self._broker.holder)) is None:
+        if (term := self._broker.database.alone_at(WORK, self._broker.holder)) is None:
             return _TAKE_OVER
         links = [Link(self._broker, url, self._token, term) for url in self._urls]
         try:
@@ -105,7 +113,9 @@ class Link(Repeating):
         self._prefix = f"{PREFIX}{self._me}."
         self._fact = STATE + url
         self._state: dict[str, Any] = {"broker": "", "after": 0, "roots": 0, "suspended": 0, "failures": 0}
-        self._state |= {"reason": "", "at": now(), **self._stored()}
+        with self._database.reading() as connection:
+            stored = database.fact(connection, facts, self._fact) or "{}"
+        self._state |= {"reason": "", "at": now(), **json.loads(stored)}
         self._roots: Roots | None = None
         self._there: dict[str, Lease] | None = None  # by the keys of roots; None: to be asked
         self._due = 0.0  # when it is looked at again what is there
@@ -286,13 +296,24 @@ class Link(Repeating):
 
     def _publish_run(self, run: Sequence[Crossing], last: int) -> None:
         """Accept publications of the same readers, or those that cannot be matched, with the number of the last event
-        about them."""
-        taken = self._broker.publish(
-            [crossing.publication for crossing in run],
-            readers=run[0].readers if run else None,
-            held={crossing.publication.id: crossing.refused for crossing in run if crossing.refused},
-            accepting=partial(self._accept, run, {**self._state, "after": last}),
-        )
+        about them. One that the database cannot keep, as for its id, is left out."""
+        try:
+            taken = self._broker.publish(
+                [crossing.publication for crossing in run],
+                readers=run[0].readers if run else None,
+                held={crossing.publication.id: crossing.refused for crossing in run if crossing.refused},
+                accepting=partial(self._accept, run, {**self._state, "after": last}),
+            )
+        except ArgumentError as error:
+            if not run:
+                raise
+            for crossing in run if len(run) > 1 else ():
+                self._publish_run([crossing], self._state["after"])
+            if len(run) == 1:
+                _log.warning("%s: %r: %s", self._fact, run[0].publication.id, error)
+                self._broker.counts.crossed.labels("refused").inc()
+            self._publish_run([], last)
+            return
         self._state["after"] = last
         crash.point("network.published")
         new = sum(entry.is_new for entry in taken)
@@ -331,17 +352,11 @@ class Link(Repeating):
             self._state = new
 
     def _write_state(self, connection: Connection, state: dict[str, Any]) -> None:
-        connection.execute(facts.delete().where(facts.c.name == self._fact))
-        connection.execute(facts.insert().values(name=self._fact, value=json.dumps(state)))
-
-    def _stored(self) -> dict[str, Any]:
-        with self._database.reading() as connection:
-            text = connection.execute(sa.select(facts.c.value).where(facts.c.name == self._fact)).scalar()
-        return {} if text is None else dict(json.loads(text))
+        database.state(connection, facts, **{self._fact: json.dumps(state)})
 
 
 def states_of(connection: Connection) -> dict[str, dict[str, Any]]:
     """How each upstream was when that changed last: by its address, the identity of its `broker`, how many `roots` are
     there and how many of them are `suspended`, `failures` in a row and the `reason`, `at` what time."""
-    rows = connection.execute(sa.select(facts).where(facts.c.name.startswith(STATE, autoescape=True)))
+    rows = connection.execute(sa.select(facts).where(begins_with(facts.c.name, STATE)))
     return {row.name.removeprefix(STATE): json.loads(row.value) for row in rows}

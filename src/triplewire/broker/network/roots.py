@@ -7,14 +7,13 @@ little; what cannot be asked at all has everything asked for.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from triplewire.broker.subscriptions.followed import ACTIVE, parts
+from triplewire.broker.subscriptions.followed import ACTIVE, prefixes_of, rows_with
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
@@ -51,20 +50,18 @@ _ALL = Asked("ASK { ?s ?p ?o }", "sparql", {})
 def asked_for(row: Row[Any], engine: Engine) -> Asked | None:
     """How a subscription of the store is asked elsewhere: as it is, where it means the same there; else by what its
     clauses need (`triplewire.ir.normal_form`). None where that cannot be said."""
-    prefixes = json.loads(row.prefixes) if row.prefixes else {}
     try:
         subscription = _parsed(row, engine)
         if not subscription.rules and not any(isinstance(node, Call | InstanceOf) for node in walk(subscription.where)):
-            return Asked(row.query, row.language, prefixes)
+            return Asked(row.query, row.language, prefixes_of(row) or {})
         return _widened(subscription, engine.settings)
     except TriplewireError:
         return None
 
 
 def _parsed(row: Row[Any], engine: Engine) -> Subscription:
-    prefixes = json.loads(row.prefixes) if row.prefixes else None
-    text, operators, settings = row.query, engine.operators, engine.settings
-    return parse(text, row.language, id=_key(row), prefixes=prefixes, operators=operators, settings=settings)
+    prefixes, operators, settings = prefixes_of(row), engine.operators, engine.settings
+    return parse(row.query, row.language, id=_key(row), prefixes=prefixes, operators=operators, settings=settings)
 
 
 def _widened(subscription: Subscription, limits: Settings) -> Asked | None:
@@ -116,7 +113,8 @@ class Roots:
 
     def _take_over(self, connection: Connection, numbers: list[int] | None) -> None:
         here = sa.select(subscriptions).where(subscriptions.c.state == ACTIVE)
-        rows = connection.execute(here).all() if numbers is None else list(_rows(connection, here, numbers))
+        of = subscriptions.c.number
+        rows = connection.execute(here).all() if numbers is None else list(rows_with(connection, here, of, numbers))
         for number in numbers or ():
             if (key := self._keys.pop(number, None)) is not None:
                 self._forget(key)
@@ -177,11 +175,6 @@ class Roots:
         """How each of these roots is asked; None where it cannot be."""
         numbers = sorted(int(key.partition(".")[0]) for key in keys if key != EVERYTHING)
         with self._database.reading() as connection:
-            rows = list(_rows(connection, sa.select(subscriptions), numbers))
+            rows = list(rows_with(connection, sa.select(subscriptions), subscriptions.c.number, numbers))
         asked = {key: asked_for(row, self._engine) for row in rows if (key := _key(row)) in keys}
         return asked | ({EVERYTHING: _ALL} if EVERYTHING in keys else {})
-
-
-def _rows(connection: Connection, here: sa.Select[Any], numbers: list[int]) -> Iterator[Row[Any]]:
-    for part in parts(numbers):
-        yield from connection.execute(here.where(subscriptions.c.number.in_(part)))

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.broker.subscriptions.followed import parts
+from triplewire.broker.subscriptions.followed import rows_with
 from triplewire.errors import ArgumentError
 from triplewire.store.database import DAY, inserted_numbers, now
 from triplewire.store.tables import attachments, current, publications, requests, revisions
@@ -109,13 +109,13 @@ def accept(connection: Connection, rows: Rows, once: Once | None, revision: Revi
 
 def _accept(connection: Connection, rows: Rows) -> list[Taken]:
     ids = list({values["id"] for values, _ in rows})
-    there: dict[str, _Newest] = {}
     newest = sa.select(current, publications.c.source).outerjoin_from(
         current, publications, publications.c.number == current.c.publication
     )
-    for part in parts(ids):
-        for row in connection.execute(newest.where(current.c.id.in_(part))):
-            there[row.id] = _Newest(row.publication, row.content, row.source)
+    there = {
+        row.id: _Newest(row.publication, row.content, row.source)
+        for row in rows_with(connection, newest, current.c.id, ids)
+    }
     taken: list[Taken] = []
     for portion in _without_repetition(rows):
         new: list[tuple[dict[str, Any], Mapping[str, bytes], str]] = []

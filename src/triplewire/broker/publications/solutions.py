@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from triplewire.broker.broker import Broker
 from triplewire.broker.publications.kept_contents import restored
-from triplewire.broker.publications.window import TOGETHER, may_see
+from triplewire.broker.publications.window import CAN_BE_MATCHED, TOGETHER, may_see
 from triplewire.errors import UnsupportedQuery
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Term
@@ -82,7 +82,7 @@ def _portions(broker: Broker, owner: str) -> Iterator[tuple[dict[str, int], list
     table, before = publications, 2**62
     newest = sa.select(table).join(current, current.c.publication == table.c.number)
     while True:
-        here = newest.where(table.c.number < before, table.c.state != "refused")
+        here = newest.where(table.c.number < before, CAN_BE_MATCHED)
         contents = broker.database.rows(here.order_by(table.c.number.desc()).limit(_AT_ONCE))
         if not contents:
             return

@@ -30,6 +30,9 @@ MOST, MOST_BYTES = 1_000, 64 << 20
 TOGETHER = 25  # publications that are matched between looks at the clock: each may take all steps of a pair
 _SECONDS = 10.0  # that a query may take
 
+CAN_BE_MATCHED = publications.c.state.not_in(("refused", "dropped"))
+"""Of a publication: may a query be asked of it? One that was refused may have ended a process."""
+
 FOR_NOBODY = "[]"
 """The readers of what nobody may see, as the store has them."""
 
@@ -89,8 +92,13 @@ class Window:
 
     def _read(self) -> None:
         table, last = publications, self._kept[0].number if self._kept else 0
-        here = sa.select(table).where(table.c.number > last, table.c.state != "refused")
+        here = sa.select(table).where(table.c.number > last, CAN_BE_MATCHED)
+        oldest = self._kept[-1].number if self._kept else 0
+        restricted = sa.select(table.c.number, table.c.readers).where(
+            table.c.number.between(oldest, last), table.c.readers.is_not(None)
+        )
         with self._database.reading() as connection:
+            readers = {row.number: row.readers for row in connection.execute(restricted)}
             portions = connection.execution_options(yield_per=50)
             new: list[Kept] = []
             size = 0
@@ -100,6 +108,10 @@ class Window:
                     size += len(row.body)
                     if size > MOST_BYTES:
                         break
+        self._kept = deque(  # an owner may have been removed since: another one of this name may read nothing of it
+            seen if seen.readers is None else seen._replace(readers=readers.get(seen.number, FOR_NOBODY))
+            for seen in self._kept
+        )
         self._kept.extendleft(reversed(new))
         self._bytes += sum(seen.size for seen in new)
         while len(self._kept) > MOST or (self._bytes > MOST_BYTES and len(self._kept) > 1):

@@ -29,6 +29,7 @@ from sqlalchemy.engine import Connection
 from triplewire.broker.events.event_log import CHANGED, MATCHED, UNMATCHED
 from triplewire.broker.events.matching import WORK, Accepted, Batch, Matching
 from triplewire.broker.publications.kept_contents import HANDED, restored, row_of
+from triplewire.broker.publications.window import may_see
 from triplewire.broker.scale_out.pipeline_index import PipelineIndex, PipelineSubscriptions, number_of
 from triplewire.broker.scale_out.pipeline_matches import MatchRow, rows_at
 from triplewire.broker.subscriptions.followed import ENDED
@@ -154,8 +155,7 @@ class FromPipeline(Matching):
                 _log.warning("a match of %s is dropped: there is no subscription %s", row.publication, row.subscription)
                 continue
             content = contents[number]
-            may_see = content.readers is None or owners[subscription] in json.loads(content.readers)
-            if may_see and (number, subscription) not in told:
+            if may_see(owners[subscription], content.readers) and (number, subscription) not in told:
                 told.add((number, subscription))
                 kind = CHANGED if (content.previous, subscription) in before else MATCHED
                 new[number].append((subscription, kind, row.bindings))

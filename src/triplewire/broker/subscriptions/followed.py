@@ -8,7 +8,6 @@ lies in arrays by that number: nothing is kept a subscription as an object.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,9 +28,6 @@ from triplewire.store.database import Database, fact, highest
 from triplewire.store.tables import SOURCES, TAXONOMY, changes, facts, subscriptions, targets
 
 T = TypeVar("T")
-
-OF_ID = re.compile(r"[^\x00-\x1f\x7f/?#]{1,200}")
-"""An id of a subscription."""
 
 ACTIVE, PAUSED, SUSPENDED, ENDED = "active", "paused", "suspended", "ended"
 
@@ -83,6 +79,14 @@ def parts(keys: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     """Numbers or ids in portions that a query can name, or what else in portions of a size."""
     for begin in range(0, len(keys), size):
         yield keys[begin : begin + size]
+
+
+def rows_with(
+    connection: Connection, query: sa.Select[Any], column: sa.Column[Any], keys: Sequence[Any]
+) -> Iterator[Any]:
+    """The rows that a query finds with one of these keys in a column, of any number of them."""
+    for part in parts(keys):
+        yield from connection.execute(query.where(column.in_(part)))
 
 
 def are_among(column: sa.Column[int], numbers: Sequence[int]) -> Iterator[sa.ColumnElement[bool]]:

@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from triplewire.broker import tickets
-from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, OF_ID, parts
+from triplewire.broker import owners, tickets
+from triplewire.broker.subscriptions.followed import ACTIVE, ENDED, rows_with
 from triplewire.broker.subscriptions.targets import Target, add_target
 from triplewire.errors import ArgumentError, LimitError, SubscriptionError, TriplewireError
 from triplewire.store.database import DAY, inserted_numbers, now
@@ -41,9 +41,8 @@ class Wanted:
 
     def check(self) -> None:
         """Raises what is wrong with its id or its time."""
-        if self.id and not OF_ID.fullmatch(self.id):
-            what = f"{self.id!r} is no id of a subscription"
-            raise ArgumentError(what, remedy="up to 200 characters, none of / ? # or the end of a line")
+        if self.id and not owners.NAME_IN_PATH.fullmatch(self.id):
+            raise ArgumentError(f"{self.id!r} is no id of a subscription", remedy=owners.RULE_OF_NAMES)
         check_seconds(self.seconds)
 
 
@@ -67,9 +66,10 @@ def check_seconds(seconds: float) -> None:
         raise SubscriptionError(what, remedy="renew it before it ends")
 
 
-def warns(begin: float, seconds: float) -> float | None:
-    """When the feed of a subscription tells that it ends soon: a day before, where it is valid for longer."""
-    return begin + seconds - DAY if seconds > DAY else None
+def validity(begin: float, seconds: float) -> dict[str, float | None]:
+    """When a subscription ends, and when its feed tells so: a day before, where it is valid for longer."""
+    expires = begin + seconds
+    return {"expires": expires, "warns": expires - DAY if seconds > DAY else None}
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,9 @@ class Registration:
         return refusals
 
     def _taken(self, connection: Connection) -> set[str]:
-        taken: set[str] = set()
-        for part in parts([each.id for each in self.wanted if each.id]):
-            here = sa.select(subscriptions.c.id).where(subscriptions.c.owner == self.owner)
-            taken.update(connection.execute(here.where(subscriptions.c.id.in_(part))).scalars())
-        return taken
+        of_owner = sa.select(subscriptions.c.id).where(subscriptions.c.owner == self.owner)
+        ids = [each.id for each in self.wanted if each.id]
+        return {row.id for row in rows_with(connection, of_owner, subscriptions.c.id, ids)}
 
     def _row(self, place: int, ticket: str, at: float) -> dict[str, Any]:
         wanted, digest = self.wanted[place], tickets.digest(ticket)
@@ -143,8 +141,7 @@ class Registration:
             "price": json.dumps(self.prices[place]),
             "revision": 1,
             "created": at,
-            "expires": at + wanted.seconds,
-            "warns": warns(at, wanted.seconds),
+            **validity(at, wanted.seconds),
             "ticket": digest,
             "source": wanted.source,
         }

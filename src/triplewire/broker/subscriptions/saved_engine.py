@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
-import sqlalchemy as sa
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
-from triplewire.store.database import fact, highest, state
+from triplewire.store.database import highest, made_once
 from triplewire.store.tables import changes, facts
 
 if TYPE_CHECKING:
@@ -50,15 +49,7 @@ def _lock(folder: Path) -> FileLock:
 
 def _identity(database: Database) -> str:
     """What a database is known by, given to it when it is asked for the first time."""
-
-    def write(connection: sa.Connection) -> str:
-        known = fact(connection, facts, "identity")
-        if known is None:
-            known = uuid.uuid4().hex
-            state(connection, facts, identity=known)
-        return known
-
-    return database.write(write)
+    return made_once(database, facts, "identity", lambda: uuid.uuid4().hex)
 
 
 def save(folder: Path, engine: Engine, known: Known, database: Database) -> None:

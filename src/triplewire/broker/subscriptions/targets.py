@@ -117,18 +117,22 @@ class Targets:
         here = sa.select(targets).where(targets.c.subscription == subscription)
         return self._database.rows(here.order_by(targets.c.number))
 
-    def grant(self, number: int, per_minute: float | None) -> None:
-        """A receiver allows deliveries to a target, and so many a minute (None: it does not say how many)."""
+    def grant(self, number: int, per_minute: float | None) -> bool:
+        """A receiver allows deliveries to a target, and so many a minute (None: it does not say how many). False where
+        the target is not there any more."""
 
-        def write(connection: Connection) -> None:
-            here = targets.c.number == number
-            connection.execute(targets.update().where(here, targets.c.state == PENDING).values(state="active"))
-            row = connection.execute(sa.select(targets.c.subscription, targets.c.host).where(here)).one()
+        def write(connection: Connection) -> bool:
+            here = targets.c.number == number, targets.c.state != "gone"
+            connection.execute(targets.update().where(*here, targets.c.state == PENDING).values(state="active"))
+            row = connection.execute(sa.select(targets.c.subscription, targets.c.host).where(*here)).first()
+            if row is None:
+                return False
             if per_minute is not None:
                 connection.execute(hosts.update().where(hosts.c.name == row.host).values(per_minute=per_minute))
             connection.execute(changes.insert().values(subscription=row.subscription))
+            return True
 
-        self._followed.write(write)
+        return self._followed.write(write)
 
     def mute(self, subscription: int, seconds: float) -> float:
         """Have the targets that a subscription has now get nothing for so many seconds: what is owed waits. 0 ends

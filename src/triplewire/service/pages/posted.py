@@ -50,7 +50,7 @@ def subscribe(request: Request, sent: Posted) -> Response:
             Wanted(
                 given["query"],
                 given["language"],
-                seconds=float(given["seconds"] or DAY),
+                seconds=_seconds(given["seconds"] or str(DAY)),
                 title=given["title"],
                 once_per_story=bool(given["once_per_story"]),
                 targets=_targets(request, given),
@@ -62,6 +62,13 @@ def subscribe(request: Request, sent: Posted) -> Response:
     if given["webhook"]:
         deliveries.ask(request, made.number)
     return _to(made.number, "made")
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(f"{text[:40]!r} is no number of seconds") from None
 
 
 def _targets(request: Request, given: dict[str, str]) -> list[Target]:
@@ -96,11 +103,7 @@ def renew(request: Request, number: int, sent: Posted) -> Response:
     """Have a subscription last for so many seconds from now."""
     who, form = sent
     own(request, who, number)
-    try:
-        seconds = float(str(form.get("seconds", DAY)))
-    except ValueError:
-        raise ArgumentError("seconds are a number") from None
-    broker(request).renew(number, seconds)
+    broker(request).renew(number, _seconds(str(form.get("seconds", DAY))))
     return _to(number, "renewed")
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from triplewire.broker import owners, tickets
@@ -64,7 +65,7 @@ def person(request: Request) -> Person:
 
 async def posted(request: Request) -> tuple[Person, FormData]:
     """Who has sent a form, and its fields. Raises `Problem`: 401 for nobody, 403 for a form of another site."""
-    who = person(request)
+    who = await run_in_threadpool(person, request)
     form = await request.form(max_files=1, max_fields=100)
     check_code(who, str(form.get(CODE, "")))
     return who, form
@@ -144,7 +145,7 @@ async def sign_in(request: Request) -> Response:
     form: Mapping[str, Any] = await request.form(max_files=0, max_fields=10)
     token, then = str(form.get("token", "")).strip(), str(form.get("then", "/"))
     digest = tickets.digest(token)
-    if not token or _owner_of(request, digest) is None:
+    if not token or await run_in_threadpool(_owner_of, request, digest) is None:
         wrong = "Nobody has this token. It is what TRIPLEWIRE_TOKEN has, or what `triplewire token create` printed."
         return page(request, "sign_in.html", None, then=then, wrong=wrong, status=403)
     return _signed_in(request, digest, then)

@@ -18,7 +18,7 @@ from triplewire.broker import owners
 from triplewire.broker.events.event_log import publication_of
 from triplewire.broker.feeds.formats import FORMATS
 from triplewire.broker.incoming.registered_sources import health
-from triplewire.broker.publications.window import Kept
+from triplewire.broker.publications.window import Kept, may_see
 from triplewire.broker.subscriptions.followed import ENDED, prefixes_of
 from triplewire.broker.subscriptions.targets import DIGESTS
 from triplewire.broker.tickets import feed_key
@@ -54,9 +54,10 @@ _KINDS |= {XSD + "string": "text", LANG_STRING: "text"}
 
 
 def own(request: Request, who: Person, number: int) -> Row[Any]:
-    """A subscription of who is signed in. Raises `Problem` (404) for another's, and where there is none."""
+    """A subscription of who is signed in, or of its users. Raises `Problem` (404) for another's, and where there is
+    none."""
     row = broker(request).by_number(number)
-    if row is None or row.owner != who.owner:
+    if row is None or not owners.acts_for(who.owner, row.owner):
         raise Problem(404, f"there is no subscription {number}", "go back to the start")
     return row
 
@@ -260,7 +261,7 @@ def _seen(request: Request, who: Person, number: int) -> tuple[Row[Any], Publica
     with broker(request).database.reading() as connection:
         row = connection.execute(publications.select().where(publications.c.number == number)).first()
         content = publication_of(connection, number)
-    if row is None or content is None or (row.readers is not None and who.owner not in json.loads(row.readers)):
+    if row is None or content is None or not may_see(who.owner, row.readers):
         raise Problem(404, f"there is no publication {number}", "it may be too old to be kept")
     return row, content
 
