@@ -191,7 +191,7 @@ class Loader:
         self._pinned: dict[int, Subscription] = {}
         self._operators: set[tuple[str, int]] = set()
         world = compiler.world
-        self._advice = TemplateAdvice(world.taxonomy)
+        self._advice = TemplateAdvice(compiler)
         self._is_silent = lru_cache(_MOST_KNOWN)(partial(_is_silent, operators=world.operators))
 
     def __len__(self) -> int:
