@@ -89,12 +89,12 @@ class TemplateAdvice:
     def warnings(self, form: Form, parameters: Parameters) -> tuple[str, ...]:
         """The warnings that `Compiler.checked` gives the subscription of this text, which it is asked for where their
         order matters."""
-        found = dict.fromkeys(self._found(form, parameters))
-        if len(found) < 2:
-            return tuple(found)
+        warnings = dict.fromkeys(self._in_any_order(form, parameters))
+        if len(warnings) < 2:
+            return tuple(warnings)
         return self._compiler.checked(form.subscription(parameters, "", "", {}, "")).warnings
 
-    def _found(self, form: Form, parameters: Parameters) -> Iterator[str]:
+    def _in_any_order(self, form: Form, parameters: Parameters) -> Iterator[str]:
         """The same in any order."""
         yield from form.warnings
         schemas: set[int] = set()
