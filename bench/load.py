@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -172,8 +173,9 @@ def _beside_peers(folder: Path, subscribed: float, is_full: bool) -> Iterator[Fi
 
 
 def _again(case: Case, place: Place, is_full: bool) -> Iterator[Figure]:
-    """The time of a command over the same files with an index that the first one has left, over that of the first."""
-    few, seconds = place.work / "load-few.nq", []
+    """The time of a command over the same files with an index that the first one has left, over that of the first; and
+    the same of processor time."""
+    few, seconds, processor = place.work / "load-few.nq", [], [_of_children()]
     with case.publications.open("rb") as lines:
         few.write_bytes(b"".join(line for line, _ in zip(lines, range(400), strict=False)))
     with tempfile.TemporaryDirectory() as cache:
@@ -192,9 +194,18 @@ def _again(case: Case, place: Place, is_full: bool) -> Iterator[Figure]:
                 [*map(str, command), "--no-bindings", "--cache", cache], stdout=subprocess.DEVNULL, check=False
             )
             seconds.append(time.perf_counter() - begun)
+            processor.append(_of_children())
     first, again = seconds
+    its_first, its_again = processor[1] - processor[0], processor[2] - processor[1]
     yield Figure("load", "rtf: first command with --cache", first, "s")
+    yield Figure("load", "rtf: second over first, of processor time", its_again / its_first, "x")
     yield Figure("load", "rtf: second over first", again / first, "x", AGAIN if is_full else None)
+
+
+def _of_children() -> float:
+    """The seconds of processor time of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _in_parts(place: Place, is_full: bool) -> Iterator[Figure]:

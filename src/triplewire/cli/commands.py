@@ -1,4 +1,7 @@
-"""The commands and their options, as one Typer program."""
+"""The commands and their options, as one Typer program: `app`.
+
+A command line loads the module of its own command alone, so that each starts without the options of the others.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,7 @@ from typing import Annotated
 import typer
 
 from triplewire import kernel_cache, plugins
-from triplewire.cli import check, explain, keeper, match, metadata, read, repository, settings, subscriber
-from triplewire.cli.backtest import backtest_command
-from triplewire.cli.backup import backup_command, restore_command
-from triplewire.cli.conformance import cms_command
-from triplewire.cli.doctor import doctor_command
-from triplewire.cli.operators import operators_command
-from triplewire.cli.pipeline import commands as pipeline
 from triplewire.cli.report import of_output, say
-from triplewire.cli.serve import serve_command
-from triplewire.cli.watch import watch_command
 from triplewire.errors import TriplewireError, WriteError
 
 
@@ -68,41 +62,35 @@ def warm_up_command(
     say(f"{what} ({time.perf_counter() - begun:.1f} s): {place}")
 
 
-app = typer.Typer(
-    name="triplewire",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain text keeps the line breaks of the examples, and starts in half the time
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-app.command("read", short_help="Show the publications in files.")(read.read_command)
-app.command("match", short_help="Match publications against subscriptions.")(match.match_command)
-app.command("explain", short_help="Say why a subscription matches a publication, or not.")(explain.explain_command)
-app.command("watch", short_help="Poll feeds or a folder, and tell each new match once; without Spark.")(watch_command)
-app.command("check", short_help="Check subscriptions and taxonomies: errors, and what cannot match.")(
-    check.check_command
-)
-app.command("backtest", short_help="Run subscriptions over an archive of publications, on Spark.")(backtest_command)
-app.command("operators", short_help="List the operators that subscriptions may call.")(operators_command)
-app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up_command)
-app.command("serve", short_help="Serve a broker: subscriptions, feeds and webhooks over HTTP.")(serve_command)
-app.command("publish", short_help="Publish documents to a service.")(subscriber.publish_command)
-app.command("subscribe", short_help="Subscribe at a service.")(subscriber.subscribe_command)
-app.command("renew", short_help="Have a subscription last longer.")(subscriber.renew_command)
-app.command("unsubscribe", short_help="End a subscription.")(subscriber.unsubscribe_command)
-app.command("tail", short_help="Show the events of a service as they come.")(subscriber.tail_command)
-app.command("import", short_help="Take feeds and subscriptions from an OPML file.")(keeper.import_command)
-app.command("export", short_help="Write all subscriptions as OPML.")(keeper.export_command)
-app.command("backup", short_help="Copy the database of a service.")(backup_command)
-app.command("restore", short_help="Put such a copy back.")(restore_command)
-app.command("doctor", short_help="Look at what a service stands on, and say what to do.")(doctor_command)
-app.add_typer(keeper.dead_letters, name="deadletter")
-app.add_typer(keeper.tokens, name="token")
-app.add_typer(settings.app, name="config")
-app.add_typer(pipeline.app, name="pipeline")
-app.add_typer(cms_command.app, name="conformance")
-app.add_typer(metadata.app, name="metadata")
-app.add_typer(repository.app, name="repository")
+_COMMANDS = {
+    "read": ("read:read_command", "Show the publications in files."),
+    "match": ("match:match_command", "Match publications against subscriptions."),
+    "explain": ("explain:explain_command", "Say why a subscription matches a publication, or not."),
+    "watch": ("watch:watch_command", "Poll feeds or a folder, and tell each new match once; without Spark."),
+    "check": ("check:check_command", "Check subscriptions and taxonomies: errors, and what cannot match."),
+    "backtest": ("backtest:backtest_command", "Run subscriptions over an archive of publications, on Spark."),
+    "operators": ("operators:operators_command", "List the operators that subscriptions may call."),
+    "warm-up": ("commands:warm_up_command", "Compile the matching loops now, for images and clusters."),
+    "serve": ("serve:serve_command", "Serve a broker: subscriptions, feeds and webhooks over HTTP."),
+    "publish": ("subscriber:publish_command", "Publish documents to a service."),
+    "subscribe": ("subscriber:subscribe_command", "Subscribe at a service."),
+    "renew": ("subscriber:renew_command", "Have a subscription last longer."),
+    "unsubscribe": ("subscriber:unsubscribe_command", "End a subscription."),
+    "tail": ("subscriber:tail_command", "Show the events of a service as they come."),
+    "import": ("keeper:import_command", "Take feeds and subscriptions from an OPML file."),
+    "export": ("keeper:export_command", "Write all subscriptions as OPML."),
+    "backup": ("backup:backup_command", "Copy the database of a service."),
+    "restore": ("backup:restore_command", "Put such a copy back."),
+    "doctor": ("doctor:doctor_command", "Look at what a service stands on, and say what to do."),
+    "deadletter": ("keeper:dead_letters", None),
+    "token": ("keeper:tokens", None),
+    "config": ("settings:app", None),
+    "pipeline": ("pipeline.commands:app", None),
+    "conformance": ("conformance.cms_command:app", None),
+    "metadata": ("metadata:app", None),
+    "repository": ("repository:app", None),
+}
+"""Where each command is, and what the list of all says of it; a group of commands says that itself."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -113,7 +101,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
@@ -127,3 +114,24 @@ def _options(
     Standing queries over RDF and feeds. Files may be gzipped; a folder stands for all files below it, - for standard
     input. Limits are set in the environment: TRIPLEWIRE_MAX_BINDINGS=50.
     """
+
+
+def app(arguments: list[str], prog_name: str) -> None:
+    """Run a command line. Where it names no command, all are loaded: for help, what is completed, and what comes next
+    to a wrong name."""
+    program = typer.Typer(
+        name="triplewire",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # plain text keeps the line breaks of the examples, and starts in half the time
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    program.callback()(_options)
+    for name in arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS:
+        place, short_help = _COMMANDS[name]
+        command = plugins.attribute(f"triplewire.cli.{place}")
+        if isinstance(command, typer.Typer):
+            program.add_typer(command, name=name)
+        else:
+            program.command(name, short_help=short_help)(command)
+    program(arguments, prog_name=prog_name)

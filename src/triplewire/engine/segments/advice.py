@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -9,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.engine.compiler import class_warning
+from triplewire.engine.compiler import Compiler, class_warning
 from triplewire.ir.advice.conditions import contradictions
 from triplewire.ir.advice.places import FEED_TYPES, may_be_misplaced, misplaced, placed_conditions
 from triplewire.ir.advice.questions import (
@@ -22,7 +23,6 @@ from triplewire.ir.advice.questions import (
     term_warning,
 )
 from triplewire.ir.nodes import Call, Expression, Filter, In, InstanceOf, Pattern, Variable
-from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import walk
 from triplewire.languages.templates import TextForms
 from triplewire.languages.templates.splitting import with_room
@@ -49,9 +49,10 @@ _ASKED, _PLACED = 1, 2
 class TemplateAdvice:
     """What is said of texts by their templates. For one thread at a time."""
 
-    def __init__(self, taxonomy: Taxonomy) -> None:
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
         self.of = lru_cache(_MOST_KNOWN)(_TemplateFacts)
-        self._class_warning = lru_cache(_MOST_KNOWN)(partial(class_warning, taxonomy=taxonomy))
+        self._class_warning = lru_cache(_MOST_KNOWN)(partial(class_warning, taxonomy=compiler.world.taxonomy))
         self.tells_of = lru_cache(_MOST_KNOWN)(_tells_of)
         self._state = np.zeros(0, np.uint8)  # parameter -> is there something to be said of its IRI?
 
@@ -85,36 +86,40 @@ class TemplateAdvice:
         tells[shared >> 32] = True
         return np.asarray(tells & forms.has_form)
 
-    def warnings(self, form: Form, parameters: Parameters) -> dict[str, None]:
-        """The warnings that `Compiler.checked` gives the subscription of this text."""
-        warnings = dict.fromkeys(form.warnings)
+    def warnings(self, form: Form, parameters: Parameters) -> tuple[str, ...]:
+        """The warnings that `Compiler.checked` gives the subscription of this text, which it is asked for where their
+        order matters."""
+        warnings = dict.fromkeys(self._in_any_order(form, parameters))
+        if len(warnings) < 2:
+            return tuple(warnings)
+        return self._compiler.checked(form.subscription(parameters, "", "", {}, "")).warnings
+
+    def _in_any_order(self, form: Form, parameters: Parameters) -> Iterator[str]:
+        """The same in any order."""
+        yield from form.warnings
         schemas: set[int] = set()
         together: list[Expression] = []  # conditions of all parts of a conjunction
         parts, asks_places = list(form.parts(parameters)), False
         for part, values in parts:
             facts = self.of(part)
             schemas |= facts.schemas
-            warnings |= facts.fixed
-            for iri in filter(None, (_iri_of(values[number]) for number in facts.iris)):
-                schemas.add(schema_of(iri))
-                if warning := term_warning(iri):
-                    warnings[warning] = None
+            yield from facts.fixed
+            iris = list(filter(None, (_iri_of(values[number]) for number in facts.iris)))
+            schemas.update(map(schema_of, iris))
+            yield from filter(None, map(term_warning, iris))
             if facts.classes or facts.asks or facts.conditions:
                 replacement = part.replacement(values)
-                for cls in facts.classes:
-                    if warning := self._class_warning(replaced(cls, replacement)):
-                        warnings[warning] = None
+                classes = (replaced(cls, replacement) for cls in facts.classes)
+                yield from filter(None, map(self._class_warning, classes))
                 if facts.asks:
-                    warnings |= dict.fromkeys(replaced(facts.asked, replacement).of_conditions())
+                    yield from replaced(facts.asked, replacement).of_conditions()
                 if len(parts) > 1:
                     together += replaced(facts.conditions, replacement)
             asks_places |= facts.asks_places
         if asks_places and len(parts) > 1:
-            warnings |= dict.fromkeys(filter(None, map(misplaced, placed_conditions(form.where(parameters)))))
-        warnings |= dict.fromkeys(contradictions(together))
-        if warning := schema_warning(schemas):
-            warnings[warning] = None
-        return warnings
+            yield from filter(None, map(misplaced, placed_conditions(form.where(parameters))))
+        yield from contradictions(together)
+        yield from filter(None, [schema_warning(schemas)])
 
 
 def _iri_of(parameter: str) -> str:

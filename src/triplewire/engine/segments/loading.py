@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.builder import ClauseBuilder
-from triplewire.clauses.from_templates import Batch
 from triplewire.clauses.node_tests.columns import Strings
 from triplewire.engine.chunk import LARGE, Chunk
 from triplewire.engine.compiler import Compiler, call_warnings, id_is_taken
@@ -191,7 +190,7 @@ class Loader:
         self._pinned: dict[int, Subscription] = {}
         self._operators: set[tuple[str, int]] = set()
         world = compiler.world
-        self._advice = TemplateAdvice(world.taxonomy)
+        self._advice = TemplateAdvice(compiler)
         self._is_silent = lru_cache(_MOST_KNOWN)(partial(_is_silent, operators=world.operators))
 
     def __len__(self) -> int:
@@ -216,7 +215,9 @@ class Loader:
             begin = batch.begin
             end = self._builder.add_from(columns, begin, (lambda row: asked.get(row, ())) if asked else None)
             length[begin:end] = rows.lines.lengths[begin:end]
-            self._end_rows(forms, begin, end, columns)
+            if end > begin:
+                self._selection.frombytes(self._selections.of(forms, begin, *columns.names()).tobytes())
+                self._construct += bytes(end - begin)
             for row in (np.flatnonzero(tells[begin:end]) + begin).tolist() if tell is not None else ():
                 for warning in self._advice.warnings(*forms.form(row)):
                     tell(rows[row].id, warning)  # type: ignore[misc]  # it is not None
@@ -243,12 +244,6 @@ class Loader:
         starts, lengths = self._writer.append_joined(lines.joined(), length[added].astype(np.int32))
         self._starts.frombytes(starts.tobytes())
         self._lengths.frombytes(lengths.tobytes())
-
-    def _end_rows(self, forms: TextForms, begin: int, end: int, columns: Batch) -> None:
-        """What rows select that have just been added by template."""
-        if end > begin:
-            self._selection.frombytes(self._selections.of(forms, begin, *columns.names()).tobytes())
-            self._construct += bytes(end - begin)
 
     def _parsed(self, batch: LoadBatch, number: int, is_good: bool, calls: tuple[CallKey, ...] | None) -> int:
         """Add a row that is not added by template. Returns the length of the line that is kept of it, -1 where it is

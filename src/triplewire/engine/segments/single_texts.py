@@ -61,7 +61,7 @@ class SingleTexts:
     def _clear(self) -> None:
         world = self._compiler.world
         self._templates = Templates(world.settings, world.operators, self._meant)
-        self._advice = TemplateAdvice(world.taxonomy)
+        self._advice = TemplateAdvice(self._compiler)
         self._fixed: dict[Key, tuple[int, ...]] = {}  # numbers of the constants that are part of the form
         self._known: dict[tuple[Key, Parameters], _Known | None] = {}  # with these constants; None: it has no form
         self._met: set[int] = set()  # hashes of such keys
@@ -83,7 +83,7 @@ class SingleTexts:
                 return None
             subscription = form.subscription(parameters, row["id"], text, prefixes, base)
             if known.tells or any(map(self._advice.tells_of, constants)):
-                subscription = subscription.but(warnings=tuple(self._advice.warnings(form, parameters)))
+                subscription = subscription.but(warnings=self._advice.warnings(form, parameters))
             return subscription
 
     def _form(self, text: str, environment: Environment) -> tuple[_Known | None, Parameters]:

@@ -27,7 +27,7 @@ from triplewire.ir.advice.places import (
 from triplewire.ir.alike import AlikeNames
 from triplewire.ir.show import show
 from triplewire.model.namespaces import PREDECLARED
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI, Literal, made_iri
 
 # --- vocabularies: terms that a known one does not have, and the two namespaces of schema.org ------------------------
 
@@ -121,7 +121,7 @@ Scope: TypeAlias = tuple[ir.Expression, ...]
 _BINDERS = frozenset((ir.Pattern, ir.Bind, ir.Values, ir.Call))
 CONDITIONS = frozenset((ir.Compare, ir.FullText, ir.Function, ir.TextTest))
 """The kinds of nodes that say something of a value."""
-_datatype = lru_cache(maxsize=1_024)(IRI)
+_datatype = lru_cache(maxsize=1_024)(made_iri)
 _MOST_CONDITIONS = 4_096  # in scopes other than the first, all together
 
 

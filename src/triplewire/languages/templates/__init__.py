@@ -128,6 +128,16 @@ class TextForms:
         columns = offset[:-1], offset[1:], self.is_joined, self.template[part], begin, parameter
         return TextForms(self.templates, self.heads, self.parameters, *columns, self.calls)
 
+    def but(self, rows: NDArray[np.int64], whole: TextForms) -> TextForms:
+        """The same, where these texts, which have no template, have those that they have as a whole."""
+        first, last, is_joined = self.first.copy(), self.last.copy(), self.is_joined.copy()
+        first[rows], last[rows] = whole.first + len(self.template), whole.last + len(self.template)
+        is_joined[rows] = False
+        template = np.concatenate((self.template, whole.template))
+        offset = np.concatenate((self.parameter_offset[:-1], whole.parameter_offset + self.parameter_offset[-1]))
+        columns = first, last, is_joined, template, offset, np.concatenate((self.parameter, whole.parameter))
+        return TextForms(self.templates, self.heads, self.parameters, *columns, self.calls)
+
     @property
     def row_of_part(self) -> NDArray[np.int64]:
         """The text of each part."""
@@ -265,42 +275,23 @@ class Templates:
         return forms
 
     def _looked_up_in(self, texts: Texts, modes: NDArray[np.uint8], environment: NDArray[np.int32]) -> TextForms:
-        """First all that may be taken in parts, then the rest, as a whole."""
-        count = len(texts)
-        none = np.zeros(0, np.int32)
-        forms = TextForms(
-            self.templates, self.heads, self.parameters, np.zeros(count, np.int32), np.zeros(count, np.int32),
-            np.zeros(count, np.bool_), none, np.zeros(1, np.int32), none, {}
-        )  # fmt: skip
-        others = np.flatnonzero(modes == WHOLE)
-        for taken in (np.flatnonzero((modes == GQL) | (modes == SPARQL)), None):
-            chosen = others if taken is None else taken
-            if not len(chosen):
-                continue
-            split = SplitTexts(texts.take(chosen), modes[chosen], self._meant is not None)
-            lookup = _Lookup(self, split, environment[chosen], texts.take(chosen))
-            good = lookup.good
-            done, before, parameters, its = chosen[good], len(forms.template), len(forms.parameter), lookup.forms
-            forms.first[done], forms.last[done] = its.first[good] + before, its.last[good] + before
-            forms.is_joined[done] = its.is_joined[good]
-            forms.template = np.concatenate((forms.template, its.template))
-            forms.parameter = np.concatenate((forms.parameter, its.parameter))
-            offset = forms.parameter_offset[:-1], its.parameter_offset + np.int32(parameters)
-            forms.parameter_offset = np.concatenate(offset)
-            if taken is not None:  # what was not split in parts was looked up as a whole
-                others = np.concatenate((others, chosen[~good & (split.mode != WHOLE) & (split.mode != UNSURE)]))
-                modes[others] = WHOLE
-        return forms.without(np.zeros(count, np.bool_))
+        """Each as `modes` says; what has no template in parts, as a whole."""
+        split = SplitTexts(texts, modes, self._meant is not None)
+        lookup = _Lookup(self, split, environment, texts)
+        forms = lookup.forms.without(~lookup.good)
+        again = np.flatnonzero(~lookup.good & (split.mode != WHOLE) & (split.mode != UNSURE))
+        if not len(again):
+            return forms
+        whole = self._looked_up_in(texts.take(again), np.full(len(again), WHOLE, np.uint8), environment[again])
+        return forms.but(again, whole)
 
     @staticmethod
     def _with_quotes(texts: Texts, is_keywords: NDArray[np.bool_]) -> Texts:
         """The texts, those of keywords with quotation marks around each word."""
         if not is_keywords.any():
             return texts
-        pieces = [texts[number] for number in range(len(texts))]
-        for number in np.flatnonzero(is_keywords).tolist():
-            pieces[number] = quoted(pieces[number].decode()).encode()
-        return Texts.of(pieces)
+        each = zip(map(texts.__getitem__, range(len(texts))), is_keywords.tolist(), strict=True)
+        return Texts.of([quoted(text.decode()).encode() if its else text for text, its in each])
 
     # --- what `_Lookup` asks for
 
