@@ -19,7 +19,6 @@ from triplewire.ir.advice.conditions import constrained, contradictions, incompa
 from triplewire.ir.advice.places import (
     Placed,
     class_as_text,
-    is_of_literal,
     is_text_for_class,
     misplaced,
     placed_conditions,
@@ -170,7 +169,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
     comparisons: list[ir.Compare] = []
     empty: list[ir.In] = []
     texts_for_classes: list[ir.Pattern] = []
-    conditions, has_lists, has_literals = 0, False, False
+    conditions, has_places = 0, False
     for node in nodes:  # by type alone, as each registration comes by here
         kind = type(node)
         if kind is ir.Variable:
@@ -182,21 +181,20 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
         elif kind in _BINDERS:
             bound.update(ir.names_bound(node))
             if isinstance(node, ir.Pattern):
-                has_literals |= is_of_literal(node)
+                has_places |= isinstance(node.predicate, IRI)
                 texts_for_classes += (node,) if is_text_for_class(node) else ()
         elif kind in CONDITIONS:
             conditions += 1
             if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
                 comparisons.append(node)
         elif isinstance(node, ir.In) and not node.negated:
-            has_lists = True
             empty += () if node.choices else (node,)
     for term in template:  # its other terms are made, not asked for
         if isinstance(term, ir.Variable):
             used.setdefault(term.name, term)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
     scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
-    placed = tuple(placed_conditions(where)) if conditions or has_lists or has_literals else ()
+    placed = tuple(placed_conditions(where)) if conditions or has_places else ()
     return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty), placed, tuple(texts_for_classes))
 
 
