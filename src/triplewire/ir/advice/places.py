@@ -21,7 +21,7 @@ from triplewire.ir.values.numbers import lenient_number
 from triplewire.ir.walk import children
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import is_absolute
-from triplewire.model.terms import IRI, RDF_TYPE, Literal
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal
 
 DATE_TIME, DAY = "an xsd:dateTime", "an xsd:date"
 _DAYS = "an xsd:dateTime or xsd:date"
@@ -301,10 +301,20 @@ def _asked_for(constant: ir.Expression, predicate: str, kind: str) -> str:
             and (text.endswith("Z") or (kind == _DAYS and "T" not in text))
         ):
             return ""
-    remedy = _compared(ir.Compare("=", _OBJECT, constant), show(_OBJECT), kind)
+    equal = ir.Compare("=", _OBJECT, constant)
+    remedy = _compared(equal, show(_OBJECT), kind)
+    if isinstance(constant, Literal) and not remedy and _is_written_otherwise(constant, predicate):
+        remedy = show(equal).strip("()")
     if kind in (TEXT, IRI_KIND):
         return remedy and f"{predicate} {remedy.removeprefix(f'{show(_OBJECT)} = ')}"
     return remedy and f"{show(_OBJECT)} in its place, and FILTER ({remedy})"
+
+
+def _is_written_otherwise(constant: Literal, predicate: str) -> bool:
+    """Do feeds write the same value otherwise? An instant in UTC, and a coordinate as no integer."""
+    if constant.datatype == XSD + "dateTime":
+        return not constant.lexical.endswith("Z")
+    return constant.datatype == XSD + "integer" and predicate.startswith("geo:")
 
 
 def _compared(node: ir.Compare, variable: str, kind: str) -> str:

@@ -34,6 +34,23 @@ from triplewire.model.terms import IRI, Literal
 TERMS = Path(__file__).with_name("vocabularies.txt")
 SCHEMAS = (PREDECLARED["schema"], PREDECLARED["schemas"])
 _NAMESPACE = re.compile(r"[^#]*[/#]")
+_IN_FEEDS = {
+    "dc:date": "date pubdate published issued",
+    "dcterms:modified": "updated modified lastbuilddate",
+    "dc:subject": "subject category categories tag tags",
+    "dc:creator": "creator author authors managingeditor",
+    "rss:description": "summary",
+    "content:encoded": "content",
+    "dc:contributor": "contributor webmaster",
+    "dc:language": "language",
+    "dc:rights": "rights copyright",
+    "<http://purl.oclc.org/net/rss_2.0/enc#enclosure>": "enclosure enclosures attachments",
+    "dcterms:source": "source",
+    "dcterms:valid": "expirationdate",
+    "the item itself, the subject of its triples": "guid id",
+}
+_READ_AS = {name: meant for meant, names in _IN_FEEDS.items() for name in names.split()}
+"""What elements of RSS and Atom become that are no term of RSS 1.0 (`docs/feeds.md`), by their names in lower case."""
 _MEMBER = re.compile(r"_[1-9][0-9]*")  # of a container of RDF
 _ALIKE = 0.75  # of 1: how much of two names has to be the same
 
@@ -83,12 +100,14 @@ def term_warning(iri: str) -> str:
     name, prefix = iri[namespace.end() :], vocabulary.prefix
     if not name or name in vocabulary.terms or (prefix == "rdf" and _MEMBER.fullmatch(name)):
         return ""
-    near = vocabulary.nearest(name)
-    if not near and vocabulary.grows:
+    read_as = _READ_AS.get(name.casefold(), "") if prefix == "rss" else ""
+    near = "" if read_as else vocabulary.nearest(name)
+    if not (near or read_as) and vocabulary.grows:
         return ""
     others = ((other, _vocabularies()[PREDECLARED[other]]) for other in ("dcterms", "dc", "rdfs"))
     owner = next((other for other, vocabulary in others if name in vocabulary.terms), "")
     meant = f"{prefix}:{near}" if near else f"{owner}:{name}" if owner else ""
+    meant = read_as or meant
     if (prefix, name) == ("rdf", "li"):  # RDF/XML's way to write the next rdf:_n
         meant = "rdf:_1, or rdfs:member under RDFS entailment"
     return f"{prefix}:{name} is no term of that vocabulary" + (f"; did you mean {meant}?" if meant else "")
