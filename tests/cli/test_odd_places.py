@@ -71,7 +71,7 @@ def test_a_full_disk_is_named(publications: Path, option: str) -> None:
     (publications.parent / "broken.ttl").write_text("<urn:a")
     done = triplewire("match", QUERY, publications.parent, option, full)
     assert done.code == 73
-    assert done.err.endswith(f"triplewire: [Errno 28] No space left on device: '{full}'\n")
+    assert done.err.endswith(f"triplewire: {full} cannot be written: No space left on device\n")
 
 
 def run(*arguments: object, **streams: object) -> subprocess.CompletedProcess[bytes]:

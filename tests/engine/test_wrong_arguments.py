@@ -166,6 +166,10 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "Triple: object": (lambda: Triple(S, P, SEVEN), "Triple(object)"),
     "Triple: a literal as subject": (lambda: Triple(O, P, O), "Triple(subject)"),  # type: ignore[arg-type]
     "Publication: id": (lambda: Publication(SEVEN, ()), "Publication(id)"),
+    "Publication: empty id": (
+        lambda: Publication("", ()),
+        "Publication(id): expected a text of at least one character",
+    ),
     "Publication: None": (lambda: Publication("x", ANY), "an iterable of triples, got None"),
     "Publication: text": (lambda: Publication("x", "<a> <b> <c> ."), "an iterable of triples, got str"),  # type: ignore[arg-type]
     "Publication: texts": (lambda: Publication("x", (("s", "p", "o"),)), "Triple(subject)"),  # type: ignore[arg-type]

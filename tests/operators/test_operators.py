@@ -49,7 +49,7 @@ def test_a_wrong_argument_is_named(operator: Operator, wrong: Argument) -> None:
     for at, parameter in enumerate(operator.parameters):
         arguments = tuple(wrong if n == at else good for n in range(len(operator.parameters)))
         with pytest.raises(ValueError, match=f"^{parameter.name} "):
-            operator.evaluate(Publication("", ()), arguments)
+            operator.evaluate(Publication("urn:none", ()), arguments)
 
 
 def test_the_registry_names_what_it_finds() -> None:

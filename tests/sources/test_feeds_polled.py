@@ -94,6 +94,19 @@ def test_failures_are_told_once_and_asked_less_and_less_often(web: Web, tmp_path
     assert [reason for _, _, reason in came(tmp_path)] == ["the feed's server answers 404"]
 
 
+def test_an_answer_without_a_byte_is_a_failure_and_no_empty_publication(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages["/empty"] = 200, {"Content-Type": "application/rss+xml"}, b""
+    polled = poller(web, tmp_path, clock, "/empty")
+    assert polled.poll() == 0
+    assert [(content, reason) for _, content, reason in came(tmp_path)] == [
+        (None, "the feed's server answers 200 without a byte")
+    ]
+    clock.now = polled.feeds[web.root + "/empty"].due
+    web.pages["/empty"] = 200, {}, RSS.format(1).encode()
+    assert polled.poll() == 1
+
+
 def test_one_request_at_a_time_for_a_server(web: Web, tmp_path: Path) -> None:
     web.pages |= {f"/{number}": (200, {}, RSS.format(number).encode()) for number in range(4)}
     assert poller(web, tmp_path, Clock(), *web.pages).poll() == 4

@@ -76,14 +76,14 @@ def filled(expressions: list[TextExpression], terms: list[Term], world: World) -
         answers = Answers(lazy.scope)
         for at, key in enumerate(group):
             answers.known[at] = key, -1, ASKED
-        lazy.fill(answers, terms.__getitem__, lambda number: Publication("", ()))
+        lazy.fill(answers, terms.__getitem__, lambda number: Publication("urn:none", ()))
         outcomes += answers.known[: len(group), ANSWER].tolist()
     return [outcomes[test * len(terms) : (test + 1) * len(terms)] for test in range(len(expressions))]
 
 
 def evaluated(expression: TextExpression, term: Term, world: World) -> int:
     """What the reference says of it."""
-    state = Evaluation(Publication("", ()), world, frozenset(), no_groups)
+    state = Evaluation(Publication("urn:none", ()), world, frozenset(), no_groups)
     try:
         return TRUE if holds(FullText(Variable("x"), expression), {"x": term}, state) else FALSE
     except LimitError:
@@ -127,7 +127,7 @@ def test_what_is_kept_does_not_grow_with_the_texts() -> None:
         answers = Answers(lazy.scope)
         for number in range(7):
             answers.known[number] = number, -1, ASKED
-        lazy.fill(answers, [*short, *long].__getitem__, lambda number: Publication("", ()))
+        lazy.fill(answers, [*short, *long].__getitem__, lambda number: Publication("urn:none", ()))
         assert answers.known[[0, 1, 4], ANSWER].tolist() == [TRUE] * 3
         assert evaluated == [term for term in [*short, *long] if term not in again]
     assert {term for _, term in lazy._outcomes._entries} == set(short)

@@ -122,8 +122,10 @@ def _failed(error: OSError) -> int:
         os.getcwd()
     except FileNotFoundError:  # which errors of the system do not name
         note = " (the current folder was removed)"
-    say(f"triplewire: {one_line(str(error))}{note}")
-    return exit_code_of(error)
+    code = exit_code_of(error)
+    place = f"{os.fsdecode(error.filename)} cannot be {'written' if code == 73 else 'read'}: " if error.filename else ""
+    say(f"triplewire: {one_line(place + (error.strerror or str(error)))}{note}")
+    return code
 
 
 def _run(arguments: list[str], program: Program) -> int:

@@ -69,13 +69,23 @@ PATTERN = re.compile(
 """The tokens; an apostrophe is part of a word."""
 
 OPERATORS = ("AND", "OR", "NOT")
-_SIGNS = {"&&": "AND", "||": "OR", "!": "NOT"}
+_SIGNS = {"&&": "AND", "&": "AND", "||": "OR", "|": "OR", "!": "NOT"}
+_DISTANCE = re.compile(r"(?:NEAR|AROUND|ADJ)(?:/[0-9]+)?")  # operators elsewhere
+_OTHER_NAMES = {
+    "category": "keyword keywords subject tag tags topic",
+    "author": "by creator from",
+    "content": "body text",
+    "title": "allintitle headline intitle",
+    LINK: "allinurl domain host inurl site url",
+}
+_NAMED_ELSEWHERE = {name: field for field, names in _OTHER_NAMES.items() for name in names.split()}
 _REFUSED = {
     "~": ("a fuzzy word or a distance", "write the word as it is, or ftNEAR in SPARQL"),
     "^": ("a weight", "leave it out: a query matches or does not"),
-    "?": ("a wildcard inside of a word", "a word may end in *; or quote the text"),
+    "?": ("a wildcard for one character", "a word may end in *; or quote the text"),
     "*": ("a wildcard elsewhere than behind the beginning of a word", "a word may end in *"),
-    **dict.fromkeys("[{", ("a range", "write a comparison in SPARQL or GQL")),
+    "\\": ("a character that is escaped", "quote the text"),
+    **dict.fromkeys("[{<>", ("a range or comparison", "write it in SPARQL or GQL")),
 }
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|[“„«](?P<typographic>[^“”„«»"]*)[”“»]""", re.DOTALL)
 _PROLOGUE = re.compile(r"\s*PREFIX\s+[\w.-]*\s*:\s*<", re.IGNORECASE)
@@ -105,7 +115,7 @@ def quoted(text: str) -> str:
 
 
 def _is_plain(word: str) -> bool:
-    return word.upper() not in OPERATORS and word[0] != "!"
+    return not (word.upper() in OPERATORS or word[0] == "!" or _DISTANCE.fullmatch(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +211,8 @@ class _Query:
         if tokens.accept_kind("text"):
             if token.text.upper() in OPERATORS:
                 self._warnings[f"{token} is a word to look for; an operator is written {token.text.upper()}"] = None
+            if _DISTANCE.fullmatch(token.text):
+                self._warnings[f"{token} is a word to look for; a distance is ftNEAR in SPARQL"] = None
             if sign := _SIGNS.get("!" if token.text[0] == "!" else token.text):
                 tokens.fail(token, f"found {token}, expected a word", f"write {sign}, or quote the text")
             return _Term(field, (self._words(token, token.text, field),), negated, token)
@@ -215,11 +227,11 @@ class _Query:
             return _Field((self._names.expand(token, name),))
         if name.lower() in FIELDS:
             return _Field(FIELDS[name.lower()], name.lower() == LINK)
-        near = get_close_matches(name.lower(), FIELDS, 1)
+        near = _NAMED_ELSEWHERE.get(name.lower()) or "".join(get_close_matches(name.lower(), FIELDS, 1))
         if name in self._names.prefixes:
             remedy = f"to look under one property, write {name}:name:word"
         else:
-            remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(FIELDS)}, and prefix:name"
+            remedy = f"did you mean {near}?" if near else f"known: {', '.join(FIELDS)}, and prefix:name"
         self._tokens.fail(token, f"there is no field {name!r}", f"{remedy}; or quote the text")
 
     def _words(self, token: Token, text: str, field: _Field) -> ir.TextExpression | str:

@@ -71,11 +71,11 @@ class Graph:
 class Publication:
     """A small RDF graph with an identity. Two publications are equal when all their fields are.
 
-    `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic; a line
-    each); `published` is the instant that the source states, in UTC (as which one without a zone is taken), or None;
-    `attachments` are byte strings that operators may read (of files: `triplewire.model.attachments`); `notes` says what
-    was repaired while reading. Any iterable of triples will do, and plain tuples of three terms become triples. Raises
-    `ArgumentError` for anything else.
+    `id` is an IRI or any string but the empty one, unique per source; `source` says where it came from (feed URL, file,
+    topic; a line each); `published` is the instant that the source states, in UTC (as which one without a zone is
+    taken), or None; `attachments` are byte strings that operators may read (of files: `triplewire.model.attachments`);
+    `notes` says what was repaired while reading. Any iterable of triples will do, and plain tuples of three terms
+    become triples. Raises `ArgumentError` for anything else.
     """
 
     id: str
@@ -148,6 +148,8 @@ class Publication:
             object.__setattr__(self, "id", expect_plain("Publication(id)", self.id))
             object.__setattr__(self, "source", expect_plain("Publication(source=...)", self.source))
             expect("Publication(attachments=...)", self.attachments, Mapping, "a mapping of names to bytes")
+        if not self.id:
+            raise refuse("Publication(id)", "a text of at least one character", self.id, "give it an IRI, or any name")
         if self.published is not None:
             object.__setattr__(self, "published", _in_utc(self.published))
 

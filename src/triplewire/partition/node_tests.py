@@ -48,7 +48,7 @@ _LONGEST_CHOICE = 64  # members of an IN that are looked at one by one
 _EXACT = 1 << 24  # whole numbers up to it are the same as float, double and decimal
 _WHOLE = frozenset(XSD + name for name in ("integer", "decimal", "int", "long", "short", "byte", "nonNegativeInteger"))
 _DOUBLE = XSD + "double"
-_EMPTY = Publication("", triples=()).graph
+_EMPTY = Publication("urn:none", triples=()).graph
 
 # --- full text -------------------------------------------------------------------------------------------------------
 

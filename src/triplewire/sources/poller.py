@@ -226,6 +226,8 @@ class Poller:
         except Exception as error:  # what no one thought of: one feed must not keep the others from being asked
             what = f"the feed cannot be fetched: {type(error).__name__}: {error}"
             return self._failed(feed, Answered(0), what, came)
+        if answer.status == 200 and not answer.body:
+            return self._failed(feed, answer, "the feed's server answers 200 without a byte", came)
         feed = replace(feed, url=answer.moved or feed.url, asked=self.clock(), reason=self._pause_of(feed, answer))
         if answer.status == 200:
             body = answer.body

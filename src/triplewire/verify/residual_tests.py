@@ -221,7 +221,7 @@ def _together(places: Iterable[list[int]]) -> list[int]:
 MOST_KEPT, MOST_NODES = 1 << 16, 1 << 20  # answers, and nodes of expressions, that are kept from batch to batch
 LONGEST_KEPT = 256  # characters of a term whose answers are kept: there is no limit to those of all terms together
 _ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
-_NOWHERE = Publication("", ())
+_NOWHERE = Publication("urn:none", ())
 _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from triplewire.engine.compiler import Compiler, class_warning
 from triplewire.ir.advice.conditions import contradictions
-from triplewire.ir.advice.places import FEED_TYPES, may_be_misplaced, misplaced, placed_conditions
+from triplewire.ir.advice.places import feed_type, may_be_misplaced, misplaced, placed_conditions
 from triplewire.ir.advice.questions import (
     CONDITIONS,
     Questions,
@@ -22,7 +22,7 @@ from triplewire.ir.advice.questions import (
     schema_warning,
     term_warning,
 )
-from triplewire.ir.nodes import Call, Expression, Filter, In, InstanceOf, Pattern, Variable
+from triplewire.ir.nodes import Call, Expression, Filter, In, InstanceOf, Pattern, Values, Variable
 from triplewire.ir.walk import walk
 from triplewire.languages.templates import TextForms
 from triplewire.languages.templates.splitting import with_room
@@ -42,8 +42,8 @@ _MOST_KNOWN = 1 << 16  # entries of each cache
 _DATATYPE = "^^<"
 Form: TypeAlias = "Template | Conjunction"
 _UNSEEN, _SILENT, _TOLD = 0, 1, 2
-_ASKED, _PLACED = 1, 2
-"""What a part says of a variable: a condition; where it stands, as subject, predicate, or object of what has a type."""
+_ASKED, _RESOURCE, _TYPED = 1, 2, 4
+"""What a part says of a variable: a condition; that it is a subject or predicate; an object of what has a type."""
 
 
 class TemplateAdvice:
@@ -81,9 +81,11 @@ class TemplateAdvice:
             pair = np.unique((part << 32 | parameter)[role & wanted > 0])
             return np.sort(row_of_part[pair >> 32] << 32 | pair & 0xFFFFFFFF)
 
-        asked = named(_ASKED)
-        shared = np.concatenate((asked[1:][asked[1:] == asked[:-1]], np.intersect1d(asked, named(_PLACED))))
-        tells[shared >> 32] = True
+        asked, resource, typed = named(_ASKED), named(_RESOURCE), named(_TYPED)
+        for named_twice in (asked[1:][asked[1:] == asked[:-1]], typed[1:][typed[1:] == typed[:-1]]):
+            tells[named_twice >> 32] = True
+        for first, second in ((asked, resource), (asked, typed), (resource, typed)):
+            tells[np.intersect1d(first, second) >> 32] = True
         return np.asarray(tells & forms.has_form)
 
     def warnings(self, form: Form, parameters: Parameters) -> tuple[str, ...]:
@@ -99,23 +101,25 @@ class TemplateAdvice:
         yield from form.warnings
         schemas: set[int] = set()
         together: list[Expression] = []  # conditions of all parts of a conjunction
-        parts, asks_places = list(form.parts(parameters)), False
+        parts = list(form.parts(parameters))
+        asks_places = False
         for part, values in parts:
             facts = self.of(part)
             schemas |= facts.schemas
             yield from facts.fixed
             iris = list(filter(None, (_iri_of(values[number]) for number in facts.iris)))
             schemas.update(map(schema_of, iris))
+            asks_places = asks_places or facts.asks_places or any(map(feed_type, iris))
             yield from filter(None, map(term_warning, iris))
-            if facts.classes or facts.asks or facts.conditions:
+            asked = facts.asked if len(parts) == 1 else facts.asked_apart
+            if facts.classes or asked or facts.conditions:
                 replacement = part.replacement(values)
                 classes = (replaced(cls, replacement) for cls in facts.classes)
                 yield from filter(None, map(self._class_warning, classes))
-                if facts.asks:
-                    yield from replaced(facts.asked, replacement).of_conditions()
+                if asked:
+                    yield from replaced(asked, replacement).of_conditions()
                 if len(parts) > 1:
                     together += replaced(facts.conditions, replacement)
-            asks_places |= facts.asks_places
         if asks_places and len(parts) > 1:
             yield from filter(None, map(misplaced, placed_conditions(form.where(parameters))))
         yield from contradictions(together)
@@ -130,7 +134,7 @@ def _iri_of(parameter: str) -> str:
 def _tells_of(parameter: str) -> bool:
     """Is there something to be said of its IRI?"""
     iri = _iri_of(parameter)
-    return iri in FEED_TYPES or bool(schema_of(iri) or term_warning(iri))
+    return bool(feed_type(iri) or schema_of(iri) or term_warning(iri))
 
 
 class _TemplateFacts:
@@ -148,21 +152,26 @@ class _TemplateFacts:
         unbound = () if isinstance(template.stated, Filter) else questions.unbound  # other parts bind those
         self.fixed |= dict.fromkeys(Questions(unbound, (), (), (), questions.empty).warnings())
         placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
-        self.asked = replace(questions, unbound=(), iris=(), empty=(), placed=placed)
-        self.asks = bool(questions.comparisons or questions.scopes or placed or questions.texts_for_classes)
-        always = any(may_be_misplaced(condition, ()) for condition in placed)  # others for some predicates only
-        always |= bool(questions.comparisons or questions.scopes or questions.texts_for_classes)
-        self.asks_places = any(type(node) in CONDITIONS or isinstance(node, In) for node in nodes)
+        apart = replace(questions, unbound=(), iris=(), empty=(), placed=())
+        self.asked_apart = apart if apart.comparisons or apart.scopes or apart.texts_for_classes else None
+        """What is asked of conditions by themselves."""
+        self.asked = replace(apart, placed=placed) if placed else self.asked_apart
+        always = bool(self.asked_apart)
+        always |= any(may_be_misplaced(condition, ()) for condition in placed)  # others for some predicates only
         self.conditions = conditions_of(template.stated)
         self.calls = any(isinstance(node, Call) for node in nodes)
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
         self.tells = bool(template.warnings or self.fixed or self.schemas - {0} or self.classes or always)
         self.roles = np.zeros(len(template.placeholders), np.uint8)
-        asked = {leaf for node in nodes if type(node) in CONDITIONS or isinstance(node, In) for leaf in leaves(node)}
+        asking = [node for node in nodes if type(node) in CONDITIONS or isinstance(node, In | Values)]
+        self.asks_places = bool(asking) or any(may_be_misplaced(condition, ()) for condition in placed)
+        asked = {leaf for node in asking for leaf in leaves(node)}
         patterns = [node for node in nodes if isinstance(node, Pattern)]
-        placed_terms = {term for pattern in patterns for term in (pattern.subject, pattern.predicate)}
-        placed_terms |= {p.object for p in patterns if isinstance(p.predicate, IRI) and p.predicate.value in FEED_TYPES}
+        resources = {term for pattern in patterns for term in (pattern.subject, pattern.predicate)}
+        typed = {p.object for p in patterns if isinstance(p.predicate, IRI) and feed_type(p.predicate.value)}
         for number, holder in enumerate(template.placeholders):
             if holder.kind == VARIABLE:
                 variable = Variable(content(holder.example))
-                self.roles[number] = _ASKED * (variable in asked) + _PLACED * (variable in placed_terms)
+                self.roles[number] = (
+                    _ASKED * (variable in asked) + _RESOURCE * (variable in resources) + _TYPED * (variable in typed)
+                )

@@ -19,7 +19,6 @@ from triplewire.ir.advice.conditions import constrained, contradictions, incompa
 from triplewire.ir.advice.places import (
     Placed,
     class_as_text,
-    is_of_literal,
     is_text_for_class,
     misplaced,
     placed_conditions,
@@ -35,6 +34,23 @@ from triplewire.model.terms import IRI, Literal, made_iri
 TERMS = Path(__file__).with_name("vocabularies.txt")
 SCHEMAS = (PREDECLARED["schema"], PREDECLARED["schemas"])
 _NAMESPACE = re.compile(r"[^#]*[/#]")
+_IN_FEEDS = {
+    "dc:date": "date pubdate published issued",
+    "dcterms:modified": "updated modified lastbuilddate",
+    "dc:subject": "subject category categories tag tags",
+    "dc:creator": "creator author authors managingeditor",
+    "rss:description": "summary",
+    "content:encoded": "content",
+    "dc:contributor": "contributor webmaster",
+    "dc:language": "language",
+    "dc:rights": "rights copyright",
+    "<http://purl.oclc.org/net/rss_2.0/enc#enclosure>": "enclosure enclosures attachments",
+    "dcterms:source": "source",
+    "dcterms:valid": "expirationdate",
+    "the item itself, the subject of its triples": "guid id",
+}
+_READ_AS = {name: meant for meant, names in _IN_FEEDS.items() for name in names.split()}
+"""What elements of RSS and Atom become that are no term of RSS 1.0 (`docs/feeds.md`), by their names in lower case."""
 _MEMBER = re.compile(r"_[1-9][0-9]*")  # of a container of RDF
 _ALIKE = 0.75  # of 1: how much of two names has to be the same
 
@@ -84,12 +100,14 @@ def term_warning(iri: str) -> str:
     name, prefix = iri[namespace.end() :], vocabulary.prefix
     if not name or name in vocabulary.terms or (prefix == "rdf" and _MEMBER.fullmatch(name)):
         return ""
-    near = vocabulary.nearest(name)
-    if not near and vocabulary.grows:
+    read_as = _READ_AS.get(name.casefold(), "") if prefix == "rss" else ""
+    near = "" if read_as else vocabulary.nearest(name)
+    if not (near or read_as) and vocabulary.grows:
         return ""
     others = ((other, _vocabularies()[PREDECLARED[other]]) for other in ("dcterms", "dc", "rdfs"))
     owner = next((other for other, vocabulary in others if name in vocabulary.terms), "")
     meant = f"{prefix}:{near}" if near else f"{owner}:{name}" if owner else ""
+    meant = read_as or meant
     if (prefix, name) == ("rdf", "li"):  # RDF/XML's way to write the next rdf:_n
         meant = "rdf:_1, or rdfs:member under RDFS entailment"
     return f"{prefix}:{name} is no term of that vocabulary" + (f"; did you mean {meant}?" if meant else "")
@@ -170,7 +188,7 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
     comparisons: list[ir.Compare] = []
     empty: list[ir.In] = []
     texts_for_classes: list[ir.Pattern] = []
-    conditions, has_lists, has_literals = 0, False, False
+    conditions, has_places = 0, False
     for node in nodes:  # by type alone, as each registration comes by here
         kind = type(node)
         if kind is ir.Variable:
@@ -182,21 +200,20 @@ def questions_of(where: ir.Where, nodes: Sequence[object], template: Iterable[ir
         elif kind in _BINDERS:
             bound.update(ir.names_bound(node))
             if isinstance(node, ir.Pattern):
-                has_literals |= is_of_literal(node)
+                has_places |= isinstance(node.predicate, IRI)
                 texts_for_classes += (node,) if is_text_for_class(node) else ()
         elif kind in CONDITIONS:
             conditions += 1
             if isinstance(node, ir.Compare) and node.coercion is ir.Coercion.STRICT:
                 comparisons.append(node)
         elif isinstance(node, ir.In) and not node.negated:
-            has_lists = True
             empty += () if node.choices else (node,)
     for term in template:  # its other terms are made, not asked for
         if isinstance(term, ir.Variable):
             used.setdefault(term.name, term)
     unbound = tuple([variable for name, variable in used.items() if name not in bound and not variable.hidden])
     scopes = tuple(filter(_has_two_on_one, _scopes(where))) if conditions > 1 else ()
-    placed = tuple(placed_conditions(where)) if conditions or has_lists or has_literals else ()
+    placed = tuple(placed_conditions(where)) if conditions or has_places else ()
     return Questions(unbound, tuple(iris), tuple(comparisons), scopes, tuple(empty), placed, tuple(texts_for_classes))
 
 

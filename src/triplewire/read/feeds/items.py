@@ -128,7 +128,7 @@ def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decod
         return decoded(parts, request, problems)
     channel = IRI(id_iri(feed.channel.id or request.document))
     labels = (f"c{number}" for number in itertools.count())
-    whole = dict.fromkeys([Triple(channel, RDF_TYPE, v.CHANNEL), *about_channel(feed.channel, channel)])
+    whole = dict.fromkeys([Triple(channel, RDF_TYPE, v.CHANNEL), *about_channel(feed.channel, channel, request)])
     about = feed.channel.about.triples(channel, labels)
     whole |= dict.fromkeys(about if request.as_written else refined(channel, about))
     for number, part in enumerate(parts):
@@ -178,12 +178,14 @@ def over_limit(publication: Publication, settings: Settings) -> ReadError | None
     return None
 
 
-def about_channel(channel: Channel, node: Node) -> Iterator[Triple]:
+def about_channel(channel: Channel, node: Node, request: Request) -> Iterable[Triple]:
     """The triples of the channel that go along with each item."""
-    if channel.title:
-        yield Triple(node, v.CHANNEL_TITLE, Literal(channel.title))
+    draft = Draft()
+    draft.text(v.CHANNEL_TITLE, channel.title)
     if channel.link:
-        yield Triple(node, v.PAGE, resource(channel.link))
+        draft.say(v.PAGE, resource(channel.link))
+    about = draft.triples(node, iter(()))
+    return about if request.as_written else refined(node, about)
 
 
 def distinct_ids(document: str) -> Callable[[str, int], str]:
@@ -224,7 +226,7 @@ def _parts(feed: Feed, request: Request) -> Iterator[Publication]:
         subject = IRI(id_iri(identifier))
         about = item.about.triples(subject, (f"b{label}" for label in itertools.count()))
         triples = [Triple(subject, RDF_TYPE, v.ITEM), *(about if request.as_written else refined(subject, about))]
-        triples += [Triple(subject, v.IS_PART_OF, channel), *about_channel(feed.channel, channel)]
+        triples += [Triple(subject, v.IS_PART_OF, channel), *about_channel(feed.channel, channel, request)]
         distinct_triples = tuple(dict.fromkeys(triples))
         yield Publication(identifier, distinct_triples, request.source, published(subject, distinct_triples))
 

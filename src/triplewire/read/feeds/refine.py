@@ -14,6 +14,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from feedparser.datetimes.asctime import _parse_date_asctime
@@ -161,37 +162,54 @@ GEOSPARQL = "http://www.opengis.net/ont/geosparql#"
 AS_WKT, WKT_LITERAL = IRI(GEOSPARQL + "asWKT"), GEOSPARQL + "wktLiteral"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})")
 _MOST = 65_536  # characters of a shape; a longer one stays text
-_SHAPES = {"point": (1, 1), "line": (2, _MOST), "box": (2, 2), "polygon": (4, _MOST)}
-"""The shapes, and how many pairs of coordinates each has, at least and at most."""
-_NAMES = {IRI(v.GEORSS + shape): shape for shape in _SHAPES} | {
-    IRI(v.GML + "pos"): "point",
-    IRI("http://www.opengis.net/gmlpos"): "point",
+_SHAPES = {
+    "point": (1, 1),
+    "circle": (1, 1),
+    "line": (2, _MOST),
+    "box": (2, 2),
+    "polygon": (4, _MOST),
+    "line or ring": (2, _MOST),
 }
+"""The shapes, and how many pairs of coordinates each has, at least and at most."""
+_GMLS = (v.WELL_KNOWN["gml"], "http://www.opengis.net/gml/3.2")
+_NAMES = {IRI(v.GEORSS + shape): shape for shape in ("point", "line", "box", "polygon", "circle")} | {
+    IRI(gml + name): shape for gml in _GMLS for name, shape in (("pos", "point"), ("posList", "line or ring"))
+}
+_CORNERS = tuple((IRI(gml + "lowerCorner"), IRI(gml + "upperCorner")) for gml in _GMLS)  # of a box
 
 Pair = tuple[Decimal, Decimal]
 
 
 def places(texts: Mapping[IRI, Sequence[Literal]]) -> Iterator[tuple[IRI, Literal]]:
-    """The place that an item's own literals give, by predicate: geo:lat and geo:long, unless it has them, and WKT."""
+    """The place that an item's own literals give, by predicate: geo:lat and geo:long, unless it has them, and WKT,
+    which has no circles."""
     has_point = LATITUDE in texts and LONGITUDE in texts
-    for predicate, shape in _NAMES.items():
-        for literal in texts.get(predicate, ()):
-            pairs = _pairs(literal.lexical, shape)
-            least, most = _SHAPES[shape]
-            if not least <= len(pairs) <= most:
-                continue
+    shapes = [(shape, literal.lexical) for name, shape in _NAMES.items() for literal in texts.get(name, ())]
+    for lower, upper in _CORNERS:
+        corners = zip(texts.get(lower, ()), texts.get(upper, ()), strict=False)
+        shapes += [("box", f"{south_west.lexical} {north_east.lexical}") for south_west, north_east in corners]
+    for shape, text in shapes:
+        pairs = _pairs(text, shape)
+        least, most = _SHAPES[shape]
+        if not least <= len(pairs) <= most:
+            continue
+        if shape == "line or ring":
+            shape = "polygon" if len(pairs) >= _SHAPES["polygon"][0] and pairs[0] == pairs[-1] else "line"
+        if shape != "circle":
             yield AS_WKT, Literal(_wkt(shape, pairs), WKT_LITERAL)
-            if not has_point:
-                has_point = True
-                for coordinate, values in zip((LATITUDE, LONGITUDE), zip(*pairs, strict=True), strict=True):
-                    middle = (min(values) + max(values)) / 2
-                    yield coordinate, Literal(_written(middle - 360 if middle > 180 else middle), XSD + "decimal")
+        if not has_point:
+            has_point = True
+            for coordinate, values in zip((LATITUDE, LONGITUDE), zip(*pairs, strict=True), strict=True):
+                middle = (min(values) + max(values)) / 2
+                yield coordinate, Literal(_written(middle - 360 if middle > 180 else middle), XSD + "decimal")
 
 
 def _pairs(text: str, shape: str) -> list[Pair]:
     """Pairs of latitude and longitude; none where the text is something else. The east of a box across the 180th
-    meridian lies beyond 180."""
+    meridian lies beyond 180. What follows the pair of a point is its height, and of a circle its radius."""
     words = text.replace(",", " ").split() if len(text) <= _MOST else []
+    if len(words) == 3 and shape in ("point", "circle") and _NUMBER.fullmatch(words.pop()) is None:
+        return []
     if len(words) % 2 or not all(_NUMBER.fullmatch(word) for word in words):
         return []
     numbers = list(map(Decimal, words))
@@ -254,6 +272,9 @@ NUMBERS = frozenset(
     | {IRI(_MEDIA + name) for name in _SIZES}
 )
 """Their texts, if they are numbers, become xsd:integer, xsd:decimal or xsd:double; coordinates are never integers."""
+_OF_ONE_LINE = frozenset({v.TITLE, v.CHANNEL_TITLE, v.CREATOR, v.CONTRIBUTOR, v.NAME, v.SUBJECT, v.LABEL})
+"""White space in their texts is a blank, as readers show it (RFC 4287, section 3.1.1.1)."""
+_WHITE_SPACE = re.compile(r"[ \t\n\r\f]{2,}|[\t\n\r\f]")
 _COORDINATES = frozenset(IRI(v.GEO + name) for name in ("lat", "long", "alt"))
 
 
@@ -264,7 +285,7 @@ def refined(item: Node, triples: Iterable[Triple]) -> Iterator[Triple]:
     for subject, predicate, value in triples:
         typed = _typed(predicate, value)
         yield Triple(subject, predicate, typed)
-        if subject == item and isinstance(typed, Literal):
+        if isinstance(typed, Literal) and (subject == item or predicate.value.startswith(_GMLS)):
             texts.setdefault(predicate, []).append(typed)
     for predicate, others in _STAND_IN.items():
         if predicate not in texts:
@@ -284,7 +305,10 @@ _STAND_IN = {
 
 
 def _typed(predicate: IRI, value: Term) -> Term:
-    """A literal with the type that the vocabulary fixes, if its text is valid."""
+    """A literal with the type that the vocabulary fixes, if its text is valid. Titles, names and categories are one
+    line."""
+    if isinstance(value, Literal) and predicate in _OF_ONE_LINE and value.has_text:
+        return replace(value, lexical=_WHITE_SPACE.sub(" ", value.lexical))
     if not isinstance(value, Literal) or len(value.lexical) > _LONGEST:
         return value
     if value.language:  # that of the texts around it

@@ -103,7 +103,9 @@ def read_rss_1(request: Request) -> Decoded:
         are_items = set(nodes)
         whole = [triple for subject in about for triple in _own(subject, about[subject], subject in are_items, request)]
         links = [Triple(item, v.IS_PART_OF, node) for item in nodes]
-        return items.whole_or_by_subject([*whole, *items.about_channel(channel, node), *links], request, tree.problems)
+        return items.whole_or_by_subject(
+            [*whole, *items.about_channel(channel, node, request), *links], request, tree.problems
+        )
     return items.decoded(_items(nodes, about, node, channel, request), request, tree.problems)
 
 
@@ -142,7 +144,7 @@ def _items(
     """A publication for each item."""
     distinct = items.distinct_ids(request.document)
     language = _text(about.get(node, []), v.LANGUAGE)
-    shared = [*items.about_channel(channel, node)]
+    shared = [*items.about_channel(channel, node, request)]
     for number, item in enumerate(nodes, start=1):
         triples = list(_own(item, closure(item, about), True, request))
         if language and not request.as_written and not _text(about[item], v.LANGUAGE):

@@ -10,7 +10,6 @@ DCTERMS = PREDECLARED["dcterms"]
 CONTENT = PREDECLARED["content"]
 GEO = PREDECLARED["geo"]
 GEORSS = "http://www.georss.org/georss/"
-GML = "http://www.opengis.net/gml/"
 ENC = "http://purl.oclc.org/net/rss_2.0/enc#"
 XHTML = "http://www.w3.org/1999/xhtml"
 XML = "http://www.w3.org/XML/1998/namespace"
