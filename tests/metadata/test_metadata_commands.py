@@ -16,6 +16,7 @@ from databases import ON_SPARK
 from metadata.metadata_serving import TOKEN, provider_at
 from triplewire.cli import run
 from triplewire.metadata.backbone import Writing
+from triplewire.metadata.messages import Put
 from triplewire.metadata.provider import Provider
 
 TERMS = "http://terms.example/"
@@ -208,9 +209,8 @@ def test_a_repository_follows_asks_and_moves(called: Called, new_database: Calla
         (answer,) = called("repository", "query", *cache, query)[1]
         assert answer["resource"] == "file:///two.ttl#s"
         with Provider.open(new_database()) as second, provider_at(Writing(second)) as other:
-            second.apply([])  # so that it is not behind
-            for _ in range(provider.version):
-                second.apply([])
+            for number in range(provider.version):  # so that it is not behind
+                second.apply([Put(f"urn:{number}", b"")])
             assert called("repository", "move", *cache, "--to", other)[0] == 0
             assert [rule.id for _, rule in second.registry.rules("north")] == ["big"]
             assert list(provider.registry.rules("north")) == []

@@ -213,7 +213,8 @@ def _cut(connection: Connection, given: _Input, operators: tuple[str, ...]) -> N
     def cut(text: str) -> set[str]:
         return {gram for size in sizes for gram in grams_of(text, size)}
 
-    if given is not _OF_ALL:  # then the rules are few
+    if given is not _OF_ALL:  # then the rules are few, and so are the texts
+        cut = cache(cut)
         fill(connection, wanted, ((gram,) for gram in {gram for _, text in texts for gram in cut(text)}))
     pieces = set(connection.execute(known).scalars())
     fill(connection, grams, ((term, gram) for term, text in texts for gram in cut(text) & pieces))

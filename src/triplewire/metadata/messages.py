@@ -20,13 +20,13 @@ and PostgreSQL takes 2,704 bytes of it."""
 
 def is_name(text: str) -> bool:
     """Do all databases take it as a name?"""
-    return len(text.encode("utf-8", "surrogatepass")) <= MOST_NAME and "\x00" not in text
+    return 0 < len(text.encode("utf-8", "surrogatepass")) <= MOST_NAME and "\x00" not in text
 
 
 def check_name(what: str, name: str) -> None:
     """Raises `ArgumentError` for a name that some database does not take."""
     if not is_name(name):
-        wrong = f"has more than {MOST_NAME:,} bytes, or holds U+0000"
+        wrong = f"has more than {MOST_NAME:,} bytes, or holds U+0000" if name else "is empty"
         raise ArgumentError(f"the name of the {what} {wrong}: {name[:40]!r}...", remedy="give it another one")
 
 
@@ -38,7 +38,8 @@ class Put:
     content: bytes
 
     def __post_init__(self) -> None:
-        check_name("document", self.document)
+        if self.document:  # in the log of a provider, "" is its schema
+            check_name("document", self.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,11 @@ Notice: TypeAlias = Told | Dropped
 class Applied:
     """What a batch has done. `version` is that of the registry now, 1 more with each batch that changes something.
     `refused`: documents that are malformed, whose version before is withdrawn, and those that violate the schema, whose
-    version before stays. `notices`: by repository. `ids`: the rules that were registered, in their order."""
+    version before stays. `notices`: by repository. `ids`: the rules that were registered, in their order. `contents`:
+    of the documents that have changed; None of those that are gone."""
 
     version: int
     refused: tuple[Refusal, ...] = ()
     notices: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
+    contents: Mapping[str, bytes | None] = field(default_factory=dict, repr=False)

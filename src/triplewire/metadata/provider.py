@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from triplewire import crash
-from triplewire.errors import ArgumentError, BusyError, Refusal, StoreError
+from triplewire.errors import ArgumentError, BusyError, StoreError
 from triplewire.metadata import subscribing
 from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, items_as_json
 from triplewire.metadata.messages import Applied, Change, Put, RuleText, Withdraw, check_name
@@ -46,6 +46,10 @@ SCHEMA = ""
 
 USUAL_BASE = "file:///"
 """The base IRI of documents, where a provider is given none: the paper's `doc.rdf` is `file:///doc.rdf`."""
+
+
+class _HasCome(Exception):
+    """A batch of a list, or of the log of a peer, was applied before."""
 
 
 class Entry(NamedTuple):
@@ -145,32 +149,28 @@ class Provider:
         """Register, re-register and delete documents, in one transaction; the version of what is returned is that of
         the log. `source` and `seq`: the list of events that they come from, and the last of them (`applied_of`).
         `version`: that of a peer whose log they come from. What has come already is not applied again."""
-        if version and version <= (known := self.version):
-            return Applied(known)
-        check_name("list", source)
-        if source and seq <= self.applied_of(source):
-            return Applied(self.version)
-
-        def logged(connection: Connection) -> Iterable[tuple[str, bytes | None]]:
-            if source:
-                connection.execute(sources.delete().where(sources.c.name == source))
-                connection.execute(sources.insert().values(name=source, seq=seq))
-            return [(each.document, each.content if isinstance(each, Put) else None) for each in changes]
-
-        return self._logged(lambda then: self.registry.apply(changes, then), logged, version)
+        if source:
+            check_name("list", source)
+        entries = {each.document: each.content if isinstance(each, Put) else None for each in changes}
+        return self._logged(
+            lambda then: self.registry.apply(changes, then), entries if version else None, version, source, seq
+        )
 
     def use_schema(self, content: bytes, source: str = "", version: int = 0) -> Applied:
         """Take a schema in place of the one before: see `Registry.use_schema`. It stands in the log as `SCHEMA`."""
-        entry = ((SCHEMA, content),)
-        return self._logged(lambda then: self.registry.use_schema(content, source, then), lambda _: entry, version)
+        return self._logged(lambda then: self.registry.use_schema(content, source, then), {SCHEMA: content}, version)
 
     def _logged(
         self,
         apply: Callable[[Then], Applied],
-        logged: Callable[[Connection], Iterable[tuple[str, bytes | None]]],
+        entries: Mapping[str, bytes | None] | None,
         version: int,
+        source: str = "",
+        seq: int = 0,
     ) -> Applied:
-        """Apply a batch, with its entries in the log and what repositories are told of it in the same transaction."""
+        """Apply a batch; in the same transaction go its entries into the log (None: the documents that change; those
+        that are refused are none of them) and what repositories are told of it. Others may write meanwhile: only there
+        is known what has come already."""
         if not version and (peer := self.fact("peer")):
             remedy = "write to a provider that is served; `triplewire metadata init --lead` has this one write a log"
             raise StoreError(f"its documents come from the log of {peer}", remedy=remedy)
@@ -178,19 +178,26 @@ class Provider:
 
         def then(connection: Connection, applied: Applied) -> None:
             known = _version(connection)
-            if version and version <= known:
-                raise BusyError(f"version {version} of the log has come already")
-            versions[:] = [version or known + 1]
-            _write_log(connection, dict(logged(connection)), versions[0])
+            if 0 < version <= known or (source and seq <= _applied_of(connection, source)):
+                raise _HasCome
+            if source:
+                connection.execute(sources.delete().where(sources.c.name == source))
+                connection.execute(sources.insert().values(name=source, seq=seq))
+            logged = applied.contents if entries is None else entries
+            versions.append(version or known + bool(logged))
+            _write_log(connection, logged, versions[0])
             self._write_batches(connection, applied, versions[0])
 
-        applied = apply(then)
+        try:
+            applied = apply(then)
+        except _HasCome:
+            return Applied(self.version)
         return self._told(replace(applied, version=versions[0]))
 
     def applied_of(self, source: str) -> int:
         """The `seq` of the last event of a list that was applied; 0 for none."""
         with self.database.reading() as connection:
-            return connection.execute(sa.select(sources.c.seq).where(sources.c.name == source)).scalar() or 0
+            return _applied_of(connection, source)
 
     def entries(self, after: int) -> list[Entry]:
         """The entries of the log behind a version, in their order; not all, where there are many, but whole batches."""
@@ -206,27 +213,19 @@ class Provider:
     def subscribe(self, repository: str, rules: Iterable[RuleText]) -> Applied:
         """Have a repository subscribe to rules: `ids` are those that it has now. Of one whose id is there with another
         text, the new text counts, unless it is refused; one that is there is left as it is. `notices`: the initial set
-        of the new ones. Raises `ArgumentError` where the repository has no name."""
-        if not repository:
-            raise ArgumentError("the name of the repository is empty", remedy="give it a name, such as passau")
+        of the new ones, and what those that they replace hold no longer. Raises `ArgumentError` where no database
+        takes the name of the repository."""
         rules = list(rules)
-        known = {rule.id: rule for _, rule in self.registry.rules(repository)}
-        new = {rule.id: rule for rule in rules if known.get(rule.id) != rule}
-        refused: list[Refusal] = []
-        if not known.keys().isdisjoint(new):
-            refused = self.registry.refusals(repository, list(new.values()))
-            new = {id: rule for id, rule in new.items() if id not in {refusal.subject for refusal in refused}}
-        if changed := [id for id in new if id in known]:
-            self.unsubscribe(repository, changed)
 
         def then(connection: Connection, applied: Applied) -> None:
-            here = {repository: subscribing.texts(connection, repository, applied.ids)}
-            self._write_batches(connection, applied, _version(connection), here)
+            new = {repository: subscribing.texts(connection, repository, applied.ids)}
+            self._write_batches(connection, applied, _version(connection), new)
 
-        applied = self.registry.subscribe(repository, new.values(), then) if new else Applied(0)
-        left_out = {refusal.subject for refusal in refused} | new.keys() - set(applied.ids)
-        ids = tuple(rule.id for rule in rules if rule.id not in left_out)
-        return self._told(replace(applied, ids=ids, refused=(*refused, *applied.refused)), repository)
+        newest = {rule.id: rule for rule in rules}
+        applied = self.registry.subscribe(repository, newest.values(), then, replacing=True)
+        refused = {refusal.subject for refusal in applied.refused if not refusal.is_warning}
+        ids = tuple(rule.id for rule in rules if rule.id not in refused)
+        return self._told(replace(applied, ids=ids), repository)
 
     def unsubscribe(self, repository: str, ids: Sequence[str]) -> Applied:
         """Have a repository give rules up; those that name one keep what they said. Raises `SubscriptionError` where it
@@ -343,6 +342,10 @@ def _write_log(connection: Connection, newest: Mapping[str, bytes | None], versi
         here = log.c.document == sa.bindparam("d")
         connection.execute(log.delete().where(here), [{"d": document} for document in newest])
     insert_rows(connection, log, [(document, version, content) for document, content in newest.items()])
+
+
+def _applied_of(connection: Connection, source: str) -> int:
+    return connection.execute(sa.select(sources.c.seq).where(sources.c.name == source)).scalar() or 0
 
 
 def _version(connection: Connection) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -85,11 +86,13 @@ class Registry:
 
     def apply(self, batch: Sequence[Change], then: Then | None = None) -> Applied:
         """Register, re-register and delete documents, as one batch; of several changes of one document the last
-        counts. A malformed document withdraws its version before; one that violates the schema leaves it as it is."""
+        counts. A malformed document withdraws its version before; one that violates the schema leaves it as it is.
+        Raises `ArgumentError` for a document without a name."""
         last = {change.document: change for change in batch}
+        for iri in last:
+            check_name("document", iri)
         with self.database.reading() as connection:
             known = changes.numbered(connection, list(last))
-            schema = _schema(connection)
         refused: list[Refusal] = []
         read: dict[str, Parsed | None] = {}
         contents_of: dict[str, bytes] = {}
@@ -101,61 +104,51 @@ class Registry:
                 read[iri] = None
             else:
                 refused.append(Refusal("warning", iri, "", "there is no such document: nothing is deleted"))
-        self._read(contents_of, schema, read, refused)
+        self._read(contents_of, read, refused)
 
         def write(connection: Connection) -> Applied:
             prepare(connection)
-            return _finished(connection, _written(connection, read, contents_of, refused), then)
+            conforming, violations = _checked(_schema(connection), read, contents_of)
+            applied = _written(connection, conforming, contents_of)
+            return _finished(connection, replace(applied, refused=(*refused, *violations)), then)
 
         return self.database.write(write)
 
-    def _read(
-        self,
-        contents_of: Mapping[str, bytes],
-        schema: Schema | None,
-        read: dict[str, Parsed | None],
-        refused: list[Refusal],
-    ) -> None:
+    def _read(self, contents_of: Mapping[str, bytes], read: dict[str, Parsed | None], refused: list[Refusal]) -> None:
         """Read documents, or say why they are refused."""
-        documents = all_parsed(contents_of.items(), self._settings)
-        for (iri, content), document in zip(contents_of.items(), documents, strict=True):
+        for iri, document in zip(contents_of, all_parsed(contents_of.items(), self._settings), strict=True):
             if isinstance(document, ReadError):
                 refusal = Refusal.of("publication", iri, document)
                 withdrawn = f"{refusal.reason}; what the document said before is withdrawn"
                 refused.append(replace(refusal, subject=iri, reason=withdrawn, remedy=refusal.remedy or _REMEDY))
                 read[iri] = None
-                continue
-            refused += document.warnings
-            violation = schema.refusal(iri, document.triples, content) if schema is not None else None
-            if violation is not None:
-                refused.append(violation)
             else:
+                refused += document.warnings
                 read[iri] = document
 
     # --- rules -------------------------------------------------------------------------------------------------------
 
-    def subscribe(self, repository: str, rules: Iterable[RuleText], then: Then | None = None) -> Applied:
+    def subscribe(
+        self, repository: str, rules: Iterable[RuleText], then: Then | None = None, *, replacing: bool = False
+    ) -> Applied:
         """Register rules of a repository; those that are refused are in `refused`, the ids of others in `ids`. The
         notices of the repository are the initial set: all resources that the rules hold, and what these refer to
         strongly. A rule whose id is there already with the same text is told again; with another text it is refused.
-        Rules of the repository may be named in search clauses of later ones, which keep what they said then. Raises
-        `ArgumentError` where no database takes the name of the repository."""
+        When `replacing`, the first is left as it is, and not in `ids`; the second takes the place of that one, unless
+        it is refused. Rules of the repository may be named in search clauses of later ones, which keep what they said
+        then. Raises `ArgumentError` where no database takes the name of the repository."""
         check_name("repository", repository)
 
         def write(connection: Connection) -> Applied:
             prepare(connection)
-            applied, begun = subscribing.added(connection, repository, list(rules), _schema(connection), self._settings)
-            applied = replace(applied, notices=notices(connection, begun, {}))
+            schema, given = _schema(connection), list(rules)
+            applied, begun, ceased = subscribing.added(
+                connection, repository, given, schema, self._settings, replacing=replacing
+            )
+            applied = replace(applied, notices=notices(connection, begun, ceased))
             return _finished(connection, applied if applied.ids else replace(applied, version=-1), then)
 
         return self.database.write(write)
-
-    def refusals(self, repository: str, rules: Sequence[RuleText]) -> list[Refusal]:
-        """Which rules would be refused in the place of those that have their ids."""
-        with self.database.reading() as connection:
-            prepare(connection)
-            schema = _schema(connection)
-            return list(subscribing.refusals(connection, repository, rules, schema, self._settings))
 
     def unsubscribe(self, repository: str, ids: Sequence[str], then: Then | None = None) -> Applied:
         """Remove rules of a repository. The notices say what they hold no longer. Raises `SubscriptionError` where one
@@ -242,11 +235,27 @@ class Registry:
         return self.database.write(write)
 
 
-def _written(
-    connection: Connection, read: Mapping[str, Parsed | None], contents_of: Mapping[str, bytes], refused: list[Refusal]
-) -> Applied:
+def _checked(
+    schema: Schema | None, read: Mapping[str, Parsed | None], contents_of: Mapping[str, bytes]
+) -> tuple[dict[str, Parsed | None], list[Refusal]]:
+    """The documents without those that violate the schema as it is now, and why these are refused."""
+    refusals = {
+        iri: schema.refusal(iri, document.triples, contents_of[iri])
+        for iri, document in read.items()
+        if schema is not None and document is not None
+    }
+    violations = [refusal for refusal in refusals.values() if refusal is not None]
+    return {iri: document for iri, document in read.items() if refusals.get(iri) is None}, violations
+
+
+def _written(connection: Connection, read: Mapping[str, Parsed | None], contents_of: Mapping[str, bytes]) -> Applied:
     """Put documents that were read in the place of their versions before; None withdraws one."""
     known = {iri: number for iri, (number, _) in changes.numbered(connection, list(read)).items()}
+    contents = {
+        iri: None if document is None else contents_of[iri]
+        for iri, document in read.items()
+        if document is not None or iri in known
+    }
     new = [iri for iri, document in read.items() if document is not None and iri not in known]
     if new:
         following = (connection.execute(sa.select(sa.func.max(documents.c.number))).scalar() or 0) + 1
@@ -254,7 +263,7 @@ def _written(
     triples = [(known[iri], document.triples) for iri, document in read.items() if document is not None]
     rows = rows_of(connection, triples)
     is_changed = changes.written(connection, list(known.values()), rows)
-    applied = Applied(0 if is_changed else -1, tuple(refused))
+    applied = Applied(0 if is_changed else -1, contents=contents)
     if is_changed:
         changes.compared(connection)
         count(connection)
@@ -287,8 +296,12 @@ def _version(connection: Connection) -> int:
 
 def _schema(connection: Connection) -> Schema | None:
     text = fact(connection, facts, "schema")
-    if text is None:
-        return None
+    return None if text is None else _schema_of(text)
+
+
+@lru_cache(4)
+def _schema_of(text: str) -> Schema:
+    """The schema of N-Triples. Each batch asks for it."""
     return Schema.of(parsed("urn:triplewire:schema.nt", text.encode("utf-8"), Settings()).triples)
 
 

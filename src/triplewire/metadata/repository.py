@@ -31,7 +31,7 @@ from triplewire.metadata.batches import Batch, Ended, Item, Snapshot, rule_of
 from triplewire.metadata.documents import Parsed, all_parsed
 from triplewire.metadata.garbage import collect, forget, suspect
 from triplewire.metadata.keys import Keys, check_constants, compared_by
-from triplewire.metadata.messages import MOST_NAME, Dropped, Put, RuleText, Told
+from triplewire.metadata.messages import MOST_NAME, Dropped, Put, RuleText, Told, check_name
 from triplewire.metadata.repository_query import named_rule, query
 from triplewire.metadata.repository_tables import cached, changing, facts, held, metadata, rules, statements, strong
 from triplewire.model.terms import IRI, BlankNode, Term, parse_term
@@ -147,9 +147,12 @@ class Repository:
 
     def register(self, documents: Iterable[Put]) -> list[Refusal]:
         """Register local documents, or new versions of them: queries see them, and they never leave. Returns what was
-        refused: a malformed document, whose version before goes as well; and warnings."""
+        refused: a malformed document, whose version before goes as well; and warnings. Raises `ArgumentError` for a
+        document without a name."""
         refusals: list[Refusal] = []
         contents = {put.document: put.content for put in documents}
+        for iri in contents:
+            check_name("document", iri)
         read = all_parsed(contents.items(), Settings(max_iri_bytes=MOST_NAME))
         versions = {iri: _local_rows(iri, document, refusals) for iri, document in zip(contents, read, strict=True)}
 
@@ -164,7 +167,7 @@ class Repository:
     def withdraw(self, documents: Iterable[str]) -> list[Refusal]:
         """Delete local documents. Returns a warning for each that there is not."""
         documents, known = list(documents), set(self.local_documents())
-        self.database.write(lambda connection: _withdraw(connection, documents))
+        self.database.write(lambda connection: _withdraw(connection, known.intersection(documents)))
         return [
             Refusal("warning", document, "", "there is no such document: nothing is deleted")
             for document in documents

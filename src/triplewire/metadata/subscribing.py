@@ -103,32 +103,30 @@ def _read(
     return complete, branches, stated.warnings
 
 
-def refusals(
-    connection: Connection, repository: str, rules: Sequence[RuleText], schema: Schema | None, settings: Settings
-) -> Iterator[Refusal]:
-    """Which rules would be refused in the place of those that have their ids."""
-    known = _Registered(connection, repository, ())
-    known.texts |= {rule.id: None for rule in rules}
-    for rule in rules:
-        try:
-            _read(rule, known, schema, settings)
-        except TriplewireError as error:
-            yield Refusal.of("subscription", rule.id, error)
-
-
 def added(
-    connection: Connection, repository: str, rules: Sequence[RuleText], schema: Schema | None, settings: Settings
-) -> tuple[Applied, Pairs]:
-    """Register rules; returns what was registered or refused, and which resources they hold."""
+    connection: Connection,
+    repository: str,
+    rules: Sequence[RuleText],
+    schema: Schema | None,
+    settings: Settings,
+    *,
+    replacing: bool,
+) -> tuple[Applied, Pairs, Pairs]:
+    """Register rules: see `Registry.subscribe`. Returns what was registered or refused, which resources they begin to
+    hold, and which those that are replaced hold no longer."""
     known = _Registered(connection, repository, [rule.id for rule in rules])
+    before = dict(known.texts)
+    if replacing:
+        rules = [rule for rule in rules if before[rule.id] != rule]
+        known.texts |= {rule.id: None for rule in rules}
     decomposition, refused = Decomposition(), list[Refusal]()
     new: list[tuple[RuleText, int]] = []
     again: list[str] = []
     for rule in rules:
         try:
-            before = known.text(rule.id)
-            if before is not None:
-                if before != replace(rule, prefixes=dict(rule.prefixes)):
+            registered = known.text(rule.id)
+            if registered is not None:
+                if registered != rule:
                     what = "the id is that of another rule of the repository"
                     raise SubscriptionError(what, source=rule.id, remedy="remove that one first")
                 again.append(rule.id)
@@ -138,6 +136,8 @@ def added(
             refused += (Refusal("warning", rule.id, "", text) for text in warnings)
         except TriplewireError as error:
             refused.append(Refusal.of("subscription", rule.id, error))
+    replaced = [rule.id for rule, _ in new if before[rule.id] is not None]
+    gone = removed(connection, repository, replaced) if replaced else {}
     numbers = merge(connection, decomposition)
     following = (connection.execute(sa.select(sa.func.max(subscriptions.c.number))).scalar() or 0) + 1
     rows = [
@@ -148,8 +148,8 @@ def added(
     begun: dict[tuple[str, int], list[str]] = defaultdict(list)
     _collect(connection, repository, [(row[0], row[2], row[4]) for row in rows], begun, counts=1)
     _collect(connection, repository, _listed(connection, repository, again), begun, counts=None)
-    ids = [rule.id for rule, _ in new] + again
-    return Applied(0 if new else -1, tuple(refused), ids=tuple(ids)), begun
+    ceased = {pair: rest for pair, ids in gone.items() if (rest := sorted({*ids}.difference(begun.get(pair, ()))))}
+    return Applied(0 if new else -1, tuple(refused), ids=tuple([rule.id for rule, _ in new] + again)), begun, ceased
 
 
 def removed(connection: Connection, repository: str, ids: Sequence[str]) -> Pairs:
