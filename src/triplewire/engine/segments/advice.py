@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from triplewire.engine.compiler import Compiler, class_warning
 from triplewire.ir.advice.conditions import contradictions
-from triplewire.ir.advice.places import feed_type, may_be_misplaced, misplaced, placed_conditions
+from triplewire.ir.advice.places import Placed, feed_type, may_be_misplaced, misplaced, placed_conditions
 from triplewire.ir.advice.questions import (
     CONDITIONS,
     Questions,
@@ -22,7 +22,7 @@ from triplewire.ir.advice.questions import (
     schema_warning,
     term_warning,
 )
-from triplewire.ir.nodes import Call, Expression, Filter, In, InstanceOf, Pattern, Values, Variable
+from triplewire.ir.nodes import Call, Compare, Expression, Filter, In, InstanceOf, Pattern, Values, Variable
 from triplewire.ir.walk import walk
 from triplewire.languages.templates import TextForms
 from triplewire.languages.templates.splitting import with_room
@@ -36,7 +36,7 @@ from triplewire.languages.templates.template import (
     leaves,
     replaced,
 )
-from triplewire.model.terms import IRI
+from triplewire.model.terms import IRI, Literal
 
 _MOST_KNOWN = 1 << 16  # entries of each cache
 _DATATYPE = "^^<"
@@ -132,9 +132,18 @@ def _iri_of(parameter: str) -> str:
 
 
 def _tells_of(parameter: str) -> bool:
-    """Is there something to be said of its IRI?"""
-    iri = _iri_of(parameter)
-    return bool(feed_type(iri) or schema_of(iri) or term_warning(iri))
+    """Is there something to be said of its IRI? Of a literal with a datatype there may be: its template was made of one
+    that may have none."""
+    iri, is_typed = _iri_of(parameter), parameter[0] != "<"
+    return bool(iri and (is_typed or feed_type(iri) or schema_of(iri) or term_warning(iri)))
+
+
+def _asks_literal(placed: Placed, varying: Container[str]) -> bool:
+    """Is it a pattern whose object is a literal that other texts of the template may give a datatype?"""
+    compared = placed.condition
+    if not placed.is_pattern or not isinstance(compared, Compare) or not isinstance(compared.right, Literal):
+        return False
+    return compared.right.lexical in varying
 
 
 class _TemplateFacts:
@@ -151,7 +160,7 @@ class _TemplateFacts:
         self.fixed = dict.fromkeys(filter(None, (term_warning(iri.value) for iri in fixed)))
         unbound = () if isinstance(template.stated, Filter) else questions.unbound  # other parts bind those
         self.fixed |= dict.fromkeys(Questions(unbound, (), (), (), questions.empty).warnings())
-        placed = tuple([condition for condition in questions.placed if may_be_misplaced(condition, varying)])
+        placed = tuple([of for of in questions.placed if may_be_misplaced(of, varying) or _asks_literal(of, varying)])
         apart = replace(questions, unbound=(), iris=(), empty=(), placed=())
         self.asked_apart = apart if apart.comparisons or apart.scopes or apart.texts_for_classes else None
         """What is asked of conditions by themselves."""

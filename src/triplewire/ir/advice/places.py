@@ -219,7 +219,10 @@ def may_be_misplaced(placed: Placed, varying: Container[str]) -> bool:
     kinds = {feed_type(iri.value) or iri.value in varying for iri in placed.predicates}
     if placed.is_pattern:  # of what most patterns ask nothing is said, so that they cost nothing
         assert isinstance(placed.condition, ir.Compare)
-        usual = (IRI_KIND, _TEXT_OR_IRI) if isinstance(placed.condition.right, IRI) else (TEXT, _TEXT_OR_IRI)
+        constant = placed.condition.right
+        usual: tuple[str, ...] = (IRI_KIND, _TEXT_OR_IRI) if isinstance(constant, IRI) else (TEXT, _TEXT_OR_IRI)
+        if isinstance(constant, Literal) and not constant.has_text:
+            usual = ()
         return bool(kinds.difference((False, *usual)))
     return (placed.is_resource and not placed.is_join) or any(kinds)
 
