@@ -156,7 +156,7 @@ def are_right(publications: Sequence[Publication], meant: Sequence[Publication])
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(st.lists(st.builds(Publication, TEXTS, st.lists(TRIPLES, max_size=5).map(tuple)), max_size=4))
+@given(st.lists(st.builds(Publication, TEXTS.filter(bool), st.lists(TRIPLES, max_size=5).map(tuple)), max_size=4))
 def test_any(made: list[Publication]) -> None:
     are_right(made, made)
 
