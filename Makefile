@@ -13,12 +13,14 @@ TEST_TIMEOUT := 900
 
 setup: $(READY)
 
+# bytecode, as where a package is installed: a command starts 0.2 s sooner
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Triplewire needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	@echo "Setting up .venv (about a minute, once)"
 	@$(PYTHON) -m venv .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@.venv/bin/python -m compileall -q -j 0 src/triplewire
 	@touch $@
 
 demo: $(READY)
@@ -36,6 +38,7 @@ $(CMS): integrations/wagtail/requirements.lock integrations/wagtail/pyproject.to
 	@$(PYTHON) -m venv .venv-cms
 	@.venv-cms/bin/python -m pip install --quiet --disable-pip-version-check -r integrations/wagtail/requirements.lock
 	@.venv-cms/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e integrations/wagtail
+	@.venv-cms/bin/python -m compileall -q integrations/wagtail/src
 	@touch $@
 
 # the Wagtail app's tests wait for its service most of the time: they run beside ours, and what they say is shown whole
