@@ -1,4 +1,4 @@
-"""The commands and their options, as one Typer program: `app`.
+"""The commands of `triplewire`, and where each is defined: `app` runs a command line.
 
 A command line loads the module of its own command alone, so that each starts without the options of the others.
 """

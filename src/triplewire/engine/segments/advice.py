@@ -160,7 +160,13 @@ class _TemplateFacts:
         self.fixed = dict.fromkeys(filter(None, (term_warning(iri.value) for iri in fixed)))
         unbound = () if isinstance(template.stated, Filter) else questions.unbound  # other parts bind those
         self.fixed |= dict.fromkeys(Questions(unbound, (), (), (), questions.empty).warnings())
-        placed = tuple([of for of in questions.placed if may_be_misplaced(of, varying) or _asks_literal(of, varying)])
+        placed = tuple(
+            [
+                condition
+                for condition in questions.placed
+                if may_be_misplaced(condition, varying) or _asks_literal(condition, varying)
+            ]
+        )
         apart = replace(questions, unbound=(), iris=(), empty=(), placed=())
         self.asked_apart = apart if apart.comparisons or apart.scopes or apart.texts_for_classes else None
         """What is asked of conditions by themselves."""
